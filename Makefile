@@ -1,0 +1,56 @@
+# Everything a fresh machine needs is made from the lock files into .venv; see CONTRIBUTING.md.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+CORPUS ?= $(wildcard tests/oracle/corpora/scheduler.ndjson.gz tests/oracle/corpora/preemption.ndjson.gz)
+PYTEST_ARGS ?= -n 2 --dist loadgroup
+
+.PHONY: help setup system demo test lint format oracle bench lock clean
+.DEFAULT_GOAL := help
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## Make the virtual environment from the lock file
+
+$(READY): requirements/dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bayplan needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $(READY)
+
+system: ## Install the Debian packages that some tests talk to (as root, only those missing)
+	sh requirements/install-debian-packages
+
+demo: $(READY) ## Explain a shipped example cluster
+	BIN=$(BIN) sh examples/demo
+
+test: $(READY) system ## Run the tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(READY) ## Check style, types and the rooms' imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Rewrite the sources in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+oracle: $(READY) ## Compare with kube-scheduler's recorded decisions: make oracle CORPUS=file.ndjson.gz
+	$(BIN)/python -m tests.oracle $(CORPUS)
+
+bench: $(READY) ## Measure; one JSON line a case
+	$(BIN)/python -m bench
+
+lock: ## Resolve the dependencies anew (needs uv)
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+		pyproject.toml --group dev -o requirements/dev.lock
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+		pyproject.toml -c requirements/dev.lock -o requirements/runtime.lock
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

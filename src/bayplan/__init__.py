@@ -1,0 +1,1 @@
+"""Bayplan: the parts of Kubernetes that decide about capacity, on one model of what fits."""

@@ -1,0 +1,1 @@
+"""Talking to any Kubernetes API server: configuration, reads, watches, writes, leader election."""

@@ -1,0 +1,1 @@
+"""The model of what fits: snapshot, forks, predicates, scores, explanations, volume limits."""

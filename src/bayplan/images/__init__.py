@@ -1,0 +1,1 @@
+"""Images per runtime class: platforms, registry puller, store, CRI service, manager, collection."""

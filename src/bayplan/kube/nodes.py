@@ -1,0 +1,78 @@
+"""Nodes, and the selectors that pick them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from bayplan.kube.meta import Condition, KubeObject, Quantity, Struct
+
+TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class Taint(Struct):
+    """What keeps pods away from a node unless they tolerate it."""
+
+    key: str
+    effect: TaintEffect
+    value: str = ""
+
+
+class ContainerImage(Struct):
+    """An image that a node already has."""
+
+    names: list[str] = []
+    size_bytes: int = 0
+
+
+class NodeSpec(Struct):
+    """How a node was set up."""
+
+    provider_id: str = msgspec.field(default="", name="providerID")
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class NodeStatus(Struct):
+    """What a node says of itself."""
+
+    capacity: dict[str, Quantity] = {}
+    allocatable: dict[str, Quantity] = {}
+    conditions: list[Condition] = []
+    images: list[ContainerImage] = []
+
+
+class Node(KubeObject):
+    """A machine that runs pods."""
+
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class NodeSelectorRequirement(Struct):
+    """One expression of a node selector term."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: list[str] = []
+
+
+class NodeSelectorTerm(Struct):
+    """Expressions that must all hold; a term without any matches nothing."""
+
+    match_expressions: list[NodeSelectorRequirement] = []
+    match_fields: list[NodeSelectorRequirement] = []
+
+
+class NodeSelector(Struct):
+    """Terms of which one must hold."""
+
+    node_selector_terms: list[NodeSelectorTerm]
+
+
+class PreferredSchedulingTerm(Struct):
+    """A node selector term that adds to a node's score."""
+
+    weight: int
+    preference: NodeSelectorTerm

@@ -1,0 +1,190 @@
+"""Pods: what they ask for and where they run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from bayplan.kube.meta import Condition, KubeObject, Labels, LabelSelector, Quantity, Struct
+from bayplan.kube.nodes import NodeSelector, PreferredSchedulingTerm, TaintEffect
+from bayplan.kube.volumes import Volume
+
+ResourceMap = dict[str, Quantity]
+
+
+class ResourceRequirements(Struct):
+    """Requests and limits of a container or of a whole pod."""
+
+    requests: ResourceMap = {}
+    limits: ResourceMap = {}
+
+
+class ContainerPort(Struct):
+    """A port of a container, and the host's port it takes."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: Literal["TCP", "UDP", "SCTP", ""] = "TCP"
+
+
+class Container(Struct):
+    """One container; an init container with `restart_policy: Always` is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    image_pull_policy: str = ""
+    ports: list[ContainerPort] = []
+    resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
+    restart_policy: str | None = None
+
+
+class Toleration(Struct):
+    """What a pod puts up with."""
+
+    key: str = ""
+    operator: Literal["Exists", "Equal", "Lt", "Gt", ""] = "Equal"
+    value: str = ""
+    effect: TaintEffect | Literal[""] = ""
+    toleration_seconds: int | None = None
+
+
+class NodeAffinity(Struct):
+    """Which nodes a pod needs, and which it likes."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[PreferredSchedulingTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Struct):
+    """Pods, by label and namespace, and the topology in which to meet or avoid them."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] = []
+    mismatch_label_keys: list[str] = []
+
+
+class WeightedPodAffinityTerm(Struct):
+    """A term that adds to (or takes from) a node's score."""
+
+    weight: int
+    pod_affinity_term: PodAffinityTerm
+
+
+class PodAffinity(Struct):
+    """Terms of pod affinity, or of pod anti-affinity."""
+
+    required: list[PodAffinityTerm] = msgspec.field(
+        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[WeightedPodAffinityTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Struct):
+    """All of a pod's affinities."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Struct):
+    """How evenly pods are to be spread over a topology."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    label_selector: LabelSelector | None = None
+    match_label_keys: list[str] = []
+    min_domains: int | None = None
+    node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
+    node_taints_policy: Literal["Honor", "Ignore"] = "Ignore"
+
+
+class PodSchedulingGate(Struct):
+    """A reason not to look at this pod yet."""
+
+    name: str
+
+
+class LocalObjectReference(Struct):
+    """A name in the same namespace."""
+
+    name: str = ""
+
+
+class PodSpec(Struct):
+    """What a pod asks for."""
+
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    volumes: list[Volume] = []
+    node_name: str = ""
+    node_selector: Labels = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    topology_spread_constraints: list[TopologySpreadConstraint] = []
+    overhead: ResourceMap = {}
+    resources: ResourceRequirements | None = None
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
+    scheduler_name: str = "default-scheduler"
+    scheduling_gates: list[PodSchedulingGate] = []
+    runtime_class_name: str | None = None
+    host_network: bool = False
+    restart_policy: str = "Always"
+    termination_grace_period_seconds: int | None = None
+    service_account_name: str = ""
+    image_pull_secrets: list[LocalObjectReference] = []
+
+
+class ContainerStatus(Struct):
+    """What of a container's status scheduling reads: resources during an in-place resize."""
+
+    name: str = ""
+    allocated_resources: ResourceMap = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(Struct):
+    """Where a pod stands."""
+
+    phase: str = "Pending"
+    conditions: list[Condition] = []
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    reason: str = ""
+    message: str = ""
+    resize: str = ""
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    allocated_resources: ResourceMap = {}
+    resources: ResourceRequirements | None = None
+
+
+class Pod(KubeObject):
+    """The unit that is placed."""
+
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it has ended, so that it uses nothing any more."""
+        return self.status.phase in {"Succeeded", "Failed"}
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it is being deleted."""
+        return self.metadata.deletion_timestamp is not None

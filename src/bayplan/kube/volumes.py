@@ -1,0 +1,146 @@
+"""Volumes as pods name them, and the sources that a cloud or a CSI driver stands behind."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.kube.meta import LabelSelector, ObjectMeta, Quantity, Struct
+
+
+class AwsElasticBlockStore(Struct):
+    """An in-tree EBS volume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    read_only: bool = False
+    partition: int = 0
+
+
+class GcePersistentDisk(Struct):
+    """An in-tree GCE disk."""
+
+    pd_name: str = ""
+    read_only: bool = False
+    partition: int = 0
+
+
+class AzureDisk(Struct):
+    """An in-tree Azure disk."""
+
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+    read_only: bool = False
+
+
+class Cinder(Struct):
+    """An in-tree OpenStack volume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class PortworxVolume(Struct):
+    """An in-tree Portworx volume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class AzureFile(Struct):
+    """An in-tree Azure file share."""
+
+    share_name: str = ""
+    secret_name: str = ""
+    secret_namespace: str | None = None
+    read_only: bool = False
+
+
+class VsphereVolume(Struct):
+    """An in-tree vSphere volume."""
+
+    volume_path: str = ""
+
+
+class Iscsi(Struct):
+    """An iSCSI disk, which two pods may share only read-only."""
+
+    target_portal: str = ""
+    iqn: str = ""
+    lun: int = 0
+    read_only: bool = False
+
+
+class Rbd(Struct):
+    """A Ceph RBD image, which two pods may share only read-only."""
+
+    monitors: list[str] = []
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class CsiVolumeSource(Struct):
+    """A volume of a CSI driver: with a handle in a PersistentVolume, without one inline."""
+
+    driver: str = ""
+    volume_handle: str = ""
+    read_only: bool = False
+
+
+class ClaimVolumeSource(Struct):
+    """A volume by the name of its claim."""
+
+    claim_name: str
+    read_only: bool = False
+
+
+class VolumeResources(Struct):
+    """The size that a claim asks for."""
+
+    requests: dict[str, Quantity] = {}
+
+
+class ClaimSpec(Struct):
+    """What a claim asks for, and the volume it was given."""
+
+    access_modes: list[str] = []
+    resources: VolumeResources = msgspec.field(default_factory=VolumeResources)
+    storage_class_name: str | None = None
+    volume_name: str = ""
+    volume_mode: str = "Filesystem"
+    selector: LabelSelector | None = None
+
+
+class ClaimTemplate(Struct):
+    """The claim that a generic ephemeral volume makes for its pod."""
+
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+class EphemeralVolumeSource(Struct):
+    """A volume that lives and dies with its pod, through a claim of its own."""
+
+    volume_claim_template: ClaimTemplate = msgspec.field(default_factory=ClaimTemplate)
+
+
+class InTreeSources(Struct):
+    """The sources that both a pod's volume and a PersistentVolume can have."""
+
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    gce_persistent_disk: GcePersistentDisk | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: Cinder | None = None
+    portworx_volume: PortworxVolume | None = None
+    vsphere_volume: VsphereVolume | None = None
+    iscsi: Iscsi | None = None
+    rbd: Rbd | None = None
+    csi: CsiVolumeSource | None = None
+
+
+class Volume(InTreeSources):
+    """One volume of a pod."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None

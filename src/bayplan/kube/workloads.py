@@ -1,0 +1,94 @@
+"""What makes, guards and groups pods, as far as scheduling reads it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from bayplan.kube.meta import KubeObject, Labels, LabelSelector, Quantity, Struct
+
+
+class Namespace(KubeObject):
+    """A namespace; pod affinity looks at its labels."""
+
+
+class ServiceSpec(Struct):
+    """The pods behind a service."""
+
+    selector: Labels = {}
+
+
+class Service(KubeObject):
+    """A service; default spreading keeps its pods apart."""
+
+    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
+
+
+class ReplicationController(KubeObject):
+    """The ancestor of ReplicaSets, whose selector is a plain map."""
+
+    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
+
+
+class SelectingSpec(Struct):
+    """The pods a workload owns."""
+
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(KubeObject):
+    """A set of equal pods."""
+
+    spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+
+
+class StatefulSet(KubeObject):
+    """A set of named pods with claims of their own."""
+
+    spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+
+
+class PodDisruptionBudgetStatus(Struct):
+    """How many pods may be evicted now, and which evictions are under way."""
+
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    disrupted_pods: dict[str, str | None] = {}
+
+
+class PodDisruptionBudget(KubeObject):
+    """A promise to keep enough pods of a kind running."""
+
+    spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+    status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)
+
+
+class PriorityClass(KubeObject):
+    """A name for a priority."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
+
+
+class Overhead(Struct):
+    """What a runtime adds to every pod's requests."""
+
+    pod_fixed: dict[str, Quantity] = {}
+
+
+class RuntimeClassScheduling(Struct):
+    """Where pods of a runtime class can run."""
+
+    node_selector: Labels = {}
+
+
+class RuntimeClass(KubeObject):
+    """A name for a node's runtime handler."""
+
+    handler: str = ""
+    overhead: Overhead | None = None
+    scheduling: RuntimeClassScheduling | None = None

@@ -26,6 +26,7 @@ class PrinterColumn:
 class CustomSchema:
     """What a CRD says about its objects."""
 
+    storage_version: str
     schema: dict[str, object] | None = None
     preserve_unknown: bool = False
     scale: dict[str, str] | None = None

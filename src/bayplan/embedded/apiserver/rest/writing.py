@@ -17,8 +17,10 @@ from bayplan.embedded.apiserver.errors import (
     modified,
 )
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode, metadata_of
+from bayplan.embedded.apiserver.kinds.views import to_kept, to_shown
 from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.conforming import conform
 from bayplan.embedded.apiserver.rest.namespaces import require_namespace
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Entry
@@ -35,9 +37,11 @@ _ATTEMPTS = 5
 async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     """Store a new object."""
     strategy = strategy_of(call.kind.storage)
+    conform(call, obj)
     metadata.address(call, obj, backend.rng)
     require_namespace(backend, call)
-    _type_meta(call, obj)
+    obj = to_kept(call.kind, obj)
+    _type_meta(backend, call, obj)
     strategy.default(obj)
     request = AdmissionRequest("CREATE", call, obj)
     await backend.admission.mutate(request)
@@ -50,9 +54,10 @@ async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     return _store_new(backend, call, obj)
 
 
-def _type_meta(call: Call, obj: JsonObject) -> None:
-    obj["kind"] = call.kind.kind
-    obj["apiVersion"] = call.kind.api_version
+def _type_meta(backend: Backend, call: Call, obj: JsonObject) -> None:
+    kept = backend.catalog.stored(call.kind.storage) or call.kind
+    obj["kind"] = kept.kind
+    obj["apiVersion"] = kept.api_version
 
 
 def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strategy) -> None:
@@ -87,11 +92,17 @@ async def update(backend: Backend, call: Call, obj: JsonObject) -> tuple[Entry, 
     return await change(backend, call, lambda _: clone(obj)), False
 
 
-async def change(backend: Backend, call: Call, compute: Compute) -> Entry:
-    """Compute an object anew from what it is now, and store it."""
+async def change(backend: Backend, call: Call, compute: Compute, *, trusted: bool = False) -> Entry:
+    """Compute an object anew from what it is now, and store it.
+
+    `trusted` says that the change is the server's own, whose shape needs no check.
+    """
     for _ in range(_ATTEMPTS):
         current = backend.require(call)
-        wanted = compute(current.object())
+        wanted = compute(to_shown(call.kind, current.object()))
+        if not trusted:
+            conform(call, wanted)
+        wanted = to_kept(call.kind, wanted)
         _check_preconditions(call, wanted, current)
         try:
             return await _store_change(backend, call, wanted, current)
@@ -120,6 +131,7 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     strategy = strategy_of(call.kind.storage)
     old = current.object()
     new = _merge_scope(call, wanted, old)
+    _type_meta(backend, call, new)
     strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
     await backend.admission.mutate(request)
@@ -140,7 +152,6 @@ def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
         wanted = _with(merged, "status", wanted.get("status"))
     elif call.kind.has_status:
         wanted = _with(wanted, "status", old.get("status"))
-    _type_meta(call, wanted)
     if wanted["metadata"].get("ownerReferences", ()) is None:
         del wanted["metadata"]["ownerReferences"]
     return wanted
@@ -156,7 +167,8 @@ def _with(obj: JsonObject, field: str, value: object) -> JsonObject:
 
 def _prepare_change(call: Call, new: JsonObject, old: JsonObject, strategy: Strategy) -> None:
     metadata.keep(new, old)
-    strategy.prepare_update(new, old)
+    if call.subresource != "finalize":
+        strategy.prepare_update(new, old)
     if call.kind.generations and not call.subresource.startswith("status"):
         ignored = ("metadata", "status")
         if any(new.get(f) != old.get(f) for f in {*new, *old} if f not in ignored):

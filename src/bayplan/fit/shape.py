@@ -1,9 +1,9 @@
 """A shape: everything about a pod that scheduling looks at, compiled once.
 
-Pods of one shape are interchangeable, volumes aside (see `bayplan.fit.volumes`), so whatever is worked
-out for a shape holds for all its pods. Shapes are found by the encoded bytes of the fields that matter,
-which costs a few microseconds; labels that only number the replicas of a set do not count, unless a
-selector of the pod's own speaks of them.
+Pods of one shape are interchangeable, volumes aside (see `bayplan.fit.volumes`), so whatever is
+worked out for a shape holds for all its pods. Shapes are found by the encoded bytes of the fields
+that matter, which costs a few microseconds; labels that only number the replicas of a set do not
+count, unless a selector of the pod's own speaks of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Resource columns: what nodes have, what is free, and what scores need to know of both.
 
-Columns are pods, cpu (milli), memory, ephemeral-storage, and then whatever else pods have asked for;
-a resource that nobody asks for has no column. Amounts are clamped far below the range of a 64-bit
-integer, so that no sum of hostile numbers can wrap around and make something fit.
+Columns are pods, cpu (milli), memory, ephemeral-storage, and then whatever else pods have asked
+for; a resource that nobody asks for has no column. Amounts are clamped far below the range of a
+64-bit integer, so that no sum of hostile numbers can wrap around and make something fit.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _LABEL_NAME = re.compile(_WORD)
 _SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 
+_PATH_SEGMENT = re.compile(r"[!-~]+")
+
 MAX_NAME = 253
 MAX_LABEL = 63
 
@@ -31,3 +33,10 @@ def is_label_value(text: str) -> bool:
 def is_subdomain(text: str) -> bool:
     """Whether it is a DNS subdomain, as most objects' names are."""
     return 0 < len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_object_name(text: str) -> bool:
+    """Whether it can name any object: printable ASCII that can stand in a URL's path."""
+    if not 0 < len(text) <= MAX_NAME or text in {".", ".."}:
+        return False
+    return _PATH_SEGMENT.fullmatch(text) is not None and "/" not in text and "%" not in text

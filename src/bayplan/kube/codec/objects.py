@@ -84,7 +84,7 @@ def _decoder(kind: Kind) -> Callable[[bytes | memoryview | msgspec.Raw], KubeObj
 
 def _decode_again(kind: Kind, data: Wire, first_error: str) -> KubeObject:
     """The object without its nulls, or the error with its place."""
-    plain = _plain(data)
+    plain = _plain(data, _identity(kind, data))
     message = first_error
     try:
         plain = without_nulls(plain)
@@ -93,22 +93,28 @@ def _decode_again(kind: Kind, data: Wire, first_error: str) -> KubeObject:
         message = "nested too deeply"
     except msgspec.ValidationError as error:
         message = str(error)
-    head = _lenient_head(plain)
-    identity = identify(kind.name, head.metadata.namespace, head.metadata.name)
     path, shown = locate(plain, message)
-    raise ObjectError(identity, path, shown, reason(message))
+    raise ObjectError(_identity(kind, data), path, shown, reason(message))
 
 
-def _plain(data: Wire) -> JsonValue:
+def _identity(kind: Kind, data: Wire) -> str:
+    try:
+        meta = read_head(data).metadata
+    except ObjectError:
+        return kind.name
+    return identify(kind.name, meta.namespace, meta.name)
+
+
+def _plain(data: Wire, identity: str = "object") -> JsonValue:
     """The plain values of an object; ObjectError where it is not even JSON."""
     try:
         plain: JsonValue = data if isinstance(data, dict) else msgspec.json.decode(data)
     except RecursionError:
-        raise ObjectError("object", "", None, "nested too deeply") from None
+        raise ObjectError(identity, "", None, "nested too deeply") from None
     except UnicodeDecodeError:
-        raise ObjectError("object", "", None, "not UTF-8") from None
+        raise ObjectError(identity, "", None, "not UTF-8") from None
     except msgspec.DecodeError as error:
-        raise ObjectError("object", "", None, f"cannot be read: {error}"[:200]) from None
+        raise ObjectError(identity, "", None, f"cannot be read: {error}"[:200]) from None
     return plain
 
 
@@ -123,7 +129,7 @@ def without_nulls(value: JsonValue) -> JsonValue:
 
 def _lenient_head(plain: JsonValue) -> Head:
     if not isinstance(plain, dict):
-        return Head()
+        raise ObjectError("object", "", plain, "not an object")
     metadata = plain.get("metadata")
     meta = metadata if isinstance(metadata, dict) else {}
     return Head(

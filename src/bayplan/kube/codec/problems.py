@@ -24,7 +24,7 @@ class ObjectError(ValueError):
     def __str__(self) -> str:
         places = ": ".join(filter(None, (self.source, self.identity, self.path)))
         value = f" (value {self.shown})" if self.shown else ""
-        return f"{places}: {self.problem}{value}"
+        return printable(f"{places}: {self.problem}{value}")
 
 
 def shorten(shown: object) -> str:
@@ -39,6 +39,13 @@ def shorten(shown: object) -> str:
     if isinstance(shown, int):
         return repr(shown) if shown.bit_length() < 256 else "a huge integer"
     return f"a {type(shown).__name__}"
+
+
+def printable(text: str) -> str:
+    """The text on one line and without what could upset a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def identify(kind: str, namespace: str, name: str) -> str:

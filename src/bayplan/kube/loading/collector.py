@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from bayplan.kube.codec import Kind, ObjectError, Wire, decode_as, find_kind, read_head
+from bayplan.kube.loading.slimming import slim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.validation import check
 
@@ -47,6 +48,7 @@ class Collector:
             if kind is not None:
                 obj = decode_as(kind, data)
                 check(obj)
+                slim(obj)
                 self.loaded.objects.append(obj)
         except ObjectError as error:
             self.report(error)

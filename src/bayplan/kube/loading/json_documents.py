@@ -52,24 +52,25 @@ def _documents(data: bytes) -> Iterator[msgspec.Raw | str]:
     view, start = memoryview(data), _skip_space(data, 0)
     while start < len(data):
         try:
-            end = _end(view, start)
+            document, length = _first(view[start:])
         except (msgspec.DecodeError, RecursionError) as error:
             yield f"not JSON at byte {start}: {error}"
             start = _next_object(data, start)
         else:
-            yield _whole(view[start:end])
-            start = _skip_space(data, end)
+            yield document
+            start = _skip_space(data, start + length)
 
 
-def _end(view: memoryview, start: int) -> int:
-    """Where the value that starts here ends."""
+def _first(text: memoryview) -> tuple[msgspec.Raw, int]:
+    """The value that the text starts with, and its length."""
     try:
-        return start + len(memoryview(_whole(view[start:])))
+        return _whole(text), len(text)
     except msgspec.DecodeError as error:
         trailing = _TRAILING.search(str(error))
         if trailing is None:
             raise
-        return start + int(trailing[1])
+        length = int(trailing[1]) - 1  # the byte it names is the one after the surplus one
+        return _whole(text[:length]), length
 
 
 def _take(collector: Collector, document: msgspec.Raw) -> None:

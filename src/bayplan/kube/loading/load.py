@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from bayplan.kube.loading.collector import Collector, Loaded, Progress
 from bayplan.kube.loading.json_documents import take_json
-from bayplan.kube.loading.sources import open_sources
+from bayplan.kube.loading.sources import LoadError, open_sources
 from bayplan.kube.loading.yaml_documents import take_yaml
 
 
@@ -25,8 +25,12 @@ def load(
     collector = Collector(progress)
     with _collector_of_garbage_paused():
         for opened in open_sources(source, stdin):
-            collector.source = opened.name
-            _take(collector, opened.data.removeprefix(codecs.BOM_UTF8))
+            if isinstance(opened, LoadError):
+                collector.source = ""
+                collector.report_text(str(opened), "skipped")
+            else:
+                collector.source = opened.name
+                _take(collector, opened.data.removeprefix(codecs.BOM_UTF8))
     return collector.loaded
 
 

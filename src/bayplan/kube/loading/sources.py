@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 MAX_BYTES = 4 << 30
 """No source may be larger; the largest clusters stay below a half of it."""
-_GZIP_ALLOWANCE = 256 << 20
+_GZIP_ALLOWANCE = 64 << 20
 _GZIP_RATIO = 200
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK = 8 << 20
@@ -33,23 +33,37 @@ class Source(NamedTuple):
     data: bytes
 
 
-def open_sources(source: str | Path | bytes, stdin: BinaryIO | None = None) -> Iterator[Source]:
-    """Every file behind a source, one at a time."""
+def open_sources(
+    source: str | Path | bytes, stdin: BinaryIO | None = None
+) -> Iterator[Source | LoadError]:
+    """Every file behind a source, one at a time; in a directory an unreadable one is a value."""
     if isinstance(source, bytes):
         yield _unpacked("input", source)
     elif str(source) == "-":
         stream = sys.stdin.buffer if stdin is None else stdin
         yield _unpacked("standard input", _bounded("standard input", stream, MAX_BYTES))
     elif Path(source).is_dir():
-        yield from (_file(path) for path in _files_under(Path(source)))
+        yield from map(_file_or_error, _files_under(Path(source)))
     else:
         yield _file(Path(source))
+
+
+def _file_or_error(path: Path) -> Source | LoadError:
+    try:
+        return _file(path)
+    except LoadError as error:
+        return error
 
 
 def _file(path: Path) -> Source:
     try:
         with path.open("rb") as stream:
-            data = _bounded(str(path), stream, MAX_BYTES)
+            size = os.fstat(stream.fileno()).st_size
+            # A plain file comes in one piece, so that it is not in memory twice.
+            in_one_piece = 0 < size <= MAX_BYTES
+            data = stream.read(size) if in_one_piece else _bounded(str(path), stream, MAX_BYTES)
+    except LoadError:
+        raise
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
         raise LoadError(f"{str(path)[:200]}: {said}") from None
@@ -83,10 +97,9 @@ def _unpacked(name: str, data: bytes) -> Source:
 
 def _bounded(name: str, stream: BinaryIO | gzip.GzipFile, limit: int) -> bytes:
     """All that a stream has, unless that is more than the limit."""
-    pieces, size = [], 0
+    buffer = bytearray()
     while piece := stream.read(_CHUNK):
-        size += len(piece)
-        if size > limit:
+        if len(buffer) + len(piece) > limit:
             raise LoadError(f"{name}: more than {limit >> 20} MiB")
-        pieces.append(piece)
-    return b"".join(pieces)
+        buffer += piece
+    return bytes(buffer)

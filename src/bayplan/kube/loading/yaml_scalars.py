@@ -1,7 +1,8 @@
 """What a plain YAML scalar means, as Kubernetes' own tools read it before they make JSON of it.
 
 That is YAML 1.1 with the exceptions that matter in practice: `1e3` is a number, times of day are
-not numbers in base 60, and dates stay text.
+not numbers in base 60, and dates stay text. A lone `y` or `n` stays text too: what it would break
+is names, and no field wants it as a truth.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from functools import lru_cache
 Scalar = str | int | float | bool | None
 
 _WORDS: dict[str, Scalar] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
-for _true, _false in (("true", "false"), ("yes", "no"), ("on", "off"), ("y", "n")):
+for _true, _false in (("true", "false"), ("yes", "no"), ("on", "off")):
     _WORDS |= {_true: True, _true.capitalize(): True, _true.upper(): True}
     _WORDS |= {_false: False, _false.capitalize(): False, _false.upper(): False}
 
 _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _LONGEST_NUMBER = 64
-_LEGACY_OCTAL = re.compile(r"([-+]?)0([0-7]+)")
+_LEGACY_OCTAL = re.compile(r"\A([-+]?)0([0-7]+)\Z")
 
 
 def plain_scalar(text: str) -> Scalar:

@@ -11,12 +11,14 @@ from typing import TypeVar
 
 from bayplan.kube import quantity
 from bayplan.kube.meta import LabelSelector, Quantity
-from bayplan.kube.names import is_label_value, is_object_name, is_qualified_name
+from bayplan.kube.names import MAX_NAME, is_label_value, is_object_name, is_qualified_name
 from bayplan.kube.nodes import NodeSelectorTerm
 from bayplan.kube.resources import CPU, is_extended, is_hugepage
 from bayplan.kube.selectors import SelectorError, compile_node_term, compile_selector
 
 T = TypeVar("T")
+
+# The cached checks raise for what is wrong, and so never keep hold of it: it could be of any size.
 _CACHED = 1 << 16
 
 
@@ -70,8 +72,10 @@ def amount(field: str, written: Quantity) -> None:
 def labels(field: str, pairs: Mapping[str, str]) -> None:
     """Check labels, or a selector that is a map of them."""
     for key, value in pairs.items():
-        if not _is_label(key, value):
-            raise FieldError(f"{field}.{key[:80]}", value, "not a label")
+        try:
+            _check_label(key, value)
+        except ValueError as error:
+            raise FieldError(f"{field}.{key[:80]}", value, str(error)) from None
 
 
 def name(field: str, text: str) -> None:
@@ -83,7 +87,7 @@ def name(field: str, text: str) -> None:
 
 def optional_name(field: str, text: str | None) -> None:
     """Check the name of an object where there is one."""
-    if text:
+    if text and (len(text) > MAX_NAME or not _is_known_name(text)):
         name(field, text)
 
 
@@ -117,12 +121,22 @@ def need(holds: bool, field: str, shown: object, problem: str) -> None:
 
 
 @lru_cache(_CACHED)
-def _is_label(key: str, value: str) -> bool:
-    return is_qualified_name(key) and is_label_value(value)
+def _is_known_name(text: str) -> bool:
+    return is_object_name(text)
+
+
+@lru_cache(_CACHED)
+def _check_label(key: str, value: str) -> None:
+    if not is_qualified_name(key):
+        raise ValueError("not a label key")
+    if not is_label_value(value):
+        raise ValueError("not a label value")
 
 
 @lru_cache(_CACHED, typed=True)
 def _check_amount(resource: str, written: Quantity) -> None:
+    if resource and not is_qualified_name(resource):
+        raise ValueError("not the name of a resource")
     exact = quantity.parse(written)
     if exact < 0:
         raise ValueError("must not be negative")

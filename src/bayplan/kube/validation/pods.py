@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
+from bayplan.kube.names import is_label_value
 from bayplan.kube.nodes import NodeSelector, PreferredSchedulingTerm
 from bayplan.kube.pods import (
     Affinity,
@@ -36,42 +38,53 @@ def check_pod(pod: Pod) -> None:
 def _spec(spec: PodSpec) -> None:
     need(bool(spec.containers), "containers", None, "a pod needs at least one container")
     each("containers", _container, spec.containers)
-    each("initContainers", _container, spec.init_containers)
-    each("volumes", check_pod_volume, spec.volumes)
-    fields.optional_name("nodeName", spec.node_name)
-    fields.labels("nodeSelector", spec.node_selector)
-    fields.amounts("overhead", spec.overhead)
+    if spec.init_containers:
+        each("initContainers", _container, spec.init_containers)
+    if spec.volumes:
+        each("volumes", check_pod_volume, spec.volumes)
+    if spec.overhead:
+        fields.amounts("overhead", spec.overhead)
     if spec.resources is not None:
         within("resources", _resources, spec.resources)
     _placement(spec)
 
 
 def _placement(spec: PodSpec) -> None:
+    fields.optional_name("nodeName", spec.node_name)
+    if spec.node_selector:
+        fields.labels("nodeSelector", spec.node_selector)
     if spec.affinity is not None:
         within("affinity", _affinity, spec.affinity)
-    each("tolerations", _toleration, spec.tolerations)
-    each("topologySpreadConstraints", _spread, spec.topology_spread_constraints)
+    if spec.tolerations:
+        each("tolerations", _toleration, spec.tolerations)
+    if spec.topology_spread_constraints:
+        each("topologySpreadConstraints", _spread, spec.topology_spread_constraints)
     for index, gate in enumerate(spec.scheduling_gates):
         fields.label_key(f"schedulingGates[{index}].name", gate.name)
 
 
 def _status(status: PodStatus) -> None:
-    each("containerStatuses", _container_status, status.container_statuses)
-    each("initContainerStatuses", _container_status, status.init_container_statuses)
-    fields.amounts("allocatedResources", status.allocated_resources)
+    if status.container_statuses:
+        each("containerStatuses", _container_status, status.container_statuses)
+    if status.init_container_statuses:
+        each("initContainerStatuses", _container_status, status.init_container_statuses)
+    if status.allocated_resources:
+        fields.amounts("allocatedResources", status.allocated_resources)
     fields.optional_name("nominatedNodeName", status.nominated_node_name)
     if status.resources is not None:
         within("resources", _resources, status.resources)
 
 
 def _container(container: Container) -> None:
-    within("resources", _resources, container.resources)
+    if container.resources.requests or container.resources.limits:
+        within("resources", _resources, container.resources)
     if container.ports:
         each("ports", _port, container.ports)
 
 
 def _container_status(status: ContainerStatus) -> None:
-    fields.amounts("allocatedResources", status.allocated_resources)
+    if status.allocated_resources:
+        fields.amounts("allocatedResources", status.allocated_resources)
     if status.resources is not None:
         within("resources", _resources, status.resources)
 
@@ -92,16 +105,21 @@ def _port(port: ContainerPort) -> None:
 
 
 def _toleration(toleration: Toleration) -> None:
-    if toleration.key:
-        fields.label_key("key", toleration.key)
+    _toleration_of(toleration.key, toleration.operator, toleration.value)
+
+
+@lru_cache(4096)
+def _toleration_of(key: str, operator: str, value: str) -> None:
+    if key:
+        fields.label_key("key", key)
     else:
-        need(toleration.operator == "Exists", "operator", toleration.operator,
-             "must be Exists where there is no key")  # fmt: skip
-    if toleration.operator == "Exists":
-        need(not toleration.value, "value", toleration.value, "Exists takes no value")
-    elif toleration.operator in {"Lt", "Gt"}:
-        integer = parse_int64(toleration.value)
-        need(integer is not None, "value", toleration.value, "must be an integer")
+        need(operator == "Exists", "operator", operator, "must be Exists where there is no key")
+    if operator == "Exists":
+        need(not value, "value", value, "Exists takes no value")
+    elif operator in {"Lt", "Gt"}:
+        need(parse_int64(value) is not None, "value", value, "must be an integer")
+    else:
+        need(is_label_value(value), "value", value, "not a label value")
 
 
 def _spread(constraint: TopologySpreadConstraint) -> None:

@@ -19,6 +19,7 @@ from bayplan.kube.loading.collector import Collector
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _NEXT_OBJECT = re.compile(rb"\n[ \t]*(?=\{)")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 
 
@@ -53,7 +54,7 @@ def _documents(data: bytes) -> Iterator[msgspec.Raw | str]:
     while start < len(data):
         try:
             document, length = _first(view[start:])
-        except (msgspec.DecodeError, RecursionError) as error:
+        except _UNREADABLE as error:
             yield f"not JSON at byte {start}: {error}"
             start = _next_object(data, start)
         else:
@@ -81,7 +82,7 @@ def _take(collector: Collector, document: msgspec.Raw) -> None:
             collector.take_list(listing.kind, listing.api_version, listing.items)
         else:
             collector.take(document)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         path, _ = locate(None, str(error))
         collector.report(ObjectError("document", path, None, reason(str(error))))
     except ObjectError as error:

@@ -105,6 +105,7 @@ def test_a_sound_object_passes(build: Callable[[], KubeObject]) -> None:
         (make_pod().init(cpu="-1"), "spec.initContainers[0].resources.requests.cpu"),
         (make_pod().overhead(cpu="-1"), "spec.overhead.cpu"),
         (make_pod().pod_level(cpu="-1"), "spec.resources.requests.cpu"),
+        (make_pod().memory("8Ei").container(memory="8Ei"), "spec (memory in all)"),
         (make_pod().node_selector(a="b c"), "spec.nodeSelector.a"),
         (make_pod().toleration("a b"), "spec.tolerations[0].key"),
         (make_pod().toleration("", "v"), "spec.tolerations[0].operator"),

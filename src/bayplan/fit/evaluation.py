@@ -72,9 +72,12 @@ class Evaluation:
     def _changed_rows(self) -> Rows | None:
         cluster = self.question.cluster
         nodes, usage = cluster.node_changes, cluster.usage_changes
-        node_rows = ALL_ROWS if self._node_cursor < 0 else self._node_rows()
         usage_rows = usage.since(self._usage_cursor, len(self.ranks))
-        self._node_cursor, self._usage_cursor = nodes.end, usage.end
+        self._usage_cursor = usage.end
+        if self._node_cursor == nodes.end:
+            return usage_rows
+        node_rows = ALL_ROWS if self._node_cursor < 0 else self._node_rows()
+        self._node_cursor = nodes.end
         if node_rows is None:
             return usage_rows
         rescored = self._refresh_nodes(node_rows)
@@ -110,10 +113,13 @@ class Evaluation:
 
     def _rank(self, rows: Rows | None) -> None:
         rules = [f for f in self._of_cluster if has_say(f)]
-        relative = [s for s in self._relative if not s.is_flat]
-        flat = sum(
-            s.flat_points * s.weight for s in self._relative if s.is_flat and not s.is_silent
-        )
+        relative: list[RelativeScore] = []
+        flat = 0
+        for score in self._relative:
+            if score.is_flat:
+                flat += score.flat_points * score.weight
+            else:
+                relative.append(score)
         if rules or relative:
             self._flat = DOES_NOT_FIT
             self._rank_together(rules, relative, flat)

@@ -21,22 +21,12 @@ from bayplan.kube.pods import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from bayplan.kube.volumes import (
-    AwsElasticBlockStore,
-    AzureDisk,
-    ClaimSpec,
-    ClaimTemplate,
-    ClaimVolumeSource,
-    CsiVolumeSource,
-    EphemeralVolumeSource,
-    GcePersistentDisk,
-    Volume,
-)
-from tests.builders.base import DEFAULT, Builder
+from tests.builders.base import DEFAULT
+from tests.builders.pod_volumes import PodVolumes
 from tests.builders.selecting import selector
 
 
-class PodBuilder(Builder[Pod]):
+class PodBuilder(PodVolumes):
     """A pod with one container, unless more are added."""
 
     def __init__(self, name: str, namespace: str = DEFAULT) -> None:
@@ -163,42 +153,6 @@ class PodBuilder(Builder[Pod]):
         self._built.spec.scheduler_name = name
         return self
 
-    def volume(self, volume: Volume) -> Self:
-        """Add any volume."""
-        self._built.spec.volumes = [*self._built.spec.volumes, volume]
-        return self
-
-    def claim(self, name: str, *, read_only: bool = False) -> Self:
-        """Use a claim."""
-        source = ClaimVolumeSource(claim_name=name, read_only=read_only)
-        return self.volume(Volume(name=self._volume_name(), persistent_volume_claim=source))
-
-    def ephemeral(self, volume: str, storage_class: str | None, size: Quantity = "1Gi") -> Self:
-        """Use a generic ephemeral volume."""
-        spec = ClaimSpec(storage_class_name=storage_class, access_modes=["ReadWriteOnce"])
-        spec.resources.requests = {"storage": size}
-        source = EphemeralVolumeSource(volume_claim_template=ClaimTemplate(spec=spec))
-        return self.volume(Volume(name=volume, ephemeral=source))
-
-    def csi_inline(self, driver: str) -> Self:
-        """Use an inline volume of a CSI driver."""
-        return self.volume(Volume(name=self._volume_name(), csi=CsiVolumeSource(driver=driver)))
-
-    def ebs(self, volume_id: str, *, read_only: bool = False) -> Self:
-        """Use an in-tree EBS volume."""
-        source = AwsElasticBlockStore(volume_id=volume_id, read_only=read_only)
-        return self.volume(Volume(name=self._volume_name(), aws_elastic_block_store=source))
-
-    def gce_pd(self, disk: str, *, read_only: bool = False) -> Self:
-        """Use an in-tree GCE disk."""
-        source = GcePersistentDisk(pd_name=disk, read_only=read_only)
-        return self.volume(Volume(name=self._volume_name(), gce_persistent_disk=source))
-
-    def azure_disk(self, disk: str) -> Self:
-        """Use an in-tree Azure disk."""
-        source = AzureDisk(disk_name=disk, disk_uri=disk)
-        return self.volume(Volume(name=self._volume_name(), azure_disk=source))
-
     def node_selector(self, labels: Mapping[str, str] | None = None, **more: str) -> Self:
         """Need a node with these labels."""
         wanted = {**self._built.spec.node_selector, **(labels or {}), **more}
@@ -288,9 +242,6 @@ class PodBuilder(Builder[Pod]):
     def _term(self, topology_key: str, label_selector: LabelSelector | None) -> PodAffinityTerm:
         chosen = label_selector or selector(self._built.metadata.labels)
         return PodAffinityTerm(topology_key=topology_key, label_selector=chosen)
-
-    def _volume_name(self) -> str:
-        return f"v{len(self._built.spec.volumes)}"
 
     def _affinity(self) -> Affinity:
         self._built.spec.affinity = self._built.spec.affinity or Affinity()

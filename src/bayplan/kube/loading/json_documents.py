@@ -38,6 +38,10 @@ _whole = msgspec.json.Decoder(msgspec.Raw).decode
 
 def take_json(collector: Collector, data: bytes) -> bool:
     """Take all objects in the text; False, with nothing taken, if it is no JSON from the start."""
+    # Large dumps are one list: worth a look before the text is searched for where documents end.
+    if (sole := _sole_list(data)) is not None:
+        collector.take_list(sole.kind, sole.api_version, sole.items)
+        return True
     for number, document in enumerate(_documents(data)):
         if isinstance(document, str):
             if number == 0 and _NEXT_OBJECT.search(data) is None:
@@ -46,6 +50,14 @@ def take_json(collector: Collector, data: bytes) -> bool:
         else:
             _take(collector, document)
     return True
+
+
+def _sole_list(data: bytes) -> _Listing | None:
+    try:
+        listing = _listing(data)
+    except _UNREADABLE:
+        return None
+    return listing if listing.kind.endswith("List") else None
 
 
 def _documents(data: bytes) -> Iterator[msgspec.Raw | str]:

@@ -37,6 +37,8 @@ class Evaluation:
         self._relative = [s for s in self.scores if isinstance(s, RelativeScore)]
         self._node_cursor = self._usage_cursor = -1
         self._flat = DOES_NOT_FIT
+        self._quiet_version = -1
+        """While rules and relative scores have no say, and nothing has changed that."""
         self._reset()
 
     def best(self) -> int:
@@ -112,6 +114,10 @@ class Evaluation:
         self._points[rows] = points
 
     def _rank(self, rows: Rows | None) -> None:
+        if self._quiet_version == self.question.cluster.rules_version:
+            if rows is not None:
+                self._rank_alone(rows)
+            return
         rules = [f for f in self._of_cluster if has_say(f)]
         relative: list[RelativeScore] = []
         flat = 0
@@ -121,13 +127,13 @@ class Evaluation:
             else:
                 relative.append(score)
         if rules or relative:
-            self._flat = DOES_NOT_FIT
+            self._quiet_version = -1
             self._rank_together(rules, relative, flat)
-        elif flat != self._flat:
-            self._flat = flat
-            self._rank_alone(ALL_ROWS)
-        elif rows is not None:
-            self._rank_alone(rows)
+            return
+        self._flat = flat
+        self._rank_alone(ALL_ROWS)
+        if all(score.stays_flat for score in self._relative):
+            self._quiet_version = self.question.cluster.rules_version
 
     def _rank_alone(self, rows: Rows) -> None:
         totals = self._points[rows] + self._flat

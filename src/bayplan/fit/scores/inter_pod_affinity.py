@@ -43,6 +43,11 @@ class InterPodAffinity(RelativeScore):
         )
 
     @property
+    def stays_flat(self) -> bool:
+        """Whether there are no terms that could apply."""
+        return not self._own and not self._attracting()
+
+    @property
     def is_flat(self) -> bool:
         """Whether no term applies."""
         return self.is_silent

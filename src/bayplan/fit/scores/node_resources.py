@@ -11,7 +11,7 @@ import numpy as np
 
 from bayplan.fit.filters.base import Question, Reads
 from bayplan.fit.scores.base import MAX_SCORE, LocalScore, Score
-from bayplan.fit.state.columns import IntArray, Rows
+from bayplan.fit.state.columns import IntArray, Rows, pick
 from bayplan.kube.resources import CPU, MEMORY
 
 LEAST_ALLOCATED = "NodeResourcesFit"
@@ -31,10 +31,10 @@ class LeastAllocated(LocalScore):
 
     def points(self, rows: Rows) -> IntArray:
         """Points by what would be left."""
-        left = self._columns.left[rows] - self._pod
+        left = pick(self._columns.left, rows) - self._pod
         np.maximum(left, 0, out=left)
         left *= MAX_SCORE
-        left //= self._columns.total[rows]
+        left //= pick(self._columns.total, rows)
         points: IntArray = (left[:, 0] + left[:, 1]) // self._columns.present[rows]
         return points
 
@@ -53,7 +53,7 @@ class Balanced(LocalScore):
     def points(self, rows: Rows) -> IntArray:
         """Points by the change of balance."""
         columns = self._columns
-        shares = (columns.used[rows] + self._pod) / columns.total[rows]
+        shares = (pick(columns.used, rows) + self._pod) / pick(columns.total, rows)
         np.minimum(shares, 1.0, out=shares)
         even = 1 - np.abs((shares[:, 0] - shares[:, 1]) / 2)
         if columns.lopsided:

@@ -14,6 +14,7 @@ from bayplan.fit.state.columns import FloatArray, IntArray, grown
 from bayplan.kube.resources import CPU, MEMORY
 
 MAX_SCORE = 100
+MOST_VECTORS = 100_000
 
 
 class ScoredColumns:
@@ -32,6 +33,7 @@ class ScoredColumns:
         """How evenly both are used: 100 where their shares are equal."""
         self.lopsided: set[int] = set()
         """Slots of nodes that lack one of the two."""
+        self._vectors: dict[Shape, tuple[IntArray, FloatArray]] = {}
 
     def grow(self, capacity: int) -> None:
         """Follow the slots."""
@@ -54,14 +56,23 @@ class ScoredColumns:
 
     def take(self, slot: int, shape: Shape, sign: int) -> None:
         """A pod of this shape comes to the slot's node (+1) or leaves it (-1)."""
-        cpu, memory = shape.nonzero
-        left, used = self.left[slot], self.used[slot]
-        left[0] -= sign * cpu
-        left[1] -= sign * memory
-        used[0] += sign * shape.requests.get(CPU, 0)
-        used[1] += sign * shape.requests.get(MEMORY, 0)
+        counted, requested = self._vectors.get(shape) or self._vectors_of(shape)
+        if sign > 0:
+            self.left[slot] -= counted
+            self.used[slot] += requested
+        else:
+            self.left[slot] += counted
+            self.used[slot] -= requested
         if slot not in self.lopsided:
-            shares = used / self.total[slot]
-            cpu_share, memory_share = shares.tolist()
-            uneven = abs((min(cpu_share, 1.0) - min(memory_share, 1.0)) / 2)
+            cpu, memory = self.used[slot].tolist()
+            total_cpu, total_memory = self.total[slot].tolist()
+            uneven = abs((min(cpu / total_cpu, 1.0) - min(memory / total_memory, 1.0)) / 2)
             self.balance[slot] = int((1 - uneven) * MAX_SCORE)
+
+    def _vectors_of(self, shape: Shape) -> tuple[IntArray, FloatArray]:
+        if len(self._vectors) > MOST_VECTORS:
+            self._vectors.clear()
+        counted = np.array(shape.nonzero, dtype=np.int64)
+        requested = [shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)]
+        self._vectors[shape] = counted, np.array(requested, dtype=np.float64)
+        return self._vectors[shape]

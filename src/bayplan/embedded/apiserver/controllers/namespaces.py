@@ -33,6 +33,10 @@ class NamespaceController:
         self._store.listeners.append(self._on_change)
         self._queue.start()
 
+    async def drain(self) -> None:
+        """Finish what is waiting."""
+        await self._queue.drain()
+
     async def stop(self) -> None:
         """Stop looking."""
         await self._queue.stop()

@@ -36,6 +36,11 @@ class WorkQueue(Generic[K]):
         """Begin to work."""
         self._task = asyncio.create_task(self._run(), name=self._name)
 
+    async def drain(self) -> None:
+        """Work on everything that waits, now: virtual time does not go on meanwhile."""
+        while self._waiting:
+            await self._one(self._waiting.popleft())
+
     async def stop(self) -> None:
         """Stop working."""
         if self._task is not None:

@@ -80,7 +80,7 @@ class NodeGroupFile(_File):
     count: Count = 0
     min: Count = 0
     max: Count = 1000
-    zones: Annotated[list[Name], msgspec.Meta(min_length=1)] = ["zone-a"]
+    zones: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("zone-a",)
     labels: dict[str, str] = {}
     taints: list[TaintFile] = []
     allocatable: dict[str, Quantity] = {}

@@ -32,6 +32,8 @@ Compute = Callable[[JsonObject], JsonObject]
 """Makes the object that is wanted out of the object that is there (which it may change)."""
 
 _ATTEMPTS = 5
+_UNVALIDATED = ("status", "binding", "finalize")
+"""Subresources that leave alone what a kind's rules are about, or are the one way around them."""
 
 
 async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
@@ -137,7 +139,7 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     await backend.admission.mutate(request)
     new = request.object or new
     _prepare_change(call, new, old, strategy)
-    refuse(call, new, _change_problems(new, old, strategy))
+    refuse(call, new, _change_problems(call, new, old, strategy))
     await backend.admission.validate(request)
     if backend.store.get(call.key) is not current:
         raise StaleWrite(call.key)
@@ -175,13 +177,15 @@ def _prepare_change(call: Call, new: JsonObject, old: JsonObject, strategy: Stra
             new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
 
-def _change_problems(new: JsonObject, old: JsonObject, strategy: Strategy) -> list[Cause]:
-    return [
-        *metadata.problems(new, strategy),
-        *metadata.change_problems(new, old),
-        *strategy.validate(new),
-        *strategy.validate_update(new, old),
-    ]
+def _change_problems(
+    call: Call, new: JsonObject, old: JsonObject, strategy: Strategy
+) -> list[Cause]:
+    found = metadata.change_problems(new, old)
+    if new["metadata"] != old["metadata"]:
+        found += metadata.problems(new, strategy)
+    if call.subresource not in _UNVALIDATED:
+        found += [*strategy.validate(new), *strategy.validate_update(new, old)]
+    return found
 
 
 def _commit_change(

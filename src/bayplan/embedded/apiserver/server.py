@@ -29,6 +29,7 @@ from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
 from bayplan.embedded.apiserver.controllers.namespaces import NamespaceController
+from bayplan.embedded.apiserver.crds.controller import DefinitionController
 from bayplan.embedded.apiserver.http.app import App
 from bayplan.embedded.apiserver.http.endpoints import Endpoints
 from bayplan.embedded.apiserver.http.metrics import Metrics
@@ -66,7 +67,11 @@ class ApiServer:
         self.store = Store(self._database, CatalogFields(self.catalog), config.journal_capacity)
         self.backend = Backend(self.store, self.catalog, config.clock, config.rng)
         self.backend.admission.mutating.append(BuiltinAdmission(self.backend).step())
-        self._controllers = (GarbageCollector(self.backend), NamespaceController(self.backend))
+        self._controllers = (
+            DefinitionController(self.backend),
+            GarbageCollector(self.backend),
+            NamespaceController(self.backend),
+        )
         self.authority = self._load_authority()
         self.admin_token = self._load_token()
         self._socket = socket.create_server((config.host, config.port), backlog=1024)

@@ -18,9 +18,11 @@ from bayplan.embedded.apiserver.errors import (
 )
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode, metadata_of
 from bayplan.embedded.apiserver.kinds.views import to_kept, to_shown
+from bayplan.embedded.apiserver.patch.managed import Manager, track
+from bayplan.embedded.apiserver.patch.shapes import shape_of
 from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.conforming import conform
+from bayplan.embedded.apiserver.rest.conforming import conform, custom_problems
 from bayplan.embedded.apiserver.rest.namespaces import require_namespace
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Entry
@@ -50,7 +52,8 @@ async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     obj = request.object or obj
     strategy.default(obj)
     _prepare_new(backend, call, obj, strategy)
-    refuse(call, obj, [*metadata.problems(obj, strategy), *strategy.validate(obj)])
+    found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
+    refuse(call, obj, found + custom_problems(call, obj))
     await backend.admission.validate(request)
     require_namespace(backend, call)
     return _store_new(backend, call, obj)
@@ -139,11 +142,20 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     await backend.admission.mutate(request)
     new = request.object or new
     _prepare_change(call, new, old, strategy)
+    _track_owners(backend, call, new, old)
     refuse(call, new, _change_problems(call, new, old, strategy))
     await backend.admission.validate(request)
     if backend.store.get(call.key) is not current:
         raise StaleWrite(call.key)
     return _commit_change(backend, call, new, old, current)
+
+
+def _track_owners(backend: Backend, call: Call, new: JsonObject, old: JsonObject) -> None:
+    """Keep `managedFields` true on objects that have been applied."""
+    if call.applied or not old["metadata"].get("managedFields"):
+        return
+    manager = Manager(call.field_manager, "Update", call.kind.api_version, call.subresource)
+    track(new, old, shape_of(call.kind), manager, backend.now())
 
 
 def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
@@ -185,7 +197,7 @@ def _change_problems(
         found += metadata.problems(new, strategy)
     if call.subresource not in _UNVALIDATED:
         found += [*strategy.validate(new), *strategy.validate_update(new, old)]
-    return found
+    return found + custom_problems(call, new)
 
 
 def _commit_change(

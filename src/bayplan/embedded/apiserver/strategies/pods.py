@@ -7,8 +7,8 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.strategies.filling import child, items
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
 from bayplan.embedded.apiserver.strategies.podrules import spec_problems
-from bayplan.embedded.apiserver.strategies.quantities import amount
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.kube.quantity import parse as amount
 
 _FROZEN = (
     "pod updates may not change fields other than `spec.containers[*].image`,"

@@ -24,11 +24,13 @@ from typing import Self
 import uvicorn
 
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
+from bayplan.embedded.apiserver.admission.webhooks.dispatch import Webhooks
 from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Authorizer
 from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
 from bayplan.embedded.apiserver.controllers.namespaces import NamespaceController
+from bayplan.embedded.apiserver.crds.controller import DefinitionController
 from bayplan.embedded.apiserver.http.app import App
 from bayplan.embedded.apiserver.http.endpoints import Endpoints
 from bayplan.embedded.apiserver.http.metrics import Metrics
@@ -65,8 +67,15 @@ class ApiServer:
         self.catalog = Catalog()
         self.store = Store(self._database, CatalogFields(self.catalog), config.journal_capacity)
         self.backend = Backend(self.store, self.catalog, config.clock, config.rng)
-        self.backend.admission.mutating.append(BuiltinAdmission(self.backend).step())
-        self._controllers = (GarbageCollector(self.backend), NamespaceController(self.backend))
+        self._webhooks = Webhooks(self.backend)
+        builtin = BuiltinAdmission(self.backend).step()
+        self.backend.admission.mutating += [builtin, self._webhooks.mutate]
+        self.backend.admission.validating += [self._webhooks.validate]
+        self._controllers = (
+            DefinitionController(self.backend),
+            GarbageCollector(self.backend),
+            NamespaceController(self.backend),
+        )
         self.authority = self._load_authority()
         self.admin_token = self._load_token()
         self._socket = socket.create_server((config.host, config.port), backlog=1024)
@@ -108,6 +117,7 @@ class ApiServer:
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
             await self._task
+        await self._webhooks.close()
         self._socket.close()
         self.store.close()
 

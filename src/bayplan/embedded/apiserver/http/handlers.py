@@ -32,8 +32,8 @@ from bayplan.embedded.apiserver.http.query import (
 from bayplan.embedded.apiserver.http.render import Renderer
 from bayplan.embedded.apiserver.http.responses import Response, Stream
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.patch.patches import Patch, accepted
-from bayplan.embedded.apiserver.rest import deleting, writing
+from bayplan.embedded.apiserver.patch.patches import APPLY_PATCH, Patch, accepted
+from bayplan.embedded.apiserver.rest import applying, deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.listing import list_page
 from bayplan.embedded.apiserver.rest.request import Call
@@ -142,6 +142,9 @@ async def read_patch(exchange: Exchange) -> Patch:
 async def patch(exchange: Exchange) -> Answer:
     """An object changed."""
     change = await read_patch(exchange)
+    if change.media_type == APPLY_PATCH:
+        entry, created = await applying.apply(exchange.backend, exchange.call, change.content)
+        return exchange.renderer().one(entry, 201 if created else 200)
     entry = await writing.change(exchange.backend, exchange.call, change.on)
     return exchange.renderer().one(entry)
 

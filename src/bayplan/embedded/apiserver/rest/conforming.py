@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.crds.pruning import add_defaults, prune
+from bayplan.embedded.apiserver.crds.validation import problems
+from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request, bad_value, invalid
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
@@ -17,6 +19,27 @@ def conform(call: Call, obj: JsonObject) -> None:
         conform_to(call, obj, type_)
     else:
         conform_metadata(call, obj)
+        _conform_custom(call, obj)
+
+
+def _conform_custom(call: Call, obj: JsonObject) -> None:
+    """Drop what a custom resource's schema does not know, and add what it defaults."""
+    schema = call.kind.custom.schema if call.kind.custom is not None else None
+    if schema is None:
+        return
+    unknown: list[str] = []
+    try:
+        prune(obj, schema, unknown)
+        add_defaults(obj, schema)
+    except RecursionError as problem:
+        raise bad_request("the object is nested too deeply") from problem
+    _complain(call, unknown)
+
+
+def custom_problems(call: Call, obj: JsonObject) -> list[Cause]:
+    """What a custom resource's schema says is wrong with it."""
+    schema = call.kind.custom.schema if call.kind.custom is not None else None
+    return problems(obj, schema) if schema is not None else []
 
 
 def conform_metadata(call: Call, obj: JsonObject) -> None:
@@ -53,13 +76,17 @@ def _checked(call: Call, obj: JsonObject, type_: ObjectType, report: Report) -> 
 def _complain(call: Call, unknown: list[str]) -> None:
     if not unknown or call.field_validation == "Ignore":
         return
-    problems = [f'unknown field "{name}"' for name in unknown]
+    complaints = [f'unknown field "{name}"' for name in unknown]
     if call.field_validation == "Strict":
-        raise strict_error(problems)
-    for problem in problems[:20]:
+        raise strict_error(call, complaints)
+    for problem in complaints[:20]:
         call.warn(problem)
 
 
-def strict_error(problems: list[str]) -> ApiError:
+def strict_error(call: Call, complaints: list[str]) -> ApiError:
     """Fields that a strict client does not want to be dropped."""
-    return bad_request("strict decoding error: " + ", ".join(problems))
+    kind, message = call.kind, "strict decoding error: " + ", ".join(complaints)
+    if call.patching:
+        return invalid("", "", "", [bad_value("patch", call.name, message)])
+    what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+    return bad_request(f"{what}: {message}")

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.kube.meta import LabelSelector
+from bayplan.kube.selectors.labels import compile_selector
+from bayplan.kube.selectors.requirement import SelectorError
 
 
 def select(selector: JsonObject, labels: dict[str, str]) -> bool:
-    """Whether labels meet a selector; an empty selector selects everything."""
-    wanted = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    """Whether labels meet a selector; an empty one selects everything, a broken one nothing."""
+    try:
+        compiled = compile_selector(msgspec.convert(selector, LabelSelector))
+    except (msgspec.ValidationError, SelectorError):
         return False
-    return all(_holds(one, labels) for one in selector.get("matchExpressions") or ())
-
-
-def _holds(expression: JsonObject, labels: dict[str, str]) -> bool:
-    value = labels.get(expression.get("key") or "")
-    values = expression.get("values") or ()
-    match expression.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-    return False
+    return compiled.matches(labels)

@@ -18,9 +18,11 @@ from bayplan.embedded.apiserver.errors import (
 )
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode, metadata_of
 from bayplan.embedded.apiserver.kinds.views import to_kept, to_shown
+from bayplan.embedded.apiserver.patch.managed import Manager, track
+from bayplan.embedded.apiserver.patch.shapes import shape_of
 from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.conforming import conform
+from bayplan.embedded.apiserver.rest.conforming import conform, custom_problems
 from bayplan.embedded.apiserver.rest.namespaces import require_namespace
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Entry
@@ -32,6 +34,8 @@ Compute = Callable[[JsonObject], JsonObject]
 """Makes the object that is wanted out of the object that is there (which it may change)."""
 
 _ATTEMPTS = 5
+_UNVALIDATED = ("status", "binding", "finalize")
+"""Subresources that leave alone what a kind's rules are about, or are the one way around them."""
 
 
 async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
@@ -48,7 +52,8 @@ async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     obj = request.object or obj
     strategy.default(obj)
     _prepare_new(backend, call, obj, strategy)
-    refuse(call, obj, [*metadata.problems(obj, strategy), *strategy.validate(obj)])
+    found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
+    refuse(call, obj, found + custom_problems(call, obj))
     await backend.admission.validate(request)
     require_namespace(backend, call)
     return _store_new(backend, call, obj)
@@ -65,12 +70,15 @@ def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strate
     metadata.stamp(obj, backend.now(), uid, call.kind.generations)
     if call.kind.has_status and not strategy.keeps_status:
         obj.pop("status", None)
+        if strategy.first_status or call.kind.generations:
+            obj["status"] = clone(strategy.first_status)
     strategy.prepare_create(obj)
 
 
 def _store_new(backend: Backend, call: Call, obj: JsonObject) -> Entry:
-    if backend.store.get(call.key) is not None:
-        raise already_exists(call.kind.group, call.kind.plural, call.name)
+    taken = backend.store.get(call.key)
+    if taken is not None:
+        raise already_exists(call.kind.group, call.kind.plural, call.name, going=taken.deleting)
     if call.dry_run:
         return Entry(call.key, 0, encode(obj), obj, {})
     return backend.store.put(call.key, obj, None)
@@ -134,14 +142,28 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     _type_meta(backend, call, new)
     strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
-    await backend.admission.mutate(request)
+    admitted = call.subresource == "binding"
+    if not admitted:
+        await backend.admission.mutate(request)
     new = request.object or new
     _prepare_change(call, new, old, strategy)
-    refuse(call, new, _change_problems(new, old, strategy))
-    await backend.admission.validate(request)
+    _track_owners(backend, call, new, old)
+    refuse(call, new, _change_problems(call, new, old, strategy))
+    if not admitted:
+        await backend.admission.validate(request)
     if backend.store.get(call.key) is not current:
         raise StaleWrite(call.key)
     return _commit_change(backend, call, new, old, current)
+
+
+def _track_owners(backend: Backend, call: Call, new: JsonObject, old: JsonObject) -> None:
+    """Keep `managedFields` true on objects that have been applied."""
+    if call.applied or not old["metadata"].get("managedFields"):
+        return
+    manager = Manager(
+        call.field_manager or call.client, "Update", call.kind.api_version, call.subresource
+    )
+    track(new, old, shape_of(call.kind), manager, backend.now())
 
 
 def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
@@ -150,7 +172,7 @@ def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
         merged = {**old, "metadata": wanted["metadata"]}
         merged["metadata"]["ownerReferences"] = old["metadata"].get("ownerReferences")
         wanted = _with(merged, "status", wanted.get("status"))
-    elif call.kind.has_status:
+    elif call.kind.has_status and call.subresource != "binding":
         wanted = _with(wanted, "status", old.get("status"))
     if wanted["metadata"].get("ownerReferences", ()) is None:
         del wanted["metadata"]["ownerReferences"]
@@ -169,19 +191,21 @@ def _prepare_change(call: Call, new: JsonObject, old: JsonObject, strategy: Stra
     metadata.keep(new, old)
     if call.subresource != "finalize":
         strategy.prepare_update(new, old)
-    if call.kind.generations and not call.subresource.startswith("status"):
+    if call.kind.generations and call.subresource not in _UNVALIDATED:
         ignored = ("metadata", "status")
         if any(new.get(f) != old.get(f) for f in {*new, *old} if f not in ignored):
             new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
 
-def _change_problems(new: JsonObject, old: JsonObject, strategy: Strategy) -> list[Cause]:
-    return [
-        *metadata.problems(new, strategy),
-        *metadata.change_problems(new, old),
-        *strategy.validate(new),
-        *strategy.validate_update(new, old),
-    ]
+def _change_problems(
+    call: Call, new: JsonObject, old: JsonObject, strategy: Strategy
+) -> list[Cause]:
+    found = metadata.change_problems(new, old)
+    if new["metadata"] != old["metadata"]:
+        found += metadata.problems(new, strategy)
+    if call.subresource not in _UNVALIDATED:
+        found += [*strategy.validate(new), *strategy.validate_update(new, old)]
+    return found + custom_problems(call, new)
 
 
 def _commit_change(

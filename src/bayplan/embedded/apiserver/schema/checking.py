@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
 from bayplan.embedded.apiserver.schema.types import UNIONS, FieldType, ObjectType, require_type
+from bayplan.kube import quantity
 
 Where = tuple["Where", str] | None
 """A place in an object, as a chain from the inside out; spelled only when something is wrong."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z")
-_QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?\Z")
 _MOST_INT = {"int32": 2**31, "int64": 2**63}
 
 
@@ -138,11 +138,13 @@ def _time(value: JsonValue, wanted: str, place: Where) -> JsonValue:
 
 
 def _quantity(value: JsonValue, wanted: str, place: Where) -> JsonValue:
-    text = str(value) if type(value) in (int, float) else value
-    if type(text) is not str or len(text) > 64 or not _QUANTITY.match(text):
-        why = "a quantity, such as 500m, 1.5 or 2Gi"
-        raise Mismatch(place, f"{wanted} ({why})", value)
-    return text
+    """A quantity, as Kubernetes prints it back."""
+    if type(value) not in (int, float, str):
+        raise Mismatch(place, wanted, value)
+    try:
+        return quantity.format(value)
+    except quantity.QuantityError as problem:
+        raise Mismatch(place, f"{wanted} ({problem})", value) from problem
 
 
 def _int_or_string(value: JsonValue, wanted: str, place: Where) -> JsonValue:

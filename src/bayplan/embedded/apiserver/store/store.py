@@ -112,6 +112,11 @@ class Store:
         for bucket in list(self._buckets.values()):
             yield from list(bucket.entries.values())
 
+    def reindex(self, storage: str) -> None:
+        """Read the selectable fields of a kind's objects anew: what can be selected by changed."""
+        for entry in self._bucket(storage).entries.values():
+            entry.fields = self._fields(storage, entry.object())
+
     def counts(self) -> dict[str, int]:
         """How many objects there are of each kind."""
         return {storage: len(bucket.entries) for storage, bucket in self._buckets.items()}

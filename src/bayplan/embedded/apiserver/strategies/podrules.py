@@ -11,9 +11,10 @@ from bayplan.embedded.apiserver.errors import (
     required,
 )
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.naming import dns_label, is_qualified, label_problems
+from bayplan.embedded.apiserver.rest.naming import dns_label, label_problems
 from bayplan.embedded.apiserver.strategies.filling import items
-from bayplan.embedded.apiserver.strategies.quantities import amount
+from bayplan.kube.names import is_qualified_name
+from bayplan.kube.quantity import parse as amount
 
 ATTACH_LIMIT_PREFIXES = ("attachable-volumes-", "storage-attach-limits-")
 """Resources that only nodes have: how many volumes can be attached."""
@@ -111,7 +112,7 @@ def _amount_problems(name: str, value: str, field: str) -> list[Cause]:
         why = "must not ask for a node's attach limit: volumes are counted from the pod's claims"
         return [bad_value(field, name, why)]
     known = name in _NATIVE or name.startswith("hugepages-") or "/" in name
-    if not known or not is_qualified(name):
+    if not known or not is_qualified_name(name):
         return [bad_value(field, name, "must be a standard resource type or fully qualified")]
     if amount(value) < 0:
         return [bad_value(field, value, "must be greater than or equal to 0")]
@@ -144,7 +145,7 @@ def _gate_problems(spec: JsonObject, where: str) -> list[Cause]:
     found = []
     for index, name in enumerate(gates):
         place = f"{where}.schedulingGates[{index}]"
-        if not is_qualified(name):
+        if not is_qualified_name(name):
             found.append(bad_value(place, name, "must be a qualified name"))
         if name in gates[:index]:
             found.append(duplicate(place, name))

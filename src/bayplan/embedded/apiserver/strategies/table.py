@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bayplan.embedded.apiserver.crds.definitions import STORAGE as CUSTOM_DEFINITIONS
+from bayplan.embedded.apiserver.crds.strategy import DEFINITIONS
 from bayplan.embedded.apiserver.strategies.cluster import CLUSTER
 from bayplan.embedded.apiserver.strategies.pods import PODS
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
@@ -9,7 +11,12 @@ from bayplan.embedded.apiserver.strategies.workloads import WORKLOADS
 
 PLAIN = Strategy()
 
-STRATEGIES: dict[str, Strategy] = {"pods": PODS, **WORKLOADS, **CLUSTER}
+STRATEGIES: dict[str, Strategy] = {
+    "pods": PODS,
+    CUSTOM_DEFINITIONS: DEFINITIONS,
+    **WORKLOADS,
+    **CLUSTER,
+}
 
 
 def strategy_of(storage: str) -> Strategy:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
-from bayplan.embedded.apiserver.kinds.fields import value_at
 from bayplan.embedded.apiserver.kinds.model import Kind, PrinterColumn
 from bayplan.embedded.apiserver.tables import cluster, workloads
 from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column
+from bayplan.embedded.apiserver.tables.jsonpath import read
 from bayplan.embedded.apiserver.tables.values import age
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
@@ -57,7 +57,7 @@ def columns_of(kind: Kind) -> tuple[Column, ...]:
 
 def _custom(printer: PrinterColumn) -> Column:
     def cell(obj: JsonObject, now: datetime) -> JsonValue:
-        value = value_at(obj, _dotted(printer.path))
+        value = read(obj, printer.path)
         if printer.type == "date":
             return age(value, now) if value is not None else None
         if printer.type == "string" and value is not None:
@@ -67,10 +67,6 @@ def _custom(printer: PrinterColumn) -> Column:
     return Column(
         printer.name, cell, printer.type, printer.format, printer.priority, printer.description
     )
-
-
-def _dotted(path: str) -> str:
-    return path.strip("{}").lstrip(".").replace("\\.", ".")
 
 
 def table(kind: Kind, objects: Iterable[JsonObject], now: datetime, include: str) -> JsonObject:

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.steps import Again, Bind, Change, Create, Delete, Plan
+from bayplan.embedded.control.steps import Bind, Change, Delete
 from bayplan.embedded.control.storages import CLAIMS, EVENTS, NODES, PODS
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.embedded.simulation.log import RunLog
 from bayplan.embedded.simulation.schedule import creation
-from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.embedded.simulation.virtual import VirtualRun
+from tests.simulation.placing import FirstFit
 
 DRIVER = "disk.csi.example.com"
 CLUSTER = f"""
@@ -44,63 +42,6 @@ nodeGroups:
       - name: {DRIVER}
         limit: 8
 """
-
-
-class FirstFit(Controller[str]):
-    """Places every pod on the first ready node with room for it by count: deliberately simple."""
-
-    name = "first-fit"
-    storages = (PODS, NODES)
-
-    def __init__(self, simulation: Simulation, per_node: int = 30) -> None:
-        self._view = simulation.view
-        self._per_node = per_node
-        self._waiting: dict[Key, None] = {}
-        self._used: dict[str, int] = {}
-        self._ready: list[str] = []
-
-    def notice(self, change: Any) -> list[str]:
-        key = change.entry.key
-        if key.storage == NODES:
-            self._ready = [
-                node["metadata"]["name"]
-                for node in self._view.all(NODES)
-                if not (node["spec"].get("taints"))
-            ]
-            return ["all"]
-        return self._notice_pod(change)
-
-    def _notice_pod(self, change: Any) -> list[str]:
-        key = change.entry.key
-        node = change.entry.fields.get("spec.nodeName", "")
-        done = ("Succeeded", "Failed")
-        if change.deleted or change.entry.fields.get("status.phase") in done:
-            before = change.previous.fields if change.previous else {}
-            if node and before.get("status.phase") not in done:
-                self._used[node] = self._used.get(node, 0) - 1
-            self._waiting.pop(key, None)
-            return ["all"] if self._waiting else []
-        if not node:
-            self._waiting[key] = None
-            return ["all"]
-        if not (change.previous and change.previous.fields.get("spec.nodeName")):
-            self._waiting.pop(key, None)
-            self._used[node] = self._used.get(node, 0) + 1
-        return []
-
-    def decide(self, key: str) -> Plan:
-        plan: Plan = []
-        free = {name: self._per_node - self._used.get(name, 0) for name in self._ready}
-        open_nodes = iter([name for name in self._ready if free[name] > 0])
-        node = next(open_nodes, None)
-        for pod in list(self._waiting):
-            while node is not None and free[node] <= 0:
-                node = next(open_nodes, None)
-            if node is None:
-                break
-            free[node] -= 1
-            plan.append(Bind(pod, node))
-        return plan
 
 
 class World:
@@ -170,13 +111,13 @@ class World:
 
 @asynccontextmanager
 async def world(
-    text: str = CLUSTER, *, settle: float = 60.0, placing: bool = False, log: bool = False
+    text: str = CLUSTER, *, settle: float = 60.0, placing: bool = False
 ) -> AsyncIterator[World]:
     """A cluster whose first nodes are ready."""
     spec = parse_cluster(text.encode(), "cluster.yaml", Path())
     async with VirtualRun(spec) as run:
         if placing:
-            run.simulation.engine.add(FirstFit(run.simulation))
+            run.simulation.engine.add(FirstFit(run.simulation.view))
         await run.simulation.prepare()
         made = World(run)
         await made.forward(settle)
@@ -223,6 +164,3 @@ def workload(kind: str, name: str, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {**body, **spec},
     }
-
-
-__all__ = ["Again", "Create", "RunLog", "World", "claim", "pod", "workload", "world"]

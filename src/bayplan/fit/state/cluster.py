@@ -71,11 +71,11 @@ class Cluster:
         self.census = Census(self.namespaces)
         self.terms = TermBook(self.namespaces)
         self.storage = StorageObjects()
-        self.workloads = Workloads()
         self.volume_attachments: dict[str, VolumeAttachment] = {}
         self._attachments_of_node: dict[str, set[str]] = defaultdict(set)
         self._attachments_of_volume: dict[str, set[str]] = defaultdict(set)
         self.shapes = Shapes()
+        self.workloads = Workloads(self.shapes)
         self.pods = Pods()
         self._standing: dict[Shape, tuple[StandingTerm, ...]] = {}
         self.slots.on_growth(self._grow)
@@ -232,6 +232,8 @@ class Cluster:
         """Where a shape's own terms are counted."""
         found = self._standing.get(shape)
         if found is None:
+            for owned in shape.terms.owned:
+                self.shapes.heed(owned.term.selector)
             found = tuple(
                 self.terms.standing(owned, self.topology(owned.topology_key))
                 for owned in shape.terms.owned

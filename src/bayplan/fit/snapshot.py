@@ -169,9 +169,16 @@ class Snapshot:
         return Decision(None if slot == DOES_NOT_FIT else self.cluster.slots.names[slot])
 
     def assume(self, pod: Pod, node: str) -> None:
-        """Take a pod as placed on a node, as if it had been bound."""
+        """Take a pod as placed on a node, as if it had been bound; one that has ended takes
+        nothing.
+        """
         cluster = self.cluster
         record = cluster.pods.by_key.get(pod.key)
+        if pod.is_terminal or (record is not None and record.pod is not pod):
+            self.put(pod)
+            record = cluster.pods.by_key[pod.key]
+        if pod.is_terminal:
+            return
         if record is None:
             cluster.add_pod(pod, node)
             self._note(cluster.remove_pod, pod.key)

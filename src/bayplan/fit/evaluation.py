@@ -37,6 +37,8 @@ class Evaluation:
         self._relative = [s for s in self.scores if isinstance(s, RelativeScore)]
         self._node_cursor = self._usage_cursor = -1
         self._flat = DOES_NOT_FIT
+        self._quiet_version = -1
+        """While rules and relative scores have no say, and nothing has changed that."""
         self._reset()
 
     def best(self) -> int:
@@ -72,9 +74,12 @@ class Evaluation:
     def _changed_rows(self) -> Rows | None:
         cluster = self.question.cluster
         nodes, usage = cluster.node_changes, cluster.usage_changes
-        node_rows = ALL_ROWS if self._node_cursor < 0 else self._node_rows()
         usage_rows = usage.since(self._usage_cursor, len(self.ranks))
-        self._node_cursor, self._usage_cursor = nodes.end, usage.end
+        self._usage_cursor = usage.end
+        if self._node_cursor == nodes.end:
+            return usage_rows
+        node_rows = ALL_ROWS if self._node_cursor < 0 else self._node_rows()
+        self._node_cursor = nodes.end
         if node_rows is None:
             return usage_rows
         rescored = self._refresh_nodes(node_rows)
@@ -102,30 +107,38 @@ class Evaluation:
         passes = self._passes_alone[rows]
         for one in self._of_usage:
             passes = passes & one.passes(rows)
-        points = self._points_alone[rows]
+        points = self._points_alone[rows].copy()
         for score in self._local:
-            points = points + score.points(rows)
+            points += score.points(rows)
         self._passes[rows] = passes
         self._points[rows] = points
 
     def _rank(self, rows: Rows | None) -> None:
+        if self._quiet_version == self.question.cluster.rules_version:
+            if rows is not None:
+                self._rank_alone(rows)
+            return
         rules = [f for f in self._of_cluster if has_say(f)]
-        relative = [s for s in self._relative if not s.is_flat]
-        flat = sum(
-            s.flat_points * s.weight for s in self._relative if s.is_flat and not s.is_silent
-        )
+        relative: list[RelativeScore] = []
+        flat = 0
+        for score in self._relative:
+            if score.is_flat:
+                flat += score.flat_points * score.weight
+            else:
+                relative.append(score)
         if rules or relative:
-            self._flat = DOES_NOT_FIT
+            self._quiet_version = -1
             self._rank_together(rules, relative, flat)
-        elif flat != self._flat:
-            self._flat = flat
-            self._rank_alone(ALL_ROWS)
-        elif rows is not None:
-            self._rank_alone(rows)
+            return
+        self._flat = flat
+        self._rank_alone(ALL_ROWS)
+        if all(score.stays_flat for score in self._relative):
+            self._quiet_version = self.question.cluster.rules_version
 
     def _rank_alone(self, rows: Rows) -> None:
-        totals = self._points[rows] + self._flat
-        self.ranks[rows] = np.where(self._passes[rows], self._as_ranks(totals, rows), DOES_NOT_FIT)
+        ranks = self._as_ranks(self._points[rows] + self._flat, rows)
+        ranks[~self._passes[rows]] = DOES_NOT_FIT
+        self.ranks[rows] = ranks
 
     def _rank_together(self, rules: list[Filter], relative: list[RelativeScore], flat: int) -> None:
         feasible = self._passes

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayplan.fit.filters.base import Filter, Question, Reads
 from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
-from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.state.columns import BoolArray, Rows, pick
 from bayplan.fit.state.resources import LARGEST
 from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
@@ -28,7 +28,7 @@ class NodeResourcesFit:
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes with enough of everything."""
-        free = self._resources.free[rows]
+        free = pick(self._resources.free, rows)
         width = len(self._need)
         if free.shape[1] != width:  # somebody asked for a resource that was new since
             free = free[:, :width]

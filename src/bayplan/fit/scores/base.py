@@ -46,6 +46,11 @@ class RelativeScore(Score):
         return False
 
     @property
+    def stays_flat(self) -> bool:
+        """Whether it stays flat until nodes, namespaces or the terms of running pods change."""
+        return False
+
+    @property
     def is_silent(self) -> bool:
         """Whether it has nothing to say at all now."""
         return False

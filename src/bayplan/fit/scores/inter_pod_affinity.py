@@ -35,9 +35,17 @@ class InterPodAffinity(RelativeScore):
     @property
     def is_silent(self) -> bool:
         """Whether no term applies to any pod now."""
+        standing = self._attracting()
+        if not self._own and not standing:
+            return True
         return not any(counts.total for counts, _ in self._own) and not any(
-            standing.counts.total for standing in self._attracting()
+            one.counts.total for one in standing
         )
+
+    @property
+    def stays_flat(self) -> bool:
+        """Whether there are no terms that could apply."""
+        return not self._own and not self._attracting()
 
     @property
     def is_flat(self) -> bool:

@@ -11,12 +11,12 @@ import numpy as np
 
 from bayplan.fit.filters.base import Question, Reads
 from bayplan.fit.scores.base import MAX_SCORE, LocalScore, Score
-from bayplan.fit.state.columns import IntArray, Rows
-from bayplan.fit.state.resources import CPU_AND_MEMORY
+from bayplan.fit.state.columns import IntArray, Rows, pick
 from bayplan.kube.resources import CPU, MEMORY
 
 LEAST_ALLOCATED = "NodeResourcesFit"
 BALANCED = "NodeResourcesBalancedAllocation"
+HALF = MAX_SCORE // 2
 
 
 class LeastAllocated(LocalScore):
@@ -26,16 +26,17 @@ class LeastAllocated(LocalScore):
     reads = Reads.USAGE
 
     def __init__(self, question: Question) -> None:
-        self._resources = question.cluster.resources
+        self._columns = question.cluster.resources.scored
         self._pod = np.array(question.shape.nonzero, dtype=np.int64)
 
     def points(self, rows: Rows) -> IntArray:
         """Points by what would be left."""
-        total = self._resources.allocatable[rows, CPU_AND_MEMORY]
-        left = total - self._resources.nonzero[rows] - self._pod
-        shares = np.maximum(left, 0) * MAX_SCORE // np.maximum(total, 1)
-        present = np.maximum((total > 0).sum(axis=1), 1)
-        points: IntArray = shares.sum(axis=1) // present
+        left: IntArray = pick(self._columns.left, rows) - self._pod
+        np.maximum(left, 0, out=left)
+        left *= MAX_SCORE
+        left //= pick(self._columns.total, rows)
+        points: IntArray = left[:, 0] + left[:, 1]
+        points //= self._columns.present[rows]
         return points
 
 
@@ -46,21 +47,28 @@ class Balanced(LocalScore):
     reads = Reads.USAGE
 
     def __init__(self, question: Question) -> None:
-        self._resources = question.cluster.resources
+        self._columns = question.cluster.resources.scored
         requests = question.shape.requests
-        self._pod = np.array([requests.get(CPU, 0), requests.get(MEMORY, 0)], dtype=np.int64)
+        self._pod = np.array([requests.get(CPU, 0), requests.get(MEMORY, 0)], dtype=np.float64)
 
     def points(self, rows: Rows) -> IntArray:
         """Points by the change of balance."""
-        resources = self._resources
-        total = resources.allocatable[rows, CPU_AND_MEMORY]
-        used = total - resources.free[rows, CPU_AND_MEMORY] + self._pod
-        shares = np.minimum(used / np.maximum(total, 1), 1.0)
-        deviation = np.abs((shares[:, 0] - shares[:, 1]) / 2)
-        deviation[(total == 0).any(axis=1)] = 0.0
-        after = ((1 - deviation) * MAX_SCORE).astype(np.int64)
-        half = MAX_SCORE // 2
-        points: IntArray = half + (half + after - resources.balance[rows]) // 2
+        columns = self._columns
+        shares = pick(columns.used, rows) + self._pod
+        shares /= pick(columns.total, rows)
+        np.minimum(shares, 1.0, out=shares)
+        even = shares[:, 0] - shares[:, 1]
+        even *= 0.5
+        np.abs(even, out=even)
+        np.subtract(1.0, even, out=even)
+        if columns.lopsided:
+            even[columns.present[rows] < 2] = 1.0
+        even *= MAX_SCORE
+        points = even.astype(np.int64)
+        points -= columns.balance[rows]
+        points += HALF
+        points >>= 1  # halves, as it is never negative
+        points += HALF
         return points
 
 

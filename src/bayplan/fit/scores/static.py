@@ -31,6 +31,11 @@ class CountedScore(RelativeScore):
         self._refreshed()
         return self._is_flat
 
+    @property
+    def stays_flat(self) -> bool:
+        """Only nodes matter."""
+        return self.is_flat
+
     def points(self, feasible: BoolArray) -> IntArray:
         """Counts scaled by the largest of the feasible nodes."""
         return proportional(self._refreshed(), feasible, reverse=not self.more_is_better)

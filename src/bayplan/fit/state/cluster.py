@@ -78,6 +78,11 @@ class Cluster:
         self._standing: dict[Shape, tuple[StandingTerm, ...]] = {}
         self.slots.on_growth(self._grow)
 
+    @property
+    def rules_version(self) -> int:
+        """Moves whenever nodes, namespaces or the terms of running pods change."""
+        return self.node_changes.end + self.terms.generation + self.namespaces.version
+
     # -- nodes ---------------------------------------------------------------------------------
 
     def topology(self, key: str) -> Topology:

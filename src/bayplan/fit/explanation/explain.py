@@ -133,8 +133,8 @@ def _with_preemption(line: str, preemption: Preemption, count: int) -> str:
 
 def _gated(pod: Pod) -> str:
     """kube-scheduler's word on a pod with gates, which it does not look at."""
-    gates = [gate.name for gate in pod.spec.scheduling_gates]
-    return f"Scheduling is blocked due to non-empty scheduling gates: {gates}" if gates else ""
+    gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
+    return f"waiting for scheduling gates: [{gates}]" if gates else ""
 
 
 def _reasons(found: Verdicts) -> list[str]:

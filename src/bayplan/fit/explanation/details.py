@@ -63,14 +63,21 @@ def _resources(trial: Trial) -> list[str]:
 
 
 def _limits(trial: Trial) -> list[str]:
-    missing = missing_drivers(trial)
-    if missing:
-        return [f"no {driver} in its CSINode" for driver in missing]
+    if missing_drivers(trial):
+        return [_registered(trial)]
     limits = trial.filter(NodeVolumeLimits)
     return [
         f"{driver}: {limit_in_words(volumes_on(trial.snapshot.cluster, trial.name, driver))}"
         for driver in (limits.full_drivers(trial.slot) if limits else ())
     ]
+
+
+def _registered(trial: Trial) -> str:
+    csinode = trial.csinode
+    if csinode is None:
+        return "it has no CSINode"
+    names = ", ".join(driver.name for driver in csinode.spec.drivers)
+    return f"its CSINode lists {names or 'no driver'}"
 
 
 def _ports(trial: Trial) -> list[str]:

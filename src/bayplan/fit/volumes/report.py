@@ -58,7 +58,9 @@ def volumes_on(cluster: Cluster, node: str, driver: str) -> VolumeReport:
 
 
 def all_volumes(cluster: Cluster) -> list[VolumeReport]:
-    """Every node with every driver that it reports, publishes a limit for, or has volumes of."""
+    """Every node with every driver that it reports, publishes a limit for, or has volumes of; a
+    node with none of these shows the drivers of the others as missing.
+    """
     return [
         report
         for name in sorted(cluster.slots.by_name)
@@ -69,7 +71,8 @@ def all_volumes(cluster: Cluster) -> list[VolumeReport]:
 def _reports_of_node(cluster: Cluster, node: Node) -> list[VolumeReport]:
     holders = _holders(cluster, node.name)
     drivers = set(_known_drivers(cluster, node)) | {volume.driver for volume in holders}
-    return [_report(cluster, node, driver, holders) for driver in sorted(drivers)]
+    elsewhere = [driver for driver, count in cluster.registered_drivers.items() if count]
+    return [_report(cluster, node, driver, holders) for driver in sorted(drivers or elsewhere)]
 
 
 @dataclass(slots=True)

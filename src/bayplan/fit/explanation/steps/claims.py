@@ -17,6 +17,7 @@ from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.volumes.needs import BIND_COMPLETED
 from bayplan.fit.volumes.objects import StorageObjects, claim_name, class_of_claim
 from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference, OwnerReference
+from bayplan.kube.nodes import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
     PersistentVolume,
@@ -24,6 +25,7 @@ from bayplan.kube.storage import (
     PersistentVolumeSpec,
     PhaseStatus,
     StorageClass,
+    VolumeNodeAffinity,
 )
 from bayplan.kube.volumes import ClaimSpec, CsiVolumeSource, Volume, VolumeResources
 
@@ -55,8 +57,8 @@ def add_volume(trial: Trial) -> Iterable[Step]:
     if not static:
         return
     said = ", ".join(f"{_size(claim)} of class {class_of_claim(claim)!r}" for claim in static)
-    puts = tuple(_open_volume(claim) for claim in static)
-    text = f"add a PersistentVolume that node {trial.name} can reach ({said})"
+    puts = tuple(_open_volume(claim, trial.name) for claim in static)
+    text = f"add a PersistentVolume on node {trial.name} ({said})"
     yield Step(FixKind.ADD_VOLUME, text, 3.5 * len(static), trial.pod, puts)
 
 
@@ -129,7 +131,9 @@ def _served(claim: PersistentVolumeClaim, storage_class: StorageClass) -> tuple[
     return volume, bound
 
 
-def _open_volume(claim: PersistentVolumeClaim) -> PersistentVolume:
+def _open_volume(claim: PersistentVolumeClaim, node: str) -> PersistentVolume:
+    only_there = NodeSelectorRequirement(key="metadata.name", operator="In", values=[node])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[only_there])])
     return PersistentVolume(
         metadata=ObjectMeta(name=f"pv-for-{claim.namespace}-{claim.name}"),
         spec=PersistentVolumeSpec(
@@ -137,6 +141,7 @@ def _open_volume(claim: PersistentVolumeClaim) -> PersistentVolume:
             capacity={"storage": _size(claim)},
             access_modes=claim.spec.access_modes,
             volume_mode=claim.spec.volume_mode,
+            node_affinity=VolumeNodeAffinity(required=required),
         ),
         status=PhaseStatus(phase="Available"),
     )

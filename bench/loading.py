@@ -1,8 +1,8 @@
 """Loads 5,000 nodes and 150,000 pods from a JSON file; prints the seconds and the peak MiB.
 
-A process of its own, so that its memory is its own. The file is made by another one: what it takes to
-make is not what it takes to load. Pods are as `kubectl get pods -o json` prints them, with status and
-managed fields.
+A process of its own, so that its memory is its own. The file is made by another one: what it takes
+to make is not what it takes to load. Pods are as `kubectl get pods -o json` prints them, with
+status and managed fields.
 """
 
 from __future__ import annotations

@@ -66,10 +66,10 @@ class Objects:
                 cluster.csinodes.values,
             ),
             VolumeAttachment: Shelf(
-                cluster.volume_attachments.get,
+                cluster.volume_attachments.by_name.get,
                 cluster.put_attachment,
                 cluster.remove_attachment,
-                cluster.volume_attachments.values,
+                cluster.volume_attachments.by_name.values,
             ),
             PodDisruptionBudget: _plain(self.budgets),
             PriorityClass: _plain(self.priority_classes),

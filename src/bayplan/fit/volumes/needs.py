@@ -66,7 +66,7 @@ class NeedsBook:
         shared = tuple([one.handle for one in _identities(facts, inline) if self._is_used(one)])
         in_use = any(one.exclusive and self._is_taken(key, pod) for key, one in facts.items())
         claims = tuple([one.needs for one in facts.values()])
-        key = (claims, tuple(inline), shared, disks, in_use, self._cluster.drivers_version)
+        key = (claims, tuple(inline), shared, disks, in_use, self._cluster.csi.version)
         needs = self._kept.get(key)
         if needs is None:
             if len(self._kept) > MOST_KEPT:

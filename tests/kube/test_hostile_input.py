@@ -141,6 +141,7 @@ def test_any_yaml_punctuation_loads_or_is_a_problem(text: str) -> None:
         b'{"kind":"List","items":[1,"a",null,[],{}]}',
         b'{"kind":"PodList","items":[1,"a",null,[],{}]}',
         b'{"kind":5,"items":[]}',
+        b'{"kind":"List\xff","items":[]}',
         b"a: " + b"x" * 10_000_000,
         b"- " * 1_000_000,
         b"? " * 100_000,
@@ -152,7 +153,7 @@ def test_any_yaml_punctuation_loads_or_is_a_problem(text: str) -> None:
         b'{"cpu":"' + b"9" * 10_000_000 + b'"}}}]}}',
         b'{"kind":"Pod","metadata":{"name":"p"},"spec":{"priority":' + b"9" * 1_000_000 + b"}}",
     ],
-    ids=range(17),
+    ids=range(18),
 )  # fmt: skip
 def test_hostile_documents_end_in_short_problems(data: bytes) -> None:
     loaded = load(data)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.kube.meta import KubeObject, LabelSelector
-from bayplan.kube.nodes import Node
+from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import (
     ContainerPort,
     ContainerStatus,
@@ -17,6 +16,7 @@ from bayplan.kube.pods import (
     PodAffinityTerm,
     ResourceRequirements,
 )
+from bayplan.kube.quantity import MAX_INT64, milli_value, value
 from bayplan.kube.validation import validate
 from bayplan.kube.volumes import ClaimVolumeSource, CsiVolumeSource, Volume
 from tests.builders import (
@@ -105,6 +105,7 @@ def test_a_sound_object_passes(build: Callable[[], KubeObject]) -> None:
         (make_pod().init(cpu="-1"), "spec.initContainers[0].resources.requests.cpu"),
         (make_pod().overhead(cpu="-1"), "spec.overhead.cpu"),
         (make_pod().pod_level(cpu="-1"), "spec.resources.requests.cpu"),
+        (make_pod().memory("8Ei").container(memory="8Ei"), "spec (memory in all)"),
         (make_pod().node_selector(a="b c"), "spec.nodeSelector.a"),
         (make_pod().toleration("a b"), "spec.tolerations[0].key"),
         (make_pod().toleration("", "v"), "spec.tolerations[0].operator"),
@@ -224,14 +225,20 @@ def test_any_labels_are_taken_or_refused(labels: dict[str, str]) -> None:
     assert error is None or error.path.startswith("metadata.labels.")
 
 
-@given(st.dictionaries(st.text(max_size=8), st.one_of(st.text(max_size=8), st.floats())))
-def test_what_passes_counts_for_something_that_fits_64_bits(
-    amounts: dict[str, str | int | float],
+numbers = st.from_regex(r"[0-9]{1,20}(m|E|Ki|Ei|e[0-9]{1,3})?", fullmatch=True)
+names = st.sampled_from(["cpu", "memory", "a/b", "?"])
+
+
+@given(st.dictionaries(names, st.one_of(numbers, st.floats())))
+def test_what_passes_is_not_negative_and_fits_64_bits(
+    written: dict[str, str | int | float],
 ) -> None:
-    node = Node()
-    node.metadata.name = "n"
-    node.status.allocatable = amounts
-    assert validate(node) is None or amounts
+    node = make_node().obj()
+    node.status.allocatable = written
+    if validate(node) is None:
+        for name, amount in written.items():
+            counted = milli_value(amount) if name == "cpu" else value(amount)
+            assert 0 <= counted <= MAX_INT64
 
 
 def test_checks_do_not_change_what_they_check() -> None:
@@ -242,4 +249,3 @@ def test_checks_do_not_change_what_they_check() -> None:
     before = repr(pod)
     assert validate(pod) is None
     assert repr(pod) == before
-    assert LabelSelector() == LabelSelector()

@@ -29,7 +29,7 @@ from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shape import Shape
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.volumes.needs import Refused, VolumeNeeds, needs_of
+from bayplan.fit.volumes.needs import NeedsBook, Refused, VolumeNeeds
 from bayplan.fit.volumes.report import VolumeReport, all_volumes
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.loading import Progress, load
@@ -63,6 +63,7 @@ class Snapshot:
         self.profile = profile or Profile()
         self.cluster = Cluster(self.profile)
         self._objects = Objects(self.cluster)
+        self._needs = NeedsBook(self.cluster)
         self._journal: list[Undo] = []
         self._forks: list[int] = []
         self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
@@ -183,6 +184,9 @@ class Snapshot:
         else:
             self._objects.put(before)
 
+    def _move(self, key: str, node: str) -> None:
+        self.cluster.move_pod(self.cluster.pods.by_key[key], node)
+
     # -- decisions -----------------------------------------------------------------------------
 
     def decide(self, pod: Pod) -> Decision:
@@ -195,20 +199,27 @@ class Snapshot:
         return Decision(None if slot == DOES_NOT_FIT else self.cluster.slots.names[slot])
 
     def assume(self, pod: Pod, node: str) -> None:
-        """Take a pod as placed on a node, as if it had been bound."""
+        """Take a pod as placed on a node, as if it had been bound; one that has ended takes
+        nothing.
+        """
         cluster = self.cluster
         record = cluster.pods.by_key.get(pod.key)
+        if pod.is_terminal or (record is not None and record.pod is not pod):
+            self.put(pod)
+            record = cluster.pods.by_key[pod.key]
+        if pod.is_terminal:
+            return
         if record is None:
             cluster.add_pod(pod, node)
             self._note(cluster.remove_pod, pod.key)
         else:
-            self._note(cluster.move_pod, record, record.node)
+            self._note(self._move, pod.key, record.node)
             cluster.move_pod(record, node)
 
     def unassume(self, pod: Pod) -> None:
         """Take a pod as not placed (any more)."""
         record = self.cluster.pods.by_key[pod.key]
-        self._note(self.cluster.move_pod, record, record.node)
+        self._note(self._move, pod.key, record.node)
         self.cluster.move_pod(record, "")
 
     def place(self, pod: Pod) -> Decision:
@@ -235,7 +246,7 @@ class Snapshot:
         shape = self.cluster.shapes.of(pod)
         if shape.node_names is not None and not shape.node_names:
             raise Refused(Refusal.lasting(NODE_AFFINITY, CONFLICT))
-        needs = needs_of(pod, self.cluster)
+        needs = self._needs.of(pod)
         defaults = self._default_spread(shape)
         key = (shape, needs, pod.spec.node_name, defaults)
         evaluation = self._evaluations.get(key)

@@ -19,6 +19,7 @@ from bayplan.kube.loading.collector import Collector
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _NEXT_OBJECT = re.compile(rb"\n[ \t]*(?=\{)")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 
 
@@ -37,6 +38,10 @@ _whole = msgspec.json.Decoder(msgspec.Raw).decode
 
 def take_json(collector: Collector, data: bytes) -> bool:
     """Take all objects in the text; False, with nothing taken, if it is no JSON from the start."""
+    # Large dumps are one list: worth a look before the text is searched for where documents end.
+    if (sole := _sole_list(data)) is not None:
+        collector.take_list(sole.kind, sole.api_version, sole.items)
+        return True
     for number, document in enumerate(_documents(data)):
         if isinstance(document, str):
             if number == 0 and _NEXT_OBJECT.search(data) is None:
@@ -47,13 +52,21 @@ def take_json(collector: Collector, data: bytes) -> bool:
     return True
 
 
+def _sole_list(data: bytes) -> _Listing | None:
+    try:
+        listing = _listing(data)
+    except _UNREADABLE:
+        return None
+    return listing if listing.kind.endswith("List") else None
+
+
 def _documents(data: bytes) -> Iterator[msgspec.Raw | str]:
     """Every JSON value in the text, or what is wrong where there should be one."""
     view, start = memoryview(data), _skip_space(data, 0)
     while start < len(data):
         try:
             document, length = _first(view[start:])
-        except (msgspec.DecodeError, RecursionError) as error:
+        except _UNREADABLE as error:
             yield f"not JSON at byte {start}: {error}"
             start = _next_object(data, start)
         else:
@@ -81,7 +94,7 @@ def _take(collector: Collector, document: msgspec.Raw) -> None:
             collector.take_list(listing.kind, listing.api_version, listing.items)
         else:
             collector.take(document)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         path, _ = locate(None, str(error))
         collector.report(ObjectError("document", path, None, reason(str(error))))
     except ObjectError as error:

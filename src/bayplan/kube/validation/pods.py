@@ -23,6 +23,8 @@ from bayplan.kube.pods import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from bayplan.kube.quantity import MAX_INT64
+from bayplan.kube.requests import pod_requests
 from bayplan.kube.selectors.requirement import parse_int64
 from bayplan.kube.validation import fields
 from bayplan.kube.validation.fields import each, need, within
@@ -33,6 +35,14 @@ def check_pod(pod: Pod) -> None:
     """Check a pod."""
     within("spec", _spec, pod.spec)
     within("status", _status, pod.status)
+    if len(pod.spec.containers) > 1 or pod.spec.init_containers or pod.spec.overhead:
+        _total(pod)
+
+
+def _total(pod: Pod) -> None:
+    """Amounts that are each sound can still add up to one that is not."""
+    for name, amount in pod_requests(pod).items():
+        need(amount <= MAX_INT64, f"spec ({name[:80]} in all)", amount, "does not fit 64 bits")
 
 
 def _spec(spec: PodSpec) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.volumes.needs import BIND_COMPLETED
+from bayplan.fit.volumes.claims import BIND_COMPLETED
 from bayplan.fit.volumes.objects import StorageObjects, claim_name, class_of_claim
 from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference, OwnerReference
 from bayplan.kube.nodes import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.preemption import refusal_on
-from bayplan.fit.volumes.needs import READ_WRITE_ONCE_POD
+from bayplan.fit.volumes.claims import READ_WRITE_ONCE_POD
 from bayplan.kube.pods import Pod
 
 MOST_TRIED = 12

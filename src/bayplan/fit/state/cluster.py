@@ -85,6 +85,15 @@ class Cluster:
         """Moves whenever nodes, namespaces or the terms of running pods change."""
         return self.node_changes.end + self.terms.generation + self.namespaces.version
 
+    def tidy(self) -> None:
+        """Forget what has been seen by all, or is used by none; cheap while there is little of
+        it.
+        """
+        self.node_changes.trim()
+        self.usage_changes.trim()
+        if self.terms.prune() or len(self._standing) > Shapes.MOST:
+            self._standing.clear()
+
     # -- nodes ---------------------------------------------------------------------------------
 
     def topology(self, key: str) -> Topology:
@@ -103,6 +112,11 @@ class Cluster:
         if node is None:
             raise LookupError(f"slot {slot} has no node")
         return node
+
+    def node_named(self, name: str) -> Node | None:
+        """A node by its name."""
+        slot = self.slots.by_name.get(name)
+        return None if slot is None else self.nodes[slot]
 
     def csinode_at(self, slot: int) -> CSINode | None:
         """The CSINode of a slot's node."""

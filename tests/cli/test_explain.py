@@ -214,6 +214,14 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
     assert bayplan("explain", "-f", "-", "default/p", stdin=text).returncode == 0
 
 
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    command = f"{sys.executable} -m bayplan volumes -o wide -f {EXAMPLE} | true"
+    ended = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.stderr == ""
+
+
 def bayplan(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """The real command."""
     return subprocess.run(

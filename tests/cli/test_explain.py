@@ -90,6 +90,20 @@ def test_all_pending_takes_the_most_important_first(tmp_path: Path, capsys: Capt
     assert "default/b fits node n1" in capsys.readouterr().out
 
 
+def test_replicas_are_explained_alike_and_by_their_own_names(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    where = dump(tmp_path, node(cpu="1"), *(pod(f"r{i}", cpu="2") for i in range(3)))
+    assert explain("-f", where, "--all-pending", "-o", "json") == 1
+    found = json.loads(capsys.readouterr().out)["explanations"]
+    assert [one.pop("pod") for one in found] == ["default/r0", "default/r1", "default/r2"]
+    assert found[0] == found[1] == found[2]
+    explain("-f", where, "default/r2", "-o", "json")
+    (alone,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert alone.pop("pod") == "default/r2"
+    assert alone == found[2]
+
+
 def test_all_pending_of_nobody_is_fine(tmp_path: Path, capsys: Captured) -> None:
     assert explain("-f", dump(tmp_path, node()), "--all-pending") == 0
     assert "no pod waits" in capsys.readouterr().out
@@ -173,7 +187,7 @@ def test_bad_objects_are_named_and_the_rest_is_used(tmp_path: Path, capsys: Capt
     assert "Node bad" in captured.err
     assert "status.allocatable" in captured.err
     assert "'lots'" in captured.err
-    assert "1 objects of the dump could not be used" in captured.out
+    assert "1 object of the dump could not be used" in captured.out
 
 
 def test_a_pod_that_is_itself_bad_never_fits(tmp_path: Path, capsys: Captured) -> None:

@@ -17,11 +17,13 @@ import bayplan
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, BadInput
 
 COMMANDS: dict[str, str] = {
+    "apiserver": "bayplan.cli.apiserver:apiserver",
     "explain": "bayplan.cli.explain:explain",
     "volumes": "bayplan.cli.volumes:volumes",
 }
 """Command name → where its function (or its sub-App) lives."""
 SUMMARIES: dict[str, str] = {
+    "apiserver": "Serve the Kubernetes API from one process.",
     "explain": "Say where a pod would go and why, or why nowhere and what would help.",
     "volumes": "Show how many volumes each node has attached, how many it can, and who says so.",
 }

@@ -35,7 +35,7 @@ class Backoff:
     def remaining(self, key: str, now: float) -> float:
         """How many seconds the key has yet to wait."""
         entry = self._live(key, now)
-        return 0.0 if entry is None else max(0.0, entry.failed_at + entry.wait - now)
+        return 0.0 if entry is None else max(0.0, entry.wait - (now - entry.failed_at))
 
     def cause(self, key: str) -> str:
         """Why the key waits."""

@@ -1,0 +1,109 @@
+"""A container's image is made sure of, by policy, with back-off: against every runtime there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.images.conftest import LayoutMaker
+from tests.images.desk import Desk, pod_of
+from tests.images.peers.registry import Registry
+
+
+async def test_an_absent_image_is_pulled_and_told_of(
+    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+) -> None:
+    layout = fresh_layout()
+    image = open_registry.push(layout, "absent:1")
+    outcome = await desk.ready(pod_of(image))
+    assert outcome.pulled
+    assert outcome.key.id == layout.ids[0]
+    assert desk.cluster.reasons() == ["Pulling", "Pulled"]
+    assert "Image size:" in desk.cluster.events[-1][2]
+
+
+async def test_a_present_image_is_not_pulled_again(
+    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+) -> None:
+    image = open_registry.push(fresh_layout(), "present:1")
+    first = await desk.ready(pod_of(image))
+    again = await desk.ready(pod_of(image, "other"))
+    assert (again.key, again.pulled) == (first.key, False)
+    assert desk.cluster.events[-1][:2] == ("default/other", "Pulled")
+    assert "already present on machine" in again.message
+
+
+async def test_always_asks_the_registry_every_time(
+    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+) -> None:
+    image = open_registry.push(fresh_layout(), "always:1")
+    await desk.ready(pod_of(image, policy="Always"))
+    newer = fresh_layout()
+    open_registry.push(newer, "always:1")
+    assert (await desk.ready(pod_of(image))).key.id != newer.ids[0]
+    assert (await desk.ready(pod_of(image, policy="Always"))).key.id == newer.ids[0]
+
+
+async def test_never_pulls_nothing(
+    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+) -> None:
+    image = open_registry.push(fresh_layout(), "never:1")
+    outcome = await desk.waiting(pod_of(image, policy="Never"))
+    assert outcome.reason == "ErrImageNeverPull"
+    assert desk.cluster.reasons() == ["ErrImageNeverPull"]
+    await desk.ready(pod_of(image))
+    assert not (await desk.ready(pod_of(image, policy="Never"))).pulled
+
+
+async def test_a_name_that_cannot_be_read_is_refused(desk: Desk) -> None:
+    outcome = await desk.waiting(pod_of("Not A Name"))
+    assert outcome.reason == "InvalidImageName"
+    assert desk.cluster.reasons() == ["InspectFailed"]
+
+
+async def test_a_failed_pull_backs_off_and_says_why(desk: Desk, open_registry: Registry) -> None:
+    pod = pod_of(f"{open_registry.host}/no-such-image:1")
+    failed = await desk.waiting(pod)
+    assert failed.reason == "ErrImagePull"
+    backing_off = await desk.waiting(pod)
+    assert backing_off.reason == "ImagePullBackOff"
+    assert failed.message in backing_off.message
+    assert backing_off.retry_after == pytest.approx(10)
+    assert desk.cluster.reasons() == ["Pulling", "Failed", "BackOff"]
+
+
+async def test_after_its_back_off_a_pull_is_tried_again(
+    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+) -> None:
+    name = "late:1"
+    pod = pod_of(f"{open_registry.host}/{name}")
+    await desk.waiting(pod)
+    open_registry.push(fresh_layout(), name)
+    assert (await desk.waiting(pod)).reason == "ImagePullBackOff"
+    await desk.clock.advance(10)
+    assert (await desk.ready(pod)).pulled
+
+
+async def test_one_pods_back_off_is_not_anothers(desk: Desk, open_registry: Registry) -> None:
+    image = f"{open_registry.host}/no-such-image:2"
+    await desk.waiting(pod_of(image, "one"))
+    assert (await desk.waiting(pod_of(image, "other"))).reason == "ErrImagePull"
+
+
+async def test_requests_are_counted_by_policy_and_presence(
+    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+) -> None:
+    image = open_registry.push(fresh_layout(), "counted:1")
+    await desk.ready(pod_of(image))
+    await desk.ready(pod_of(image))
+    await desk.ready(pod_of(image, policy="Always"))
+    metrics = desk.metrics()
+    name = "kubelet_image_manager_ensure_image_requests_total"
+    for policy, present, required in (
+        ("ifnotpresent", "false", "true"),
+        ("ifnotpresent", "true", "false"),
+        ("always", "unknown", "true"),
+    ):
+        labels = f'present_locally="{present}",pull_policy="{policy}",pull_required="{required}"'
+        assert f"{name}{{{labels}}} 1.0" in metrics
+    assert 'kubelet_image_pull_duration_seconds_count{image_size_in_bytes="0-10MB"} 2.0' in metrics
+    assert "kubelet_imagemanager_ondisk_pulledrecords 1.0" in metrics

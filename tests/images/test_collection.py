@@ -194,7 +194,7 @@ def test_the_machine_knows_its_disks() -> None:
     assert usage.capacity >= usage.available > 0
 
 
-@given(st.integers(1, 10**15), st.integers(0, 10**15), st.integers(0, 100), st.integers(0, 100))
+@given(st.integers(10**4, 10**15), st.integers(0, 10**15), st.integers(0, 100), st.integers(0, 100))
 def test_freeing_what_is_asked_reaches_the_low_threshold(
     capacity: int, available: int, one: int, other: int
 ) -> None:

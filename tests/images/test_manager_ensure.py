@@ -18,7 +18,7 @@ async def test_an_absent_image_is_pulled_and_told_of(
     assert outcome.pulled
     assert outcome.key.id == layout.ids[0]
     assert desk.cluster.reasons() == ["Pulling", "Pulled"]
-    assert "Image size:" in desk.cluster.events[-1][2]
+    assert " bytes" in desk.cluster.events[-1][2]
 
 
 async def test_a_present_image_is_not_pulled_again(
@@ -29,7 +29,7 @@ async def test_a_present_image_is_not_pulled_again(
     again = await desk.ready(pod_of(image, "other"))
     assert (again.key, again.pulled) == (first.key, False)
     assert desk.cluster.events[-1][:2] == ("default/other", "Pulled")
-    assert "already present on machine" in again.message
+    assert "on the node already" in again.message
 
 
 async def test_always_asks_the_registry_every_time(

@@ -26,7 +26,7 @@ async def test_a_pod_without_the_secret_does_not_get_the_image_that_is_there(
     assert not (await desk.ready(pod_of(image, "friend", secrets=("good",)))).pulled
     hidden = await desk.waiting(pod_of(image, "sly", policy="Never"))
     assert hidden.reason == "ErrImageNeverPull"
-    assert "is not present" in hidden.message
+    assert "is not on the node" in hidden.message
 
 
 async def test_the_memory_of_secrets_survives_a_restart(

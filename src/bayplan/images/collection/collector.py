@@ -7,6 +7,7 @@ next round, which comes sooner than usual.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Set
 from dataclasses import dataclass, field
@@ -62,6 +63,8 @@ class Collector:
     policy: CollectionPolicy
     probe: DiskProbe
     used_elsewhere: UsedElsewhere = used_by_nobody_else
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held over "does anybody use it? then remove it"; who claims an image holds it as well."""
     images: list[Image] = field(default_factory=list)
     """The images as of the last look."""
     _records: dict[ImageKey, ImageRecord] = field(default_factory=dict)
@@ -102,7 +105,8 @@ class Collector:
         return self._close(work)
 
     def _round(self, *, dry_run: bool) -> _Round:
-        return _Round(self.runtime, self.used_elsewhere, dict(self._records), dry_run)
+        users = self.used_elsewhere
+        return _Round(self.runtime, users, self.lock, dict(self._records), dry_run)
 
     def _close(self, work: _Round, disk: DiskUsage | None = None, wanted: int = 0) -> Outcome:
         if not work.dry_run:
@@ -117,6 +121,7 @@ class _Round:
 
     runtime: ImageRuntime
     used_elsewhere: UsedElsewhere
+    lock: asyncio.Lock
     records: dict[ImageKey, ImageRecord]
     dry_run: bool
     removed: list[Candidate] = field(default_factory=list)
@@ -124,16 +129,17 @@ class _Round:
 
     async def remove(self, candidate: Candidate) -> None:
         key = candidate.record.key
-        # A pod may have come to need the image since the look.
-        if is_used(key, await self.used_elsewhere()):
-            return
-        try:
-            if not self.dry_run:
-                await self.runtime.remove_image(ImageSpec(key.id, key.handler))
-        except RuntimeCallError as error:
-            log.warning("cannot remove image %s: %s", key, error)
-            self.failed[key] = str(error)
-            return
+        async with self.lock:
+            # A pod may have come to need the image since the look.
+            if is_used(key, await self.used_elsewhere()):
+                return
+            try:
+                if not self.dry_run:
+                    await self.runtime.remove_image(ImageSpec(key.id, key.handler))
+            except RuntimeCallError as error:
+                log.warning("cannot remove image %s: %s", key, error)
+                self.failed[key] = str(error)
+                return
         self.removed.append(candidate)
         del self.records[key]
 

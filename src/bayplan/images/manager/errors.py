@@ -71,7 +71,7 @@ _BY_PREFIX: dict[str, tuple[type[ImageError], str]] = {
     RegistryUnavailableError.reason: (RegistryUnavailableError, "the registry is unavailable"),
     SignatureValidationFailedError.reason: (
         SignatureValidationFailedError,
-        "the signature validation failed",
+        "its signature is not valid",
     ),
 }
 
@@ -81,5 +81,5 @@ def pull_error(image: str, problem: str) -> ImageError:
     for prefix, (kind, sentence) in _BY_PREFIX.items():
         if problem.startswith(prefix):
             rest = problem.removeprefix(prefix)
-            return kind(f"image pull failed for {image} because {sentence}{rest}")
+            return kind(f"cannot pull {image}: {sentence}{rest}")
     return ErrImagePullError(problem)

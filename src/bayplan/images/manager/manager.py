@@ -108,8 +108,7 @@ class ImageManager:
             handler = await runtime_handler(pod, self.cluster) if self.use_handlers else ""
             return wanted_image(pod, container, handler)
         except CreatePodSandboxError as error:
-            message = f"Failed to create pod sandbox: {error.message}"
-            await tell(EventReason.NO_SANDBOX, message)
+            await tell(EventReason.NO_SANDBOX, error.message)
             raise
         except InvalidImageNameError as error:
             await tell(EventReason.INSPECT_FAILED, error.message)
@@ -120,10 +119,7 @@ class ImageManager:
         image_ref = await self._look(wanted, observed)
         if image_ref and not await self._must_pull(wanted, image_ref, credentials):
             observed.pull_required = False
-            message = (
-                f'Container image "{wanted.image}" already present on machine '
-                "and can be accessed by the pod"
-            )
+            message = f'Image "{wanted.image}" is on the node already, and the pod may use it'
             await self._tell_of(wanted, EventKind.NORMAL, EventReason.PULLED, message)
             return ImageReady(ImageKey(image_ref, wanted.spec.handler), message)
         observed.pull_required = True
@@ -155,7 +151,7 @@ class ImageManager:
         return verdict.must_pull
 
     async def _never_pull(self, wanted: WantedImage) -> ErrImageNeverPullError:
-        message = f'Container image "{wanted.image}" is not present with pull policy of Never'
+        message = f'Image "{wanted.image}" is not on the node, and its pull policy is Never'
         await self._tell_of(wanted, EventKind.WARNING, EventReason.NEVER_PULL, message)
         return ErrImageNeverPullError(message)
 
@@ -168,7 +164,7 @@ class ImageManager:
         waited = self.clock.monotonic() - asked_at
         message = (
             f'Successfully pulled image "{wanted.image}" in {pulled.seconds:.3f}s '
-            f"({waited:.3f}s including waiting). Image size: {pulled.size} bytes."
+            f"({waited:.3f}s with waiting), {pulled.size} bytes"
         )
         await self._tell_of(wanted, EventKind.NORMAL, EventReason.PULLED, message)
         self.metrics.pulled(pulled.size, waited)

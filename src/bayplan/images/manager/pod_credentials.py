@@ -58,10 +58,7 @@ class PodCredentials:
         return secret
 
     async def _tell(self, problems: list[str]) -> None:
-        message = (
-            "Unable to retrieve some image pull secrets; attempting to pull the image may not "
-            f"succeed: {', '.join(problems)}"
-        )
+        message = f"Some image pull secrets cannot be used: {', '.join(problems)}"
         subject = Subject.of_container(self.wanted.pod, self.wanted.container)
         await self.events.publish(subject, EventKind.WARNING, EventReason.NO_PULL_SECRET, message)
 

@@ -54,8 +54,7 @@ def wanted_image(pod: Pod, container: Container, handler: str) -> WantedImage:
         )
         policy = effective_policy(container.image_pull_policy, container.image)
     except InvalidReferenceError as error:
-        message = f'Failed to apply default image tag "{container.image}": {error}'
-        raise InvalidImageNameError(message) from error
+        raise InvalidImageNameError(f"image of container {container.name}: {error}") from error
     return WantedImage(pod, container, spec, policy)
 
 

@@ -15,6 +15,7 @@ import bayplan
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
 
 COMMANDS: dict[str, str] = {
+    "apiserver": "bayplan.cli.apiserver:apiserver",
     "images": "bayplan.cli.images:app",
 }
 """Command name → where its function (or its sub-App) lives."""

@@ -19,16 +19,16 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from bayplan.client.budget import Budget
 from bayplan.client.config.access import Access
 from bayplan.client.config.loading import load_access
 from bayplan.client.objects import decode
-from bayplan.client.reading import Reads
-from bayplan.client.requests import Limits, Request
-from bayplan.client.retries import RetryPolicy
-from bayplan.client.sending import Sender
-from bayplan.client.transport import Transport
-from bayplan.client.writing import Writes
+from bayplan.client.verbs.reading import Reads
+from bayplan.client.verbs.writing import Writes
+from bayplan.client.wire.budget import Budget
+from bayplan.client.wire.requests import Limits, Request
+from bayplan.client.wire.retries import RetryPolicy
+from bayplan.client.wire.sending import Sender
+from bayplan.client.wire.transport import Transport
 from bayplan.kube.clock import Clock, WallClock
 from bayplan.kube.meta import Struct
 

@@ -52,7 +52,11 @@ class TooLargeError(TransportError):
 
 
 class MalformedError(TransportError):
-    """An answer that is not what the API defines, or an object that does not fit its type."""
+    """An answer that is not what the API defines, or one object (`key`) that does not fit."""
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
 
 
 class StatusCause(Struct):

@@ -2,8 +2,7 @@
 
 A typed kind decodes straight into its struct, anything else into a dictionary. Items of a list
 carry no apiVersion and kind on the wire; they get them here, so that an object looks the same
-however it was fetched. An object that does not fit its type is named, with the field, and never
-quoted.
+however it was fetched. One that does not fit its type is an error that names it and the field.
 """
 
 from __future__ import annotations
@@ -16,10 +15,12 @@ import msgspec
 
 from bayplan.client.errors import MalformedError
 from bayplan.client.resources import Resource, T, Untyped
+from bayplan.kube.codec import ObjectError, decode_as, read_head
 from bayplan.kube.meta import KubeObject, ObjectMeta, Struct
 
 StructT = TypeVar("StructT", bound=Struct)
 encode = msgspec.json.Encoder().encode
+_decode_dictionary = msgspec.json.Decoder(Untyped).decode
 
 
 class ListMeta(Struct):
@@ -102,24 +103,31 @@ def key_of(item: KubeObject | Untyped) -> str:
     return f"{namespace}/{name_of(item)}" if namespace else name_of(item)
 
 
-_DECODERS: dict[type[object], msgspec.json.Decoder[object]] = {
-    dict: msgspec.json.Decoder(dict[str, object])
-}
-
-
-def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    if kind not in _DECODERS:
-        _DECODERS[kind] = msgspec.json.Decoder(kind)
-    return cast("msgspec.json.Decoder[T]", _DECODERS[kind])
-
-
 def decode_object(data: bytes | msgspec.Raw, resource: Resource[T]) -> T:
     """One object of that resource."""
+    kind = resource.typed_kind
+    if kind is None:
+        return cast("T", _decode_untyped(data, resource))
     try:
-        item = _decoder(resource.type).decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise MalformedError(f"{resource.kind} {_whose(data)}: {error}") from None
-    return _with_kind(item, resource)
+        return cast("T", decode_as(kind, data))
+    except ObjectError as error:
+        raise MalformedError(str(error), _key(data, namespaced=kind.namespaced)) from None
+
+
+def _key(data: bytes | msgspec.Raw, *, namespaced: bool) -> str:
+    """The key of an object that does not fit its type, as far as it can be made out."""
+    meta = read_head(data).metadata
+    return f"{meta.namespace}/{meta.name}" if namespaced else meta.name
+
+
+def _decode_untyped(data: bytes | msgspec.Raw, resource: Resource[T]) -> Untyped:
+    try:
+        item = _decode_dictionary(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise MalformedError(f"not a {resource.kind}, nor any object") from None
+    item.setdefault("apiVersion", resource.api_version)
+    item.setdefault("kind", resource.kind)
+    return item
 
 
 def decode_page(data: bytes, resource: Resource[T], unfit: Unfit = refuse) -> Page[T]:
@@ -140,21 +148,3 @@ def decode(data: bytes | msgspec.Raw, kind: type[StructT]) -> StructT:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise MalformedError(f"not a {kind.__name__}: {error}") from None
-
-
-def _whose(data: bytes | msgspec.Raw) -> str:
-    try:
-        meta = msgspec.json.decode(data, type=Identity).metadata
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return "(unnamed)"
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-
-
-def _with_kind(item: T, resource: Resource[T]) -> T:
-    if isinstance(item, KubeObject):
-        item.api_version = item.api_version or resource.api_version
-        item.kind = item.kind or resource.kind
-    elif isinstance(item, dict):
-        item.setdefault("apiVersion", resource.api_version)
-        item.setdefault("kind", resource.kind)
-    return item

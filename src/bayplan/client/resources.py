@@ -15,36 +15,16 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 from urllib.parse import quote
 
+from bayplan.kube.codec import KINDS, Kind
 from bayplan.kube.coordination import Lease
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from bayplan.kube.workloads import (
-    Namespace,
-    PodDisruptionBudget,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    RuntimeClass,
-    Service,
-    StatefulSet,
-)
 
 Untyped = dict[str, object]
 """An object as plain JSON."""
 T = TypeVar("T", bound=KubeObject | Untyped)
 T_co = TypeVar("T_co", bound=KubeObject | Untyped, covariant=True)
-K = TypeVar("K", bound=KubeObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +48,13 @@ class Resource(Generic[T_co]):
     def root(self) -> str:
         """The path under which the group and version are served."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    @property
+    def typed_kind(self) -> Kind | None:
+        """The same as the codec names it; None if objects are dictionaries."""
+        if issubclass(self.type, KubeObject):
+            return Kind(self.type, self.group, self.version, self.namespaced)
+        return None
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of an object, of its subresource, or (without a name) of the collection."""
@@ -102,39 +89,25 @@ def _segment(part: str) -> str:
     return quote(part, safe="")
 
 
-def _cluster(kind: type[K], plural: str, group: str = "") -> Resource[K]:
-    return Resource(kind, group, "v1", plural, kind.__name__, namespaced=False)
+def _plural(kind: str) -> str:
+    """The plural as all of Kubernetes' own kinds form it."""
+    singular = kind.lower()
+    if singular.endswith("s"):
+        return singular + "es"
+    return singular[:-1] + "ies" if singular.endswith("y") else singular + "s"
 
 
-def _namespaced(kind: type[K], plural: str, group: str = "", *, whole: bool = False) -> Resource[K]:
-    return Resource(kind, group, "v1", plural, kind.__name__, whole=whole)
+def _typed(kind: Kind) -> Resource[KubeObject]:
+    return Resource(
+        kind.type, kind.group, kind.version, _plural(kind.name), kind.name, kind.namespaced
+    )
 
 
-PODS = _namespaced(Pod, "pods")
-LEASES = _namespaced(Lease, "leases", "coordination.k8s.io", whole=True)
-EVENTS = _namespaced(Event, "events", "events.k8s.io", whole=True)
+PODS = Resource(Pod, "", "v1", "pods", "Pod")
+LEASES = Resource(Lease, "coordination.k8s.io", "v1", "leases", "Lease", whole=True)
+EVENTS = Resource(Event, "events.k8s.io", "v1", "events", "Event", whole=True)
 
-_TABLE: tuple[Resource[KubeObject], ...] = (
-    PODS,
-    LEASES,
-    EVENTS,
-    _cluster(Node, "nodes"),
-    _cluster(Namespace, "namespaces"),
-    _namespaced(Service, "services"),
-    _namespaced(ReplicationController, "replicationcontrollers"),
-    _cluster(PersistentVolume, "persistentvolumes"),
-    _namespaced(PersistentVolumeClaim, "persistentvolumeclaims"),
-    _namespaced(ReplicaSet, "replicasets", "apps"),
-    _namespaced(StatefulSet, "statefulsets", "apps"),
-    _namespaced(PodDisruptionBudget, "poddisruptionbudgets", "policy"),
-    _cluster(PriorityClass, "priorityclasses", "scheduling.k8s.io"),
-    _cluster(RuntimeClass, "runtimeclasses", "node.k8s.io"),
-    _cluster(StorageClass, "storageclasses", "storage.k8s.io"),
-    _cluster(CSINode, "csinodes", "storage.k8s.io"),
-    _cluster(CSIDriver, "csidrivers", "storage.k8s.io"),
-    _namespaced(CSIStorageCapacity, "csistoragecapacities", "storage.k8s.io"),
-    _cluster(VolumeAttachment, "volumeattachments", "storage.k8s.io"),
-)
+_TABLE: tuple[Resource[KubeObject], ...] = (*map(_typed, KINDS.values()), PODS, LEASES, EVENTS)
 _BY_TYPE: dict[type[object], Resource[KubeObject]] = {row.type: row for row in _TABLE}
 _BY_KIND = {(row.api_version, row.kind): row for row in _TABLE}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from bayplan.client.discovery import Discovery
-from bayplan.client.requests import Limits
 from bayplan.client.resources import Resource, T, Untyped, resource_of
-from bayplan.client.sending import Sender
+from bayplan.client.verbs.discovery import Discovery
+from bayplan.client.wire.requests import Limits
+from bayplan.client.wire.sending import Sender
 
 
 class Verbs:

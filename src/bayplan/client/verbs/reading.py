@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from bayplan.client.errors import GoneError
 from bayplan.client.objects import Page, Unfit, decode_object, decode_page, refuse
-from bayplan.client.requests import Request
 from bayplan.client.resources import Resource, T, resource_of
-from bayplan.client.verbs import Verbs, without_blanks
-from bayplan.client.watching import WatchStream
+from bayplan.client.verbs.base import Verbs, without_blanks
+from bayplan.client.verbs.watching import WatchStream
+from bayplan.client.wire.requests import Request
 
 PAGE = 500
 PATIENCE = 30.0

@@ -12,18 +12,18 @@ from bayplan.client.objects import (
     namespace_of,
     version_of,
 )
-from bayplan.client.patches import Patch, merge
-from bayplan.client.reading import Selection
-from bayplan.client.requests import Request
 from bayplan.client.resources import PODS, Resource, T, resource_of
-from bayplan.client.subresources import (
+from bayplan.client.verbs.base import Verbs, without_blanks
+from bayplan.client.verbs.patches import Patch, merge
+from bayplan.client.verbs.reading import Selection
+from bayplan.client.verbs.subresources import (
     DeleteOptions,
     Scale,
     binding,
     deletion,
     eviction,
 )
-from bayplan.client.verbs import Verbs, without_blanks
+from bayplan.client.wire.requests import Request
 from bayplan.kube.meta import KubeObject
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.client.objects import decode
-from bayplan.client.requests import Request
 from bayplan.client.resources import Resource, Untyped, known_untyped, untyped
-from bayplan.client.sending import Sender
+from bayplan.client.wire.requests import Request
+from bayplan.client.wire.sending import Sender
 from bayplan.kube.meta import Struct
 
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 
-from bayplan.client.budget import Budget
 from bayplan.client.errors import ClientError, UnauthorizedError
-from bayplan.client.requests import Request
-from bayplan.client.retries import RetryPolicy
-from bayplan.client.transport import Answer, Transport
+from bayplan.client.wire.budget import Budget
+from bayplan.client.wire.requests import Request
+from bayplan.client.wire.retries import RetryPolicy
+from bayplan.client.wire.transport import Answer, Transport
 from bayplan.kube.clock import Clock
 
 

@@ -18,9 +18,9 @@ from yarl import URL
 from bayplan.client.config.access import Access
 from bayplan.client.config.tls import TlsContexts
 from bayplan.client.errors import ApiError, TooLargeError, error_from, status_from
-from bayplan.client.faults import translated
-from bayplan.client.requests import Limits, Request
-from bayplan.client.sockets import lively_socket
+from bayplan.client.wire.faults import translated
+from bayplan.client.wire.requests import Limits, Request
+from bayplan.client.wire.sockets import lively_socket
 
 LARGEST_ERROR = 1 << 20
 
@@ -32,19 +32,15 @@ class Answer:
         self.request = request
         self._content = response.content
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body in the pieces it comes in."""
-        while True:
-            with translated(self.request):
-                chunk = await self._content.readany()
-            if not chunk:
-                return
-            yield chunk
+    async def next_chunk(self) -> bytes:
+        """The next piece of the body, as it comes; empty at its end."""
+        with translated(self.request):
+            return await self._content.readany()
 
     async def read(self, bound: int) -> bytes:
         """The whole body, if it is no bigger than that."""
         parts, size = [], 0
-        async for chunk in self.chunks():
+        while chunk := await self.next_chunk():
             size += len(chunk)
             if size > bound:
                 raise TooLargeError(f"{self.request}: the answer is bigger than {bound} bytes")

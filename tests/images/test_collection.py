@@ -74,6 +74,23 @@ async def test_a_container_that_says_no_handler_keeps_every_variant() -> None:
     assert outcome.fell_short
 
 
+async def test_a_named_default_handler_keeps_the_image_that_is_listed_without_it() -> None:
+    shelf = ShelfRuntime.of([image("app", size=95)])
+    shelf.in_use = {ImageKey("sha256:app", "runc")}
+    assert keys(await (await aged(collector(shelf))).collect()) == []
+
+
+async def test_the_same_content_for_two_handlers_is_two_images() -> None:
+    shelf = ShelfRuntime.of([image("app", "process", 50), image("app", "hyperv", 45)])
+    work = await aged(collector(shelf))
+
+    async def pods() -> Set[ImageKey]:
+        return frozenset({ImageKey("sha256:app", "hyperv")})
+
+    work.used_elsewhere = pods
+    assert keys(await work.collect()) == ["sha256:app,process"]
+
+
 async def test_the_longest_unused_goes_first_and_then_the_longest_here() -> None:
     clock = VirtualClock()
     shelf = ShelfRuntime.of([image("used", size=30), image("old", size=30)])
@@ -252,6 +269,11 @@ async def test_whatever_the_records_the_right_images_go(
 async def test_a_variant_goes_alone(images: list[Image], used: set[str]) -> None:
     shelf = ShelfRuntime.of(images)
     shelf.in_use = {ImageKey(f"sha256:{name}", "hyperv") for name in used}
-    kept = {key for key, each in shelf.images.items() if key in shelf.in_use or each.pinned}
+    vague = {user.id for user in shelf.in_use - set(shelf.images)}
+    kept = {
+        key
+        for key, each in shelf.images.items()
+        if key in shelf.in_use or key.id in vague or each.pinned
+    }
     await (await aged(collector(shelf))).remove_unused()
     assert set(shelf.images) == kept

@@ -16,7 +16,7 @@ from datetime import datetime
 from bayplan.images.collection.decision import Candidate, Reason, for_space, removable, too_old
 from bayplan.images.collection.filesystem import DiskProbe, image_disk
 from bayplan.images.collection.policy import CollectionPolicy, DiskUsage
-from bayplan.images.collection.records import ImageRecord, detect, is_used
+from bayplan.images.collection.records import ImageRecord, detect, used_of
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime, ImageSpec
 from bayplan.kube.clock import Clock
@@ -131,7 +131,7 @@ class _Round:
         key = candidate.record.key
         async with self.lock:
             # A pod may have come to need the image since the look.
-            if is_used(key, await self.used_elsewhere()):
+            if key in used_of(self.records.keys(), await self.used_elsewhere()):
                 return
             try:
                 if not self.dry_run:

@@ -1,8 +1,9 @@
 """What the collector knows of every image: since when it is here, and when it was last used.
 
 Pure: a list of images, the set of those in use and the time go in, new records come out. A
-container that does not say its handler keeps every variant of its image's id in use: keeping one
-variant too many is harmless, removing the one that runs is not.
+container that does not say its handler, or says one for which the image is not listed (the default
+handler may have a name), keeps every variant of its image's id in use: keeping one variant too many
+is harmless, removing the one that runs is not.
 """
 
 from __future__ import annotations
@@ -41,18 +42,20 @@ def detect(
     known: Records, images: Iterable[Image], in_use: Set[ImageKey], now: datetime
 ) -> dict[ImageKey, ImageRecord]:
     """The records as of now: new images added, absent ones dropped, used ones marked."""
-    return {image.key: _record(known.get(image.key), image, in_use, now) for image in images}
+    present = {image.key: image for image in images}
+    used = used_of(present.keys(), in_use)
+    return {
+        key: _record(known.get(key), image, now, used=key in used) for key, image in present.items()
+    }
 
 
-def is_used(key: ImageKey, in_use: Set[ImageKey]) -> bool:
-    """Whether the image is used by name of its handler, or by someone who says no handler."""
-    return key in in_use or ImageKey(key.id) in in_use
+def used_of(present: Set[ImageKey], in_use: Set[ImageKey]) -> set[ImageKey]:
+    """Which of the images that are there somebody uses."""
+    vague = {user.id for user in in_use if not user.handler or user not in present}
+    return {key for key in present if key in in_use or key.id in vague}
 
 
-def _record(
-    known: ImageRecord | None, image: Image, in_use: Set[ImageKey], now: datetime
-) -> ImageRecord:
-    used = is_used(image.key, in_use)
+def _record(known: ImageRecord | None, image: Image, now: datetime, *, used: bool) -> ImageRecord:
     last_used = known.last_used if known else None
     return ImageRecord(
         key=image.key,

@@ -77,12 +77,13 @@ class PullMemory:
     def forget_absent(self, present: Iterable[ImageKey], listed_at: datetime) -> None:
         """Drop the records of images that are gone, unless they are newer than the list.
 
-        A runtime may list the default handler by its name; its records are kept by the id alone.
+        A runtime that knows no handlers, or that lists the default one without its name, lists an
+        image without the handler that it was asked for: the id alone then keeps the record.
         """
         kept = set(present)
-        kept |= {ImageKey(key.id) for key in kept}
         for record in self._files.pulled_records():
-            if record.key not in kept and record.last_updated_time < listed_at:
+            is_there = not kept.isdisjoint({record.key, ImageKey(record.image_ref)})
+            if not is_there and record.last_updated_time < listed_at:
                 self._files.delete_pulled(record.key)
 
     def clear(self) -> int:

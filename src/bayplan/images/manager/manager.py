@@ -34,7 +34,7 @@ from bayplan.images.manager.policy import PullPolicy
 from bayplan.images.manager.pulling import Pulled, Puller, PullFailedError
 from bayplan.images.manager.wanted import WantedImage, runtime_handler, wanted_image
 from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import ImageKey, ImageRuntime
+from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime
 from bayplan.kube.clock import Clock
 from bayplan.kube.pods import Container, Pod
 
@@ -116,22 +116,22 @@ class ImageManager:
 
     async def _ensure(self, wanted: WantedImage, observed: _Observed) -> ImageReady:
         credentials = PodCredentials(wanted, self.cluster, self.events, self.node_keyring)
-        image_ref = await self._look(wanted, observed)
-        if image_ref and not await self._must_pull(wanted, image_ref, credentials):
+        image = await self._look(wanted, observed)
+        if image and not await self._must_pull(wanted, image.id, credentials):
             observed.pull_required = False
             message = f'Image "{wanted.image}" is on the node already, and the pod may use it'
             await self._tell_of(wanted, EventKind.NORMAL, EventReason.PULLED, message)
-            return ImageReady(ImageKey(image_ref, wanted.spec.handler), message)
+            return ImageReady(image.key, message)
         observed.pull_required = True
         if wanted.policy is PullPolicy.NEVER:
             # Also said of an image that is there for others: its presence is not to be revealed.
             raise await self._never_pull(wanted)
         return await self._pull(wanted, credentials)
 
-    async def _look(self, wanted: WantedImage, observed: _Observed) -> str:
-        """The image's reference if the node has it for this handler, else empty."""
+    async def _look(self, wanted: WantedImage, observed: _Observed) -> Image | None:
+        """The image, if the node has it for this handler and the policy is to look."""
         if not wanted.policy.looks_first:
-            return ""
+            return None
         try:
             image = await self.runtime.image_status(wanted.spec)
         except RuntimeCallError as error:
@@ -141,7 +141,7 @@ class ImageManager:
         observed.present = image is not None
         if image is None and wanted.policy is PullPolicy.NEVER:
             raise await self._never_pull(wanted)
-        return image.id if image else ""
+        return image
 
     async def _must_pull(
         self, wanted: WantedImage, image_ref: str, credentials: PodCredentials
@@ -169,7 +169,7 @@ class ImageManager:
         await self._tell_of(wanted, EventKind.NORMAL, EventReason.PULLED, message)
         self.metrics.pulled(pulled.size, waited)
         self.backoff.forget_expired(self.clock.monotonic())
-        return ImageReady(ImageKey(pulled.image_ref, wanted.spec.handler), message, pulled=True)
+        return ImageReady(pulled.key, message, pulled=True)
 
     async def _respect_backoff(self, wanted: WantedImage) -> None:
         remaining = self.backoff.remaining(wanted.backoff_key, self.clock.monotonic())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bayplan.images.credentials.keyring import Credential
 from bayplan.images.manager.throttle import PullLine, TokenBucket
 from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import ImageRuntime, ImageSpec, PodIdentity
+from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime, ImageSpec, PodIdentity
 from bayplan.kube.clock import Clock
 
 DEFAULT_PROGRESS_DEADLINE = 600.0
@@ -34,6 +34,8 @@ class Pulled:
     """What a pull brought, and by which credential."""
 
     image_ref: str
+    key: ImageKey
+    """The image as the runtime lists it: the default handler may have a name when it is asked."""
     size: int
     seconds: float
     credential: Credential | None
@@ -60,7 +62,9 @@ class Puller:
             started = self.clock.monotonic()
             image_ref, credential = await self._try_in_turn(spec, credentials, pod)
             seconds = self.clock.monotonic() - started
-            return Pulled(image_ref, await self._size(spec), seconds, credential)
+            image = await self._pulled_image(spec)
+            key = image.key if image else ImageKey(image_ref, spec.handler)
+            return Pulled(image_ref, key, image.size if image else 0, seconds, credential)
 
     async def _try_in_turn(
         self, spec: ImageSpec, credentials: Sequence[Credential], pod: PodIdentity
@@ -74,13 +78,12 @@ class Puller:
                 problems.append(error.detail if error.code == _UNKNOWN else str(error))
         raise PullFailedError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
-    async def _size(self, spec: ImageSpec) -> int:
-        """The image's size for the event; a runtime that will not say does not fail the pull."""
+    async def _pulled_image(self, spec: ImageSpec) -> Image | None:
+        """What was pulled; a runtime that will not say does not fail the pull."""
         try:
-            image = await self.runtime.image_status(spec)
+            return await self.runtime.image_status(spec)
         except RuntimeCallError:
-            return 0
-        return image.size if image else 0
+            return None
 
     async def _watched(self, pull: Coroutine[object, object, str]) -> str:
         if self.progress is None or self.progress_deadline <= 0:

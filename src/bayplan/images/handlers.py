@@ -14,7 +14,7 @@ The configuration file is containerd's own, so one file serves both:
 
 A handler without `guest_platform` takes images for the host. `SandboxIsolation = 1` means Hyper-V.
 An empty handler is the default one; an unknown one is an error that names those there are.
-"""  # noqa: E501 - the table's name is what it is
+"""
 
 import msgspec
 

@@ -102,7 +102,7 @@ def _settings(plugins: _Plugins, host: Platform, place: str) -> Settings:
 
 def _hosts_directory(path: str) -> Path | None:
     """Take the first of containerd's colon-separated directories."""
-    return Path(path.split(":")[0]) if path else None
+    return Path(path.split(":", maxsplit=1)[0]) if path else None
 
 
 def _references(names: list[str], place: str) -> frozenset[str]:

@@ -51,12 +51,10 @@ class Catalogue:
         return self._by_id(handler, image) or self._by_name(handler, image)
 
     def _by_id(self, handler: str, image: str) -> Entry | None:
+        exact = self._entries.get(EntryKey(handler, image))
         match = _ID.fullmatch(image)
-        if match is None:
-            return None
-        whole = self._entries.get(EntryKey(handler, f"sha256:{match[1]}"))
-        if whole is not None or len(match[1]) == 64:
-            return whole
+        if exact is not None or match is None:
+            return exact
         prefix = f"sha256:{match[1]}"
         found = [
             entry

@@ -1,0 +1,10 @@
+"""How a command says that it was asked wrongly."""
+
+EXIT_OK = 0
+EXIT_NO = 1
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+class BadInput(Exception):  # noqa: N818 - it names what happened, as a user reads it
+    """Arguments or input that cannot be used; the message says where and why."""

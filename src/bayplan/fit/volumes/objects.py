@@ -1,0 +1,136 @@
+"""The storage objects of a snapshot, with the indexes that make looking things up cheap."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from bayplan.fit.volumes import identity
+from bayplan.fit.volumes.identity import VolumeIdentity
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from bayplan.kube.volumes import Volume
+
+CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+class StorageObjects:
+    """Claims, volumes, classes, drivers and capacities."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, PersistentVolumeClaim] = {}
+        self.volumes: dict[str, PersistentVolume] = {}
+        self.classes: dict[str, StorageClass] = {}
+        self.drivers: dict[str, CSIDriver] = {}
+        self.capacities: dict[str, dict[str, CSIStorageCapacity]] = defaultdict(dict)
+        self.open_volumes: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
+        """Volumes that no claim has taken, by class."""
+        self.reserved_volumes: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
+        """Volumes that name a claim, by that claim."""
+        self.claims_of_volume: dict[str, set[str]] = defaultdict(set)
+        self.claims_of_class: dict[str, set[str]] = defaultdict(set)
+        self.generations: dict[str, int] = defaultdict(int)
+        """Moves for a class whenever its open volumes or capacities change."""
+
+    def put_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Add or replace a claim."""
+        self.remove_claim(claim.key)
+        self.claims[claim.key] = claim
+        self.claims_of_class[class_of_claim(claim)].add(claim.key)
+        if claim.spec.volume_name:
+            self.claims_of_volume[claim.spec.volume_name].add(claim.key)
+
+    def remove_claim(self, key: str) -> None:
+        """Forget a claim."""
+        claim = self.claims.pop(key, None)
+        if claim is None:
+            return
+        self.claims_of_class[class_of_claim(claim)].discard(key)
+        self.claims_of_volume[claim.spec.volume_name].discard(key)
+
+    def put_volume(self, pv: PersistentVolume) -> None:
+        """Add or replace a persistent volume."""
+        self.remove_volume(pv.name)
+        self.volumes[pv.name] = pv
+        self._index_of(pv)[pv.name] = pv
+        self.generations[class_of_volume(pv)] += 1
+
+    def remove_volume(self, name: str) -> None:
+        """Forget a persistent volume."""
+        pv = self.volumes.pop(name, None)
+        if pv is not None:
+            self._index_of(pv).pop(name, None)
+            self.generations[class_of_volume(pv)] += 1
+
+    def put_capacity(self, capacity: CSIStorageCapacity) -> None:
+        """Add or replace a capacity."""
+        self.remove_capacity(capacity.key)
+        self.capacities[capacity.storage_class_name][capacity.key] = capacity
+        self.generations[capacity.storage_class_name] += 1
+
+    def remove_capacity(self, key: str) -> None:
+        """Forget a capacity."""
+        for name, capacities in self.capacities.items():
+            if capacities.pop(key, None) is not None:
+                self.generations[name] += 1
+
+    def class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        """The class of a claim, if it has one that is known."""
+        return self.classes.get(class_of_claim(claim))
+
+    def claim_of(self, pod: Pod, volume: Volume) -> tuple[str, PersistentVolumeClaim | None]:
+        """The key of the claim behind a pod's volume (empty if it has none), and the claim."""
+        name = claim_name(pod, volume)
+        if not name:
+            return "", None
+        key = f"{pod.metadata.namespace}/{name}"
+        return key, self.claims.get(key)
+
+    def identity(self, claim: PersistentVolumeClaim) -> VolumeIdentity | None:
+        """What a claim counts as."""
+        pv = self.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
+        if pv is not None:
+            return identity.of_bound_volume(pv)
+        return identity.of_unbound_claim(claim, self.class_of(claim))
+
+    def identities(self, pod: Pod) -> tuple[VolumeIdentity, ...]:
+        """The volumes of a pod that is placed; claims that are missing do not count."""
+        found: dict[VolumeIdentity, None] = {}
+        for volume in pod.spec.volumes:
+            key, claim = self.claim_of(pod, volume)
+            one = self.identity(claim) if claim else None
+            if not key:
+                one = identity.of_inline_volume(volume)
+            if one is not None:
+                found[one] = None
+        return tuple(found)
+
+    def _index_of(self, pv: PersistentVolume) -> dict[str, PersistentVolume]:
+        claim = pv.spec.claim_ref
+        if claim is None:
+            return self.open_volumes[class_of_volume(pv)]
+        return self.reserved_volumes[f"{claim.namespace}/{claim.name}"]
+
+
+def claim_name(pod: Pod, volume: Volume) -> str:
+    """The name of the claim behind a pod's volume, or empty."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    if volume.ephemeral is not None:
+        return f"{pod.metadata.name}-{volume.name}"
+    return ""
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """The name of a claim's class: the old annotation wins over the field."""
+    return claim.metadata.annotations.get(CLASS_ANNOTATION) or claim.spec.storage_class_name or ""
+
+
+def class_of_volume(pv: PersistentVolume) -> str:
+    """The name of a volume's class, likewise."""
+    return pv.metadata.annotations.get(CLASS_ANNOTATION) or pv.spec.storage_class_name

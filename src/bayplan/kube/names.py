@@ -1,0 +1,33 @@
+"""What Kubernetes accepts as a name, a label key and a label value."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_WORD = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_LABEL_NAME = re.compile(_WORD)
+_SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+
+MAX_NAME = 253
+MAX_LABEL = 63
+
+
+@lru_cache(4096)
+def is_qualified_name(text: str) -> bool:
+    """Whether it is a label key: a name of up to 63 characters, perhaps after a DNS prefix."""
+    prefix, slash, name = text.rpartition("/")
+    if slash and not is_subdomain(prefix):
+        return False
+    return 0 < len(name) <= MAX_LABEL and _LABEL_NAME.fullmatch(name) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """Whether it can be a label's value; the empty one can."""
+    return not text or (len(text) <= MAX_LABEL and _LABEL_NAME.fullmatch(text) is not None)
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether it is a DNS subdomain, as most objects' names are."""
+    return 0 < len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None

@@ -1,0 +1,60 @@
+"""Names of resources, and what kind each is."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+from bayplan.kube.names import is_qualified_name
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+HUGEPAGES_PREFIX = "hugepages-"
+ATTACH_LIMIT_PREFIXES = ("attachable-volumes-", "storage-attach-limits-")
+"""The key that Kubernetes shipped first, then the one that was proposed; both are read."""
+
+_NATIVE_DOMAIN = "kubernetes.io/"
+_QUOTA_PREFIX = "requests."
+_CSI_LIMIT_PREFIX = "attachable-volumes-csi-"
+_NAME_LIMIT = 63
+_KEPT_OF_DRIVER = 23
+_HASH_DIGITS = 16
+
+
+def is_hugepage(name: str) -> bool:
+    """Whether it is a size of huge pages, such as `hugepages-2Mi`."""
+    return name.startswith(HUGEPAGES_PREFIX)
+
+
+def is_attach_limit(name: str) -> bool:
+    """Whether it is a node's limit of attached volumes rather than something a pod can ask for."""
+    return name.startswith(ATTACH_LIMIT_PREFIXES)
+
+
+@lru_cache(4096)
+def is_extended(name: str) -> bool:
+    """Whether Kubernetes itself knows nothing of it, as with `nvidia.com/gpu`."""
+    if "/" not in name or _NATIVE_DOMAIN in name or name.startswith(_QUOTA_PREFIX):
+        return False
+    return is_qualified_name(_QUOTA_PREFIX + name)
+
+
+def is_scalar(name: str) -> bool:
+    """Whether a node counts it in a plain number next to cpu, memory and ephemeral storage."""
+    return is_hugepage(name) or is_attach_limit(name) or _NATIVE_DOMAIN in name or is_extended(name)
+
+
+def csi_attach_limit_key(driver: str) -> str:
+    """The key in a node's allocatable under which a CSI driver's limit stands.
+
+    A name of 63 characters or more is too long for a resource and is shortened to its beginning and
+    a hash.
+    """
+    key = _CSI_LIMIT_PREFIX + driver
+    if len(key) < _NAME_LIMIT:
+        return key
+    digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
+    return _CSI_LIMIT_PREFIX + driver[:_KEPT_OF_DRIVER] + digest[:_HASH_DIGITS]

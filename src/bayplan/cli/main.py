@@ -14,7 +14,9 @@ from rich.console import Console
 import bayplan
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "cri": "bayplan.cli.cri:cri",
+}
 """Command name → where its function (or its sub-App) lives."""
 
 

@@ -70,4 +70,3 @@ async def serve(
                 yield metrics.registry
             finally:
                 await server.stop(_GRACE)
-                socket.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""Real peers of the image manager, started once for a test run and stopped at its end."""
-
-from __future__ import annotations
+"""Real peers of the image service and the image manager, started by the tests themselves."""
 
 import itertools
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,38 +11,64 @@ import pytest
 from bayplan.images.platforms.host import host_platform
 from bayplan.images.runtime.cri import CriRuntime
 from tests.images.desk import Desk
-from tests.images.peers import containerd, registry
-from tests.images.peers.layouts import Layout, linux, write_layout
-from tests.images.peers.registry import Registry, running_registry
+from tests.images.parts.layouts import ImageBuilder, linux, tar_of
+from tests.images.parts.registry import Registry, missing, running_registry
+from tests.images.parts.service import Service, running_service, settings
+from tests.images.peers import containerd
+from tests.images.peers.service import running_bayplan_cri
 
 _numbers = itertools.count()
 
 
+@dataclass(frozen=True)
+class Pushed:
+    """An image in a registry, and the id by which runtimes know it."""
+
+    name: str
+    id: str
+
+
+Push = Callable[[Registry, str], Pushed]
+
+
 @pytest.fixture(scope="session")
-def open_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    """A registry that anybody may pull from."""
-    _need(registry.is_installed(), "docker-registry and skopeo")
-    with running_registry(tmp_path_factory.mktemp("registry")) as started:
-        yield started
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    _need_registry()
+    with running_registry(tmp_path_factory.mktemp("registry")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def guarded_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """A registry that wants a user and a password."""
-    _need(registry.is_installed(), "docker-registry and skopeo")
-    with running_registry(tmp_path_factory.mktemp("guarded"), guarded=True) as started:
-        yield started
+    _need_registry()
+    with running_registry(tmp_path_factory.mktemp("guarded"), guarded=True) as running:
+        yield running
+
+
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(tmp_path / "store", settings(tmp_path)) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def containerd_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The socket of a real containerd."""
-    _need(containerd.is_installed(), "containerd")
+    if not containerd.is_installed():
+        pytest.skip("cannot be shown here without containerd (a Debian package)")
     with containerd.running_containerd(tmp_path_factory.mktemp("containerd")) as socket:
         yield socket
 
 
-@pytest.fixture(params=["containerd"])
+@pytest.fixture(scope="session")
+def bayplan_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The socket of our own service, in a process of its own."""
+    with running_bayplan_cri(tmp_path_factory.mktemp("bayplan")) as socket:
+        yield socket
+
+
+@pytest.fixture(params=["bayplan", "containerd"])
 def runtime_socket(request: pytest.FixtureRequest) -> str:
     """The socket of each runtime in turn."""
     socket = request.getfixturevalue(f"{request.param}_socket")
@@ -63,21 +89,21 @@ async def desk(runtime: CriRuntime, tmp_path: Path) -> Desk:
     return Desk(runtime, tmp_path / "state")
 
 
-LayoutMaker = Callable[[], Layout]
-
-
 @pytest.fixture
-def fresh_layout(tmp_path_factory: pytest.TempPathFactory) -> LayoutMaker:
-    """Makes images for this machine that no other test knows."""
+def push(tmp_path: Path) -> Push:
+    """Pushes an image for this machine that no other test knows."""
 
-    def make() -> Layout:
-        number = next(_numbers)
-        folder = tmp_path_factory.mktemp("layout")
-        return write_layout(folder, [linux(host_platform().architecture)], f"{folder} {number}")
+    def push_one(registry: Registry, name: str) -> Pushed:
+        builder = ImageBuilder()
+        layer = tar_of(("unique", f"{tmp_path} {next(_numbers)}".encode()))
+        entry = builder.entry(layer, platform=linux(host_platform().architecture))
+        manifest = json.loads(builder.blobs[str(entry["digest"])])
+        pushed = registry.push(builder, builder.index(entry), name)
+        return Pushed(pushed, manifest["config"]["digest"])
 
-    return make
+    return push_one
 
 
-def _need(installed: bool, what: str) -> None:
-    if not installed:
-        pytest.skip(f"{what} cannot be installed here")
+def _need_registry() -> None:
+    if absent := missing():
+        pytest.skip(f"cannot be shown here without {absent} (Debian packages)")

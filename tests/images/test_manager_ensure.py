@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from tests.images.conftest import LayoutMaker
+from tests.images.conftest import Push
 from tests.images.desk import Desk, pod_of
-from tests.images.peers.registry import Registry
+from tests.images.parts.registry import Registry
 
 
 async def test_an_absent_image_is_pulled_and_told_of(
-    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, registry: Registry, push: Push
 ) -> None:
-    layout = fresh_layout()
-    image = open_registry.push(layout, "absent:1")
-    outcome = await desk.ready(pod_of(image))
+    image = push(registry, "absent:1")
+    outcome = await desk.ready(pod_of(image.name))
     assert outcome.pulled
-    assert outcome.key.id == layout.ids[0]
+    assert outcome.key.id == image.id
     assert desk.cluster.reasons() == ["Pulling", "Pulled"]
     assert " bytes" in desk.cluster.events[-1][2]
 
 
 async def test_a_present_image_is_not_pulled_again(
-    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, registry: Registry, push: Push
 ) -> None:
-    image = open_registry.push(fresh_layout(), "present:1")
+    image = push(registry, "present:1").name
     first = await desk.ready(pod_of(image))
     again = await desk.ready(pod_of(image, "other"))
     assert (again.key, again.pulled) == (first.key, False)
@@ -33,20 +32,17 @@ async def test_a_present_image_is_not_pulled_again(
 
 
 async def test_always_asks_the_registry_every_time(
-    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, registry: Registry, push: Push
 ) -> None:
-    image = open_registry.push(fresh_layout(), "always:1")
+    image = push(registry, "always:1").name
     await desk.ready(pod_of(image, policy="Always"))
-    newer = fresh_layout()
-    open_registry.push(newer, "always:1")
-    assert (await desk.ready(pod_of(image))).key.id != newer.ids[0]
-    assert (await desk.ready(pod_of(image, policy="Always"))).key.id == newer.ids[0]
+    newer = push(registry, "always:1")
+    assert (await desk.ready(pod_of(image))).key.id != newer.id
+    assert (await desk.ready(pod_of(image, policy="Always"))).key.id == newer.id
 
 
-async def test_never_pulls_nothing(
-    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
-) -> None:
-    image = open_registry.push(fresh_layout(), "never:1")
+async def test_never_pulls_nothing(desk: Desk, registry: Registry, push: Push) -> None:
+    image = push(registry, "never:1").name
     outcome = await desk.waiting(pod_of(image, policy="Never"))
     assert outcome.reason == "ErrImageNeverPull"
     assert desk.cluster.reasons() == ["ErrImageNeverPull"]
@@ -60,8 +56,8 @@ async def test_a_name_that_cannot_be_read_is_refused(desk: Desk) -> None:
     assert desk.cluster.reasons() == ["InspectFailed"]
 
 
-async def test_a_failed_pull_backs_off_and_says_why(desk: Desk, open_registry: Registry) -> None:
-    pod = pod_of(f"{open_registry.host}/no-such-image:1")
+async def test_a_failed_pull_backs_off_and_says_why(desk: Desk, registry: Registry) -> None:
+    pod = pod_of(f"{registry.host}/no-such-image:1")
     failed = await desk.waiting(pod)
     assert failed.reason == "ErrImagePull"
     backing_off = await desk.waiting(pod)
@@ -72,27 +68,27 @@ async def test_a_failed_pull_backs_off_and_says_why(desk: Desk, open_registry: R
 
 
 async def test_after_its_back_off_a_pull_is_tried_again(
-    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, registry: Registry, push: Push
 ) -> None:
-    name = "late:1"
-    pod = pod_of(f"{open_registry.host}/{name}")
+    name = f"{desk.folder.parent.name}:1"
+    pod = pod_of(f"{registry.host}/{name}")
     await desk.waiting(pod)
-    open_registry.push(fresh_layout(), name)
+    push(registry, name)
     assert (await desk.waiting(pod)).reason == "ImagePullBackOff"
     await desk.clock.advance(10)
     assert (await desk.ready(pod)).pulled
 
 
-async def test_one_pods_back_off_is_not_anothers(desk: Desk, open_registry: Registry) -> None:
-    image = f"{open_registry.host}/no-such-image:2"
+async def test_one_pods_back_off_is_not_anothers(desk: Desk, registry: Registry) -> None:
+    image = f"{registry.host}/no-such-image:2"
     await desk.waiting(pod_of(image, "one"))
     assert (await desk.waiting(pod_of(image, "other"))).reason == "ErrImagePull"
 
 
 async def test_requests_are_counted_by_policy_and_presence(
-    desk: Desk, open_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, registry: Registry, push: Push
 ) -> None:
-    image = open_registry.push(fresh_layout(), "counted:1")
+    image = push(registry, "counted:1").name
     await desk.ready(pod_of(image))
     await desk.ready(pod_of(image))
     await desk.ready(pod_of(image, policy="Always"))

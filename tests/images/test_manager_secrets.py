@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from bayplan.images.credentials.verification import Verification, VerificationPolicy
-from tests.images.conftest import LayoutMaker
+from tests.images.conftest import Push
 from tests.images.desk import Desk, pod_of
-from tests.images.peers.registry import PASSWORD, USER, Registry
+from tests.images.parts.registry import PASSWORD, USER, Registry
 
 
 async def test_a_private_image_is_pulled_with_the_pods_secret(
-    desk: Desk, guarded_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, guarded_registry: Registry, push: Push
 ) -> None:
-    image = guarded_registry.push(fresh_layout(), "private:1")
+    image = push(guarded_registry, "private:1").name
     desk.cluster.add_secret("good", guarded_registry.host, USER, PASSWORD)
     assert (await desk.ready(pod_of(image, secrets=("good",)))).pulled
 
 
 async def test_a_pod_without_the_secret_does_not_get_the_image_that_is_there(
-    desk: Desk, guarded_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, guarded_registry: Registry, push: Push
 ) -> None:
-    image = guarded_registry.push(fresh_layout(), "private:2")
+    image = push(guarded_registry, "private:2").name
     desk.cluster.add_secret("good", guarded_registry.host, USER, PASSWORD)
     await desk.ready(pod_of(image, "owner", secrets=("good",)))
     assert (await desk.waiting(pod_of(image, "stranger"))).reason == "ErrImagePull"
@@ -30,9 +30,9 @@ async def test_a_pod_without_the_secret_does_not_get_the_image_that_is_there(
 
 
 async def test_the_memory_of_secrets_survives_a_restart(
-    desk: Desk, guarded_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, guarded_registry: Registry, push: Push
 ) -> None:
-    image = guarded_registry.push(fresh_layout(), "private:3")
+    image = push(guarded_registry, "private:3").name
     desk.cluster.add_secret("good", guarded_registry.host, USER, PASSWORD)
     await desk.ready(pod_of(image, "owner", secrets=("good",)))
     desk.restart()
@@ -42,9 +42,9 @@ async def test_the_memory_of_secrets_survives_a_restart(
 
 
 async def test_credentials_are_tried_in_turn(
-    desk: Desk, guarded_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, guarded_registry: Registry, push: Push
 ) -> None:
-    image = guarded_registry.push(fresh_layout(), "private:4")
+    image = push(guarded_registry, "private:4").name
     desk.cluster.add_secret("bad", guarded_registry.host, USER, "wrong")
     desk.cluster.add_secret("good", guarded_registry.host, USER, PASSWORD)
     assert (await desk.ready(pod_of(image, secrets=("bad", "good")))).pulled
@@ -53,27 +53,27 @@ async def test_credentials_are_tried_in_turn(
 
 
 async def test_no_secret_in_errors_and_events(
-    desk: Desk, guarded_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, guarded_registry: Registry, push: Push
 ) -> None:
-    image = guarded_registry.push(fresh_layout(), "private:5")
+    image = push(guarded_registry, "private:5").name
     desk.cluster.add_secret("bad", guarded_registry.host, USER, "wr0ng-passw0rd")
     outcome = await desk.waiting(pod_of(image, secrets=("bad",)))
     assert "wr0ng-passw0rd" not in repr((outcome, desk.cluster.events))
 
 
 async def test_a_missing_secret_is_told_of_and_the_others_are_used(
-    desk: Desk, guarded_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, guarded_registry: Registry, push: Push
 ) -> None:
-    image = guarded_registry.push(fresh_layout(), "private:6")
+    image = push(guarded_registry, "private:6").name
     desk.cluster.add_secret("good", guarded_registry.host, USER, PASSWORD)
     await desk.ready(pod_of(image, secrets=("missing", "good")))
     assert "FailedToRetrieveImagePullSecret" in desk.cluster.reasons()
 
 
 async def test_an_image_that_was_there_before_us_is_open_unless_always_verified(
-    desk: Desk, guarded_registry: Registry, fresh_layout: LayoutMaker
+    desk: Desk, guarded_registry: Registry, push: Push
 ) -> None:
-    image = guarded_registry.push(fresh_layout(), "private:7")
+    image = push(guarded_registry, "private:7").name
     desk.cluster.add_secret("good", guarded_registry.host, USER, PASSWORD)
     await desk.ready(pod_of(image, secrets=("good",)))
     desk.folder = desk.folder.with_name("blank")

@@ -16,6 +16,7 @@ from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
+    "cri": "bayplan.cli.cri:cri",
     "images": "bayplan.cli.images:app",
 }
 """Command name → where its function (or its sub-App) lives."""

@@ -34,6 +34,9 @@ class Sink(Protocol):
     def restart(self) -> None:
         """Forget everything received."""
 
+    def delivered(self) -> None:
+        """Hear, on the event loop, that bytes have arrived."""
+
 
 class Pace(msgspec.Struct, frozen=True):
     """The slowest body we bear: every 64 KiB within so many seconds."""
@@ -97,3 +100,4 @@ async def _flush(sink: Sink, buffer: bytearray) -> None:
         data = bytes(buffer)
         buffer.clear()
         await asyncio.to_thread(sink.write, data)
+        sink.delivered()

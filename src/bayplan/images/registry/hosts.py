@@ -12,7 +12,7 @@ Without a file a registry is asked over HTTPS, and one on this machine over plai
 
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -39,12 +39,11 @@ class Host(msgspec.Struct, frozen=True):
         return urlsplit(self.base).netloc
 
 
+_Capability = Literal["pull", "resolve", "push"]
+
+
 class _HostTable(msgspec.Struct):
-    capabilities: list[Annotated[str, msgspec.Meta(pattern="^(pull|resolve|push)$")]] = [
-        "pull",
-        "resolve",
-        "push",
-    ]
+    capabilities: tuple[_Capability, ...] = ("pull", "resolve", "push")
     ca: str | list[str] = []
     skip_verify: bool = False
     override_path: bool = False

@@ -110,7 +110,7 @@ class ImageConfig(Platform, frozen=True, kw_only=True):
         )
 
 
-_Document = TypeVar("_Document", Index, Manifest, ImageConfig)
+_Document = TypeVar("_Document", bound=msgspec.Struct)
 
 
 def decode_index(data: bytes, digest: str) -> Index:
@@ -150,27 +150,30 @@ def decode_config(data: bytes, manifest: Manifest) -> ImageConfig:
     return config
 
 
-def document_type(data: bytes, claimed: str, digest: str) -> str:
-    """Say whether a document is an index or a manifest; what it says of itself must agree."""
-    kind = claimed.partition(";")[0].strip()
-    inner = _decode_type(data, digest)
-    if inner and kind in INDEX_TYPES | MANIFEST_TYPES and inner != kind:
-        raise IntegrityError(f"{digest} is served as {kind!r} but calls itself {inner!r}")
-    kind = inner or kind
-    if kind not in INDEX_TYPES | MANIFEST_TYPES:
-        raise IntegrityError(f"{digest} is of unknown type {kind!r}, not an image or image index")
-    return kind
-
-
-class _Typed(msgspec.Struct, rename="camel"):
+class _Shape(msgspec.Struct, rename="camel"):
     media_type: str = ""
+    manifests: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    layers: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-def _decode_type(data: bytes, digest: str) -> str:
-    try:
-        return msgspec.json.decode(data, type=_Typed).media_type
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(f"manifest {digest} cannot be read: {error}") from error
+def document_type(data: bytes, claimed: str, digest: str) -> str:
+    """Say whether a document is an index or a manifest.
+
+    The server's word, the document's own and its fields must agree: a document that is an index to
+    one reader and an image to another is an attack. `claimed` is empty if nobody said.
+    """
+    shape = _decode(data, _Shape, f"manifest {digest}")
+    served = claimed.partition(";")[0].strip()
+    known = INDEX_TYPES | MANIFEST_TYPES
+    if shape.media_type and served in known and shape.media_type != served:
+        raise IntegrityError(f"{digest} is served as {served!r}, calls itself {shape.media_type!r}")
+    is_index = shape.manifests is not msgspec.UNSET
+    kind = shape.media_type or served or (OCI_INDEX if is_index else OCI_MANIFEST)
+    if kind not in known:
+        raise IntegrityError(f"{digest} is of unknown type {kind!r}, not an image or image index")
+    if (kind in INDEX_TYPES) != is_index or is_index == (shape.layers is not msgspec.UNSET):
+        raise IntegrityError(f"{digest} calls itself {kind!r} but has not the fields of one")
+    return kind
 
 
 def _decode(data: bytes, kind: type[_Document], name: str) -> _Document:

@@ -47,20 +47,12 @@ class Subject:
     name: str
     namespace: str = ""
     uid: str = ""
-    field_path: str = ""
+    container: str = ""
 
     @classmethod
     def of_container(cls, pod: Pod, container: Container) -> Subject:
         """A container of a pod."""
-        init = any(container is known for known in pod.spec.init_containers)
-        folder = "initContainers" if init else "containers"
-        return cls(
-            "Pod",
-            pod.name,
-            pod.namespace,
-            pod.metadata.uid,
-            f"spec.{folder}{{{container.name}}}",
-        )
+        return cls("Pod", pod.name, pod.namespace, pod.metadata.uid, container.name)
 
 
 class EventSink(Protocol):

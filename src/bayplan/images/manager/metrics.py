@@ -121,14 +121,13 @@ class ImageMetrics:
         self._intents.set(intents)
         self._records.set(pulled)
 
-    def images(self, images: Iterable[Image], default_handler: str) -> None:
-        """These images are on the node; the default handler may also be known by a name."""
+    def images(self, images: Iterable[Image]) -> None:
+        """These images are on the node."""
         by_handler = Counter(image.handler for image in images)
         self._by_handler.clear()
         for handler, count in by_handler.items():
             self._by_handler.labels(handler).set(count)
-        default = {"", default_handler}
-        self._non_default.set(sum(n for name, n in by_handler.items() if name not in default))
+        self._non_default.set(sum(count for handler, count in by_handler.items() if handler))
 
     def clean_up_owed(self, owed: bool) -> None:
         """Whether a clean-up is due after the gate was switched."""

@@ -2,7 +2,7 @@
 
 Images are then known by name alone, as before the feature. Entries that differ only in their
 handler look like one image; this is why turning the gate off (or on again) owes a clean-up, see
-`bayplan.images.manager.rollback`.
+`bayplan.images.agent.rollback`.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from bayplan.images.agent.rollback import WARNING, GateLedger
 from bayplan.images.collection.collector import Collector, Outcome
 from bayplan.images.collection.filesystem import InvalidDiskCapacityError
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.manager.cluster import EventKind, EventReason, EventSink, Subject
 from bayplan.images.manager.metrics import ImageMetrics
-from bayplan.images.manager.rollback import WARNING, GateLedger
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.kube.clock import Clock
 
@@ -35,7 +35,6 @@ class Housekeeping:
     metrics: ImageMetrics
     clock: Clock
     node: Subject
-    default_handler: str = ""
 
     async def run(self) -> None:
         """Rounds without end."""
@@ -64,7 +63,7 @@ class Housekeeping:
             self.metrics.collected(candidate.reason)
         kept = {record.key for record in outcome.kept}
         left = [image for image in self.collector.images if image.key in kept]
-        self.metrics.images(left, self.default_handler)
+        self.metrics.images(left)
 
     async def _warn_of_debt(self) -> None:
         owed = self.ledger.owed

@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from bayplan.images.agent.rollback import GateLedger
 from bayplan.images.collection.records import used_of
 from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.manager.rollback import GateLedger
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageKey, ImageRuntime, ImageSpec
 from bayplan.kube.clock import Clock

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.credentials.record_files import RecordFiles
-from bayplan.images.credentials.verification import Verification
-from bayplan.images.manager.reset import Reset, choose_pods
-from bayplan.images.manager.rollback import (
+from bayplan.images.agent.reset import Reset, choose_pods
+from bayplan.images.agent.rollback import (
     GateLedger,
     GateState,
     UnreadableGateStateError,
     next_state,
 )
+from bayplan.images.credentials.memory import PullMemory
+from bayplan.images.credentials.record_files import RecordFiles
+from bayplan.images.credentials.verification import Verification
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
 from bayplan.kube.clock import VirtualClock
 from bayplan.kube.pods import Pod

@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
     "cri": "bayplan.cli.cri:cri",
     "images": "bayplan.cli.images:app",
+    "node-agent": "bayplan.cli.node_agent:node_agent",
 }
 """Command name → where its function (or its sub-App) lives."""
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from cyclopts import App
 
 COMMANDS = {
-    "pull": "bayplan.cli.images.pull:pull",
-    "list": "bayplan.cli.images.listing:list_images",
-    "status": "bayplan.cli.images.status:status",
-    "info": "bayplan.cli.images.info:info",
-    "rm": "bayplan.cli.images.remove:remove",
-    "gc": "bayplan.cli.images.collect:collect",
-    "reset": "bayplan.cli.images.reset:reset",
+    "pull": ("pull:pull", "Pull an image for a runtime handler."),
+    "list": ("listing:list_images", "List images, with the runtime handler each is for."),
+    "status": ("status:status", "Say whether an image is there."),
+    "info": ("info:info", "Show all about an image, about the runtime, or what an index offers."),
+    "rm": ("remove:remove", "Remove images of one runtime handler."),
+    "gc": ("collect:collect", "Remove images that nobody uses, if the disk is full enough."),
+    "reset": ("reset:reset", "Clean up after RuntimeClassInImageCriApi was switched."),
 }
-"""Command name → where its function lives."""
+"""Command name → the module and function it lives in, and its line in the help."""
 
 app = App(name="images", help="Pull, list, inspect and remove images by runtime handler.")
-for _name, _target in COMMANDS.items():
-    app.command(_target, name=_name)
+for _name, (_target, _help) in COMMANDS.items():
+    app.command(f"bayplan.cli.images.{_target}", name=_name, help=_help)

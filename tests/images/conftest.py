@@ -11,7 +11,7 @@ import pytest
 from bayplan.images.platforms.host import host_platform
 from bayplan.images.runtime.cri import CriRuntime
 from tests.images.desk import Desk
-from tests.images.parts.layouts import ImageBuilder, linux, tar_of
+from tests.images.parts.layouts import WINDOWS_BUILDS, ImageBuilder, linux, tar_of, windows
 from tests.images.parts.registry import Registry, missing, running_registry
 from tests.images.parts.service import Service, running_service, settings
 from tests.images.peers import containerd
@@ -102,6 +102,17 @@ def push(tmp_path: Path) -> Push:
         return Pushed(pushed, manifest["config"]["digest"])
 
     return push_one
+
+
+def push_for_all(registry: Registry, name: str) -> str:
+    """Push an index of linux variants and Windows builds; gives the name to pull it by."""
+    builder = ImageBuilder()
+    platforms = [linux("amd64"), linux("arm64", "v8"), *map(windows, WINDOWS_BUILDS)]
+    entries = [
+        builder.entry(tar_of(("which", f"{name} {platform}".encode())), platform=platform)
+        for platform in platforms
+    ]
+    return registry.push(builder, builder.index(*entries), name)
 
 
 def _need_registry() -> None:

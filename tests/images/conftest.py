@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.images.parts.hostile import HostileRegistry, running_hostile
+from tests.images.parts.layouts import ImageBuilder
 from tests.images.parts.registry import Registry, missing, running_registry
 from tests.images.parts.service import Service, running_service, settings
 
@@ -18,4 +20,10 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     async with running_service(tmp_path / "store", settings(tmp_path)) as running:
+        yield running
+
+
+@pytest.fixture
+async def hostile() -> AsyncIterator[HostileRegistry]:
+    async with running_hostile(ImageBuilder()) as running:
         yield running

@@ -30,9 +30,9 @@ from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import RuntimeClass
 from tests.builders import make_node
-from tests.images.conftest import Push, push_for_all
 from tests.images.desk import PaperCluster, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
+from tests.images.peers.fixtures import Push, push_for_all
 from tests.images.peers.process import running
 
 NODE = "n1"

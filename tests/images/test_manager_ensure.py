@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.images.conftest import Push
 from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import Registry
+from tests.images.peers.fixtures import Push
 
 
 async def test_an_absent_image_is_pulled_and_told_of(

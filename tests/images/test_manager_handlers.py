@@ -14,9 +14,9 @@ from bayplan.images.collection.policy import CollectionPolicy, DiskUsage
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageKey, ImageSpec
-from tests.images.conftest import Push, push_for_all
 from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
+from tests.images.peers.fixtures import Push, push_for_all
 
 
 @pytest.fixture

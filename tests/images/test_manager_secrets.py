@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bayplan.images.credentials.verification import Verification, VerificationPolicy
-from tests.images.conftest import Push
 from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
+from tests.images.peers.fixtures import Push
 
 
 async def test_a_private_image_is_pulled_with_the_pods_secret(

@@ -1,4 +1,6 @@
-"""What a pod says of other pods: affinity and anti-affinity terms, and spread constraints, compiled."""
+"""What a pod says of other pods: affinity and anti-affinity terms, and spread constraints,
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -75,9 +77,7 @@ def _owned(
     for placed in apart:
         yield OwnedTerm(TermKind.KEEPS_OUT, placed.term, placed.topology_key)
     for placed in near:
-        yield OwnedTerm(
-            TermKind.ATTRACTS, placed.term, placed.topology_key, HARD_AFFINITY_WEIGHT
-        )
+        yield OwnedTerm(TermKind.ATTRACTS, placed.term, placed.topology_key, HARD_AFFINITY_WEIGHT)
     for placed in preferences:
         yield OwnedTerm(TermKind.ATTRACTS, placed.term, placed.topology_key, placed.weight)
 
@@ -95,7 +95,8 @@ def _preferred(affinity: PodAffinity | None, pod: Pod, sign: int) -> Iterable[Pl
 
 def _term(term: PodAffinityTerm, pod: Pod) -> PodTerm:
     labels = pod.metadata.labels
-    selector = _with_label_keys(compile_selector(term.label_selector), term.match_label_keys, labels)
+    selector = compile_selector(term.label_selector)
+    selector = _with_label_keys(selector, term.match_label_keys, labels)
     for key in term.mismatch_label_keys:
         if key in labels:
             selector = selector.with_requirement(key, "NotIn", [labels[key]])

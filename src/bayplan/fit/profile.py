@@ -35,5 +35,7 @@ class Profile:
     @classmethod
     def kubernetes(cls, *, volume_limit_scaling: bool = False) -> Profile:
         """The rules of kube-scheduler 1.36, where VolumeLimitScaling is off by default."""
-        gates = FeatureGates({"VolumeLimitScaling": volume_limit_scaling, "AttachVolumeLimit": False})
+        gates = FeatureGates(
+            {"VolumeLimitScaling": volume_limit_scaling, "AttachVolumeLimit": False}
+        )
         return cls(gates=gates, missing_driver=MissingDriver.OPT_IN, legacy_limits=False)

@@ -1,9 +1,9 @@
 """A shape: everything about a pod that scheduling looks at, compiled once.
 
-Pods of one shape are interchangeable, volumes aside (see `bayplan.fit.volumes`), so whatever is worked
-out for a shape holds for all its pods. Shapes are found by the encoded bytes of the fields that matter,
-which costs a few microseconds; labels that only number the replicas of a set do not count, unless a
-selector of the pod's own speaks of them.
+Pods of one shape are interchangeable, volumes aside (see `bayplan.fit.volumes`), so whatever is
+worked out for a shape holds for all its pods. Shapes are found by the encoded bytes of the fields
+that matter, which costs a few microseconds; labels that only number the replicas of a set do not
+count, unless a selector of the pod's own speaks of them.
 """
 
 from __future__ import annotations
@@ -101,9 +101,18 @@ class Shapes:
 
     def __init__(self) -> None:
         self._shapes: dict[bytes, Shape] = {}
+        self._last: tuple[Pod | None, Shape | None] = (None, None)
 
     def of(self, pod: Pod) -> Shape:
         """The shape of a pod."""
+        last, known = self._last
+        if last is pod and known is not None:  # a pod is decided on, then assumed
+            return known
+        shape = self._find(pod)
+        self._last = (pod, shape)
+        return shape
+
+    def _find(self, pod: Pod) -> Shape:
         key = _shape_key(pod)
         shape = self._shapes.get(key)
         if shape is None:
@@ -116,6 +125,8 @@ class Shapes:
 
 def _shape_key(pod: Pod) -> bytes:
     meta, spec = pod.metadata, pod.spec
+    labels = meta.labels
+    numbered = not NUMBERING_LABELS.isdisjoint(labels)
     key = _encode(
         (
             meta.namespace,
@@ -127,17 +138,16 @@ def _shape_key(pod: Pod) -> bytes:
             spec.topology_spread_constraints,
             spec.overhead,
             spec.resources,
-            _owner(pod),
-            _status_resources(pod),
+            _owner(pod) if meta.owner_references else None,
+            _status_resources(pod) if pod.status.container_statuses else None,
+            None if numbered else labels,
         )
     )
-    return key + _encode(sorted(_telling_labels(meta.labels, key).items()))
+    return key + _encode(_telling_labels(labels, key)) if numbered else key
 
 
 def _telling_labels(labels: Labels, spec_key: bytes) -> Labels:
     """The labels without those that only number replicas (and that the pod itself ignores)."""
-    if NUMBERING_LABELS.isdisjoint(labels):
-        return labels
     if any(name.encode() in spec_key for name in NUMBERING_LABELS):
         return labels
     return {key: value for key, value in labels.items() if key not in NUMBERING_LABELS}
@@ -145,8 +155,6 @@ def _telling_labels(labels: Labels, spec_key: bytes) -> Labels:
 
 def _status_resources(pod: Pod) -> Any:
     status = pod.status
-    if not status.container_statuses:
-        return None
     return (
         status.container_statuses,
         status.init_container_statuses,
@@ -156,8 +164,6 @@ def _status_resources(pod: Pod) -> Any:
 
 
 def _owner(pod: Pod) -> tuple[str, str] | None:
-    if not pod.metadata.owner_references:
-        return None
     owner = pod.metadata.controller
     if owner is None or owner.kind not in SPREADING_OWNERS:
         return None

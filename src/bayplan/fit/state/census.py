@@ -1,14 +1,13 @@
 """Who is where, by kind: pods grouped by namespace, labels and whether they are ending.
 
-Replicas share their labels, so there are far fewer classes than pods. A counter (of pods that match a
-selector, by topology domain or by node) is matched against a class once; after that, placing a pod
-adds one to the counters of its class and looks at no selector at all.
+Replicas share their labels, so there are far fewer classes than pods. A counter (of pods that match
+a selector, by topology domain or by node) is matched against a class once; after that, placing a
+pod adds one to the counters of its class and looks at no selector at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Hashable, Mapping
 
 from bayplan.fit.state.domains import DomainCounts, SlotCounts
 from bayplan.fit.state.matching import Namespaces, PodMatch
@@ -27,12 +26,6 @@ class PodClass:
         self.labels = labels
         self.slots: dict[int, int] = {}
         self.counters: list[Counter] = []
-
-
-class CountsFactory(Protocol):
-    """Makes the vector that a counter fills."""
-
-    def __call__(self) -> Counts: ...
 
 
 class Counter:
@@ -76,7 +69,7 @@ class Census:
         for counter in pods.counters:
             counter.counts.add(slot, -1)
 
-    def counter(self, key: Hashable, match: PodMatch, make: CountsFactory) -> Counts:
+    def counter(self, key: Hashable, match: PodMatch, make: Callable[[], Counts]) -> Counts:
         """The counts of a standing question; it is asked of every class the first time."""
         counter = self._counters.get(key)
         if counter is None:
@@ -126,9 +119,7 @@ class Census:
 
     def _enlist(self, counter: Counter, pods: PodClass) -> None:
         namespace, _, terminating = pods.key
-        if counter.match.picks(
-            namespace, pods.labels, self._namespaces, terminating=terminating
-        ):
+        if counter.match.picks(namespace, pods.labels, self._namespaces, terminating=terminating):
             pods.counters.append(counter)
             self._tally(counter, pods, 1)
 

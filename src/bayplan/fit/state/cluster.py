@@ -1,13 +1,14 @@
 """The state that predicates read: nodes in slots, and everything counted on them.
 
 A pod is counted on a node while both are known; its volumes, ports, labels and terms go to the part
-that keeps them. When something changes that a node's counts rest on (its labels, its CSINode, a claim
-of one of its pods), the pods concerned are taken out, the change is made, and they are put back: each
-part then needs only "one more" and "one less".
+that keeps them. When something changes that a node's counts rest on (its labels, its CSINode, a
+claim of one of its pods), the pods concerned are taken out, the change is made, and they are put
+back: each part then needs only "one more" and "one less".
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from hashlib import blake2b
 
@@ -28,12 +29,13 @@ from bayplan.fit.state.ports import HostPorts
 from bayplan.fit.state.resources import Resources
 from bayplan.fit.state.terms import StandingTerm, TermBook
 from bayplan.fit.state.topology import Topology
+from bayplan.fit.state.workloads import Workloads
 from bayplan.fit.volumes.identity import VolumeId
 from bayplan.fit.volumes.limits import limit_of
 from bayplan.fit.volumes.objects import StorageObjects, claim_name
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import CSINode, VolumeAttachment
+from bayplan.kube.storage import CSINode, PersistentVolume, VolumeAttachment
 
 TIE_BITS = 48
 """Bits of a node's name's hash that decide between nodes of one score."""
@@ -48,6 +50,8 @@ class Cluster:
         capacity = self.slots.capacity
         self.nodes: list[Node | None] = [None] * capacity
         self.csinodes: dict[str, CSINode] = {}
+        self.registered_drivers: Counter[str] = Counter()
+        """On how many nodes each CSI driver has registered."""
         self.node_changes = ChangeLog()
         """Slots whose node (or CSINode) changed."""
         self.usage_changes = ChangeLog()
@@ -65,11 +69,19 @@ class Cluster:
         self.census = Census(self.namespaces)
         self.terms = TermBook(self.namespaces)
         self.storage = StorageObjects()
+        self.workloads = Workloads()
         self.volume_attachments: dict[str, VolumeAttachment] = {}
+        self._attachments_of_node: dict[str, set[str]] = defaultdict(set)
+        self._attachments_of_volume: dict[str, set[str]] = defaultdict(set)
         self.shapes = Shapes()
         self.pods = Pods()
         self._standing: dict[Shape, tuple[StandingTerm, ...]] = {}
         self.slots.on_growth(self._grow)
+
+    @property
+    def rules_version(self) -> int:
+        """Moves whenever nodes, namespaces or the terms of running pods change."""
+        return self.node_changes.end + self.terms.generation + self.namespaces.version
 
     # -- nodes ---------------------------------------------------------------------------------
 
@@ -122,9 +134,10 @@ class Cluster:
     def set_csinode(self, name: str, csinode: CSINode | None) -> None:
         """A node's CSINode comes, changes or goes."""
         records = self._uncount_all(self._pods_on(name))
-        if csinode is None:
-            self.csinodes.pop(name, None)
-        else:
+        before = self.csinodes.pop(name, None)
+        self.registered_drivers.subtract(_drivers(before))
+        self.registered_drivers.update(_drivers(csinode))
+        if csinode is not None:
             self.csinodes[name] = csinode
         slot = self.slots.by_name.get(name)
         if slot is not None:
@@ -272,10 +285,35 @@ class Cluster:
             if record.node:
                 self._count(record, 1)
 
+    def put_volume(self, pv: PersistentVolume) -> None:
+        """A persistent volume comes or changes, and with it what attachments of it mean."""
+        attachments = self._unattach(pv.name)
+        self.storage.put_volume(pv)
+        for attachment in attachments:
+            self._attach(attachment, 1)
+
+    def remove_volume(self, name: str) -> None:
+        """A persistent volume goes."""
+        attachments = self._unattach(name)
+        self.storage.remove_volume(name)
+        for attachment in attachments:
+            self._attach(attachment, 1)
+
+    def _unattach(self, volume: str) -> list[VolumeAttachment]:
+        found = [
+            self.volume_attachments[name]
+            for name in sorted(self._attachments_of_volume.get(volume, ()))
+        ]
+        for attachment in found:
+            self._attach(attachment, -1)
+        return found
+
     def put_attachment(self, attachment: VolumeAttachment) -> None:
         """A VolumeAttachment comes or changes."""
         self.remove_attachment(attachment.name)
         self.volume_attachments[attachment.name] = attachment
+        self._attachments_of_node[attachment.spec.node_name].add(attachment.name)
+        self._attachments_of_volume[_volume_name(attachment)].add(attachment.name)
         self._attach(attachment, 1)
 
     def remove_attachment(self, name: str) -> None:
@@ -283,9 +321,12 @@ class Cluster:
         attachment = self.volume_attachments.pop(name, None)
         if attachment is not None:
             self._attach(attachment, -1)
+            self._attachments_of_node[attachment.spec.node_name].discard(name)
+            self._attachments_of_volume[_volume_name(attachment)].discard(name)
 
     def _attachments_on(self, node: str) -> list[VolumeAttachment]:
-        return [va for va in self.volume_attachments.values() if va.spec.node_name == node]
+        names = self._attachments_of_node.get(node, ())
+        return [self.volume_attachments[name] for name in sorted(names)]
 
     def _attach(self, attachment: VolumeAttachment, sign: int) -> None:
         slot = self.slots.by_name.get(attachment.spec.node_name)
@@ -295,8 +336,7 @@ class Cluster:
             self.usage_changes.note(slot)
 
     def _attached_volume(self, attachment: VolumeAttachment) -> VolumeId | None:
-        name = attachment.spec.source.persistent_volume_name
-        pv = self.storage.volumes.get(name) if name else None
+        pv = self.storage.volumes.get(_volume_name(attachment))
         if pv is None or pv.spec.csi is None or not attachment.spec.attacher:
             return None
         return VolumeId(attachment.spec.attacher, pv.spec.csi.volume_handle)
@@ -318,6 +358,14 @@ class Cluster:
             name = claim_name(pod, volume)
             if name:
                 self.pods.by_claim[f"{pod.metadata.namespace}/{name}"].discard(pod.key)
+
+
+def _volume_name(attachment: VolumeAttachment) -> str:
+    return attachment.spec.source.persistent_volume_name or ""
+
+
+def _drivers(csinode: CSINode | None) -> list[str]:
+    return [driver.name for driver in csinode.spec.drivers] if csinode else []
 
 
 def _same_to_scheduling(before: Node, after: Node) -> bool:

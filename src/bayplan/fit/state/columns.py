@@ -30,6 +30,11 @@ def grown(array: npt.NDArray[Any], rows: int, fill: Any = 0) -> npt.NDArray[Any]
     return bigger
 
 
+def pick(array: npt.NDArray[Any], rows: Rows) -> npt.NDArray[Any]:
+    """Some rows of a wide column; `take` is several times faster than indexing with an array."""
+    return array[rows] if isinstance(rows, slice) else array.take(rows, axis=0)
+
+
 class Slots:
     """Names to slots, slots to names, and who must grow when slots run out."""
 

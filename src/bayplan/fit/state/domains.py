@@ -1,8 +1,8 @@
 """Counting pods by topology domain.
 
-`DomainCounts` is a vector of counts by domain code, with the two questions that predicates ask of it:
-what is the count where each node is, and (for spreading) what is the least count of any domain that
-has a node worth counting.
+`DomainCounts` is a vector of counts by domain code, with the two questions that predicates ask of
+it: what is the count where each node is, and (for spreading) what is the least count of any domain
+that has a node worth counting.
 """
 
 from __future__ import annotations

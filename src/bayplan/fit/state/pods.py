@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Protocol
 
 from bayplan.fit.shape import NUMBERING_LABELS, Shape, class_key
 from bayplan.fit.state.census import ClassKey
@@ -35,12 +34,6 @@ def _class_key(pod: Pod, shape: Shape) -> ClassKey:
     if not pod.is_terminating and NUMBERING_LABELS.isdisjoint(labels):
         return shape.class_key
     return class_key(shape.namespace, labels, terminating=pod.is_terminating)
-
-
-class Accounting(Protocol):
-    """Counts a pod on its node, or stops counting it."""
-
-    def __call__(self, record: PodRecord, sign: int) -> None: ...
 
 
 class Pods:

@@ -1,8 +1,8 @@
 """Resource columns: what nodes have, what is free, and what scores need to know of both.
 
-Columns are pods, cpu (milli), memory, ephemeral-storage, and then whatever else pods have asked for;
-a resource that nobody asks for has no column. Amounts are clamped far below the range of a 64-bit
-integer, so that no sum of hostile numbers can wrap around and make something fit.
+Columns are pods, cpu (milli), memory, ephemeral-storage, and then whatever else pods have asked
+for; a resource that nobody asks for has no column. Amounts are clamped far below the range of a
+64-bit integer, so that no sum of hostile numbers can wrap around and make something fit.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from bayplan.fit.shape import Shape
 from bayplan.fit.state.columns import IntArray, grown
+from bayplan.fit.state.scored import ScoredColumns
 from bayplan.kube import quantity
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node
@@ -23,7 +24,6 @@ LARGEST = 1 << 52
 NEVER_SHORT = -(1 << 62)
 """The need of a resource that was not asked for: less than any node is ever short of."""
 BASE_COLUMNS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
-CPU_AND_MEMORY = slice(1, 3)
 
 
 class Resources:
@@ -34,16 +34,14 @@ class Resources:
         self.columns = {name: index for index, name in enumerate(BASE_COLUMNS)}
         self.allocatable: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
         self.free: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
-        self.nonzero: IntArray = np.zeros((capacity, 2), dtype=np.int64)
-        self.balance: IntArray = np.zeros(capacity, dtype=np.int64)
+        self.scored = ScoredColumns(capacity)
         self._vectors: dict[Shape, IntArray] = {}
 
     def grow(self, capacity: int) -> None:
         """Follow the slots."""
         self.allocatable = grown(self.allocatable, capacity)
         self.free = grown(self.free, capacity)
-        self.nonzero = grown(self.nonzero, capacity)
-        self.balance = grown(self.balance, capacity)
+        self.scored.grow(capacity)
 
     def set_node(self, slot: int, node: Node | None) -> None:
         """A node with nothing on it takes the slot, or leaves it."""
@@ -51,24 +49,18 @@ class Resources:
         row = [_allocatable(amounts, name) for name in self.columns]
         self.allocatable[slot] = row
         self.free[slot] = row
-        self.nonzero[slot] = 0
-        self.balance[slot] = 100
+        self.scored.set_node(slot, row[1], row[2])
 
     def take(self, slot: int, shape: Shape, sign: int) -> None:
         """A pod of this shape comes to the slot's node (+1) or leaves it (-1)."""
         vector = self._vectors.get(shape)
         if vector is None:
             vector = self._vector(shape)
-        free = self.free[slot]
-        cpu, memory = shape.nonzero
-        nonzero = self.nonzero[slot]
         if sign > 0:
-            free -= vector
+            self.free[slot] -= vector
         else:
-            free += vector
-        nonzero[0] += sign * cpu
-        nonzero[1] += sign * memory
-        self._rebalance(slot)
+            self.free[slot] += vector
+        self.scored.take(slot, shape, sign)
 
     def need(self, shape: Shape) -> IntArray:
         """The least that must be free for one more pod of this shape, by column."""
@@ -100,15 +92,6 @@ class Resources:
         column = np.array(amounts, dtype=np.int64)[:, None]
         self.allocatable = np.hstack([self.allocatable, column])
         self.free = np.hstack([self.free, column])
-
-    def _rebalance(self, slot: int) -> None:
-        """How evenly cpu and memory are used: 100 where their shares are equal."""
-        _, cpu, memory = self.allocatable[slot, :3].tolist()
-        if cpu and memory:
-            _, free_cpu, free_memory = self.free[slot, :3].tolist()
-            share_cpu = min((cpu - free_cpu) / cpu, 1.0)
-            share_memory = min((memory - free_memory) / memory, 1.0)
-            self.balance[slot] = int((1 - abs((share_cpu - share_memory) / 2)) * 100)
 
 
 def _allocatable(amounts: Mapping[str, Quantity], name: str) -> int:

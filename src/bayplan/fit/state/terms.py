@@ -1,8 +1,8 @@
 """Terms that running pods have and that waiting pods must, or might, heed.
 
-A running pod's required anti-affinity keeps others out; its required affinity and its preferences pull
-or push them. Pods of one workload have the same terms, so each distinct term is kept once, with the
-number of pods that have it by topology domain.
+A running pod's required anti-affinity keeps others out; its required affinity and its preferences
+pull or push them. Pods of one workload have the same terms, so each distinct term is kept once,
+with the number of pods that have it by topology domain.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ class TermBook:
             self.generation += 1
         return found
 
-    def concerning(
-        self, namespace: str, labels: Mapping[str, str]
-    ) -> Iterable[StandingTerm]:
+    def concerning(self, namespace: str, labels: Mapping[str, str]) -> Iterable[StandingTerm]:
         """The terms that concern a waiting pod."""
         known = self._namespaces
         return (

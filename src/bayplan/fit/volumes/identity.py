@@ -1,9 +1,9 @@
 """Which volume a pod means, as far as counting goes.
 
 Two pods that mean the same volume on the same node need it attached once. A volume is known by its
-driver and handle; a claim without a volume yet stands for one that its class's provisioner will make.
-What an in-tree plugin serves counts for its CSI driver where the node has a CSINode, and for the plugin
-itself where it has none.
+driver and handle; a claim without a volume yet stands for one that its class's provisioner will
+make. What an in-tree plugin serves counts for its CSI driver where the node has a CSINode, and for
+the plugin itself where it has none.
 """
 
 from __future__ import annotations

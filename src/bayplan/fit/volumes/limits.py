@@ -1,8 +1,8 @@
 """How many volumes a node can attach for a driver, and who says so.
 
-In this order: the driver's own word in the node's CSINode; the node's `status.allocatable`, under the
-keys that nodes have published limits by (gate AttachVolumeLimit); and, for plugins that no CSI driver
-serves on this node, the fallback table, which KUBE_MAX_PD_VOLS replaces.
+In this order: the driver's own word in the node's CSINode; the node's `status.allocatable`, under
+the keys that nodes have published limits by (gate AttachVolumeLimit); and, for plugins that no CSI
+driver serves on this node, the fallback table, which KUBE_MAX_PD_VOLS replaces.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """In-tree volumes and the CSI drivers that took them over.
 
-Each plugin that Kubernetes migrated has a CSI name, a way to write its volume's handle, and (some) a
-topology label of its own. The attach-limit keys that nodes published before CSI are here as well.
+Each plugin that Kubernetes migrated has a CSI name, a way to write its volume's handle, and (some)
+a topology label of its own. The attach-limit keys that nodes published before CSI are here as well.
 """
 
 from __future__ import annotations

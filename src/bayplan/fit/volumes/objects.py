@@ -79,6 +79,14 @@ class StorageObjects:
             if capacities.pop(key, None) is not None:
                 self.generations[name] += 1
 
+    def find_capacity(self, key: str) -> CSIStorageCapacity | None:
+        """The capacity of a key."""
+        return next((c[key] for c in self.capacities.values() if key in c), None)
+
+    def every_capacity(self) -> list[CSIStorageCapacity]:
+        """All capacities."""
+        return [one for by_key in self.capacities.values() for one in by_key.values()]
+
     def class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
         """The class of a claim, if it has one that is known."""
         return self.classes.get(class_of_claim(claim))

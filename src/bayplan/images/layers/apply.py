@@ -132,6 +132,8 @@ class LayerApplier:
         self._directories[resolved] = member
 
     def _symlink(self, parts: _Parts, member: tarfile.TarInfo) -> None:
+        if not member.linkname:
+            raise IntegrityError(f"a layer's link {member.name!r} leads nowhere")
         path = self._place(parts, member)
         os.symlink(member.linkname, path)
         if self._privileged:

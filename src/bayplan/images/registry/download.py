@@ -8,6 +8,7 @@ the pace is treated as broken. The sink verifies; this module only delivers.
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Protocol
 
 import aiohttp
@@ -16,7 +17,7 @@ import msgspec
 from bayplan.images.registry.errors import IntegrityError
 from bayplan.images.registry.retry import Retrier, TransientError
 
-_READ = 64 * 1024
+_STEP = 64 * 1024
 _WRITE = 1024 * 1024
 Opener = Callable[[dict[str, str]], AbstractAsyncContextManager[aiohttp.ClientResponse]]
 
@@ -71,12 +72,10 @@ def _continues(response: aiohttp.ClientResponse, start: int) -> bool:
 async def _copy(response: aiohttp.ClientResponse, sink: Sink, size: int, pace: Pace) -> None:
     buffer = bytearray()
     try:
-        while piece := await _piece(response, pace):
-            buffer += piece
-            if sink.received + len(buffer) > size:
-                raise IntegrityError(f"a body longer than the {size} bytes that were announced")
-            if len(buffer) >= _WRITE:
-                await _flush(sink, buffer)
+        async with asyncio.timeout(pace.seconds) as deadline:
+            await _receive(response, sink, size, buffer, partial(_extend, deadline, pace))
+    except TimeoutError:
+        raise TransientError(f"less than {_STEP} bytes in {pace.seconds:g} s") from None
     finally:
         # What came before a cut is worth keeping: the next try goes on from there.
         await _flush(sink, buffer)
@@ -84,15 +83,28 @@ async def _copy(response: aiohttp.ClientResponse, sink: Sink, size: int, pace: P
         raise TransientError(f"the body ended after {sink.received} of {size} bytes")
 
 
-async def _piece(response: aiohttp.ClientResponse, pace: Pace) -> bytes:
-    """Read 64 KiB, or what is left; the whole of it must come in time."""
-    try:
-        async with asyncio.timeout(pace.seconds):
-            return await response.content.readexactly(_READ)
-    except asyncio.IncompleteReadError as end:
-        return end.partial
-    except TimeoutError:
-        raise TransientError(f"less than {_READ} bytes in {pace.seconds:g} s") from None
+async def _receive(
+    response: aiohttp.ClientResponse,
+    sink: Sink,
+    size: int,
+    buffer: bytearray,
+    keep_going: Callable[[], None],
+) -> None:
+    since = 0
+    while chunk := await response.content.readany():
+        buffer += chunk
+        since += len(chunk)
+        if sink.received + len(buffer) > size:
+            raise IntegrityError(f"a body longer than the {size} bytes that were announced")
+        if len(buffer) >= _WRITE:
+            await _flush(sink, buffer)
+        if since >= _STEP:
+            since = 0
+            keep_going()
+
+
+def _extend(deadline: asyncio.Timeout, pace: Pace) -> None:
+    deadline.reschedule(asyncio.get_running_loop().time() + pace.seconds)
 
 
 async def _flush(sink: Sink, buffer: bytearray) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from bayplan.cli.errors import EXIT_NO, EXIT_OK
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.images.connection import Connection, with_runtime
-from bayplan.cli.images.finding import find
+from bayplan.cli.images.finding import find, image_to_pull
+from bayplan.cli.images.offers import show_offers
 from bayplan.cli.images.output import (
     Format,
     filesystem_data,
@@ -20,15 +22,20 @@ from bayplan.images.runtime.cri import CriRuntime, ImageDetails
 from bayplan.images.runtime.objects import ImageSpec
 
 
-async def info(
+async def info(  # noqa: PLR0913 - one for each option of the command
     image: str = "",
     /,
     *,
     runtime: str = "",
     connection: Connection | None = None,
     output: Format = "table",
+    platform: bool = False,
+    config: Path | None = None,
 ) -> int:
     """Show all that the runtime tells of an image; without one, of itself.
+
+    With --platform, show what the image's index in its registry would give each runtime handler,
+    without pulling it; exits with 1 if one of them would get nothing.
 
     Parameters
     ----------
@@ -38,9 +45,18 @@ async def info(
         The runtime handler; without it, the default one.
     output
         For people, or for programs.
+    platform
+        Show what an index would give each handler, or the one of --runtime.
+    config
+        With --platform: a containerd configuration with the handlers; without it, the runtime is
+        asked.
     """
     connection = connection or Connection()
     handler = connection.checked_handler(runtime)
+    if platform:
+        return await show_offers(image_to_pull(image), connection, config, handler, output)
+    if config is not None:
+        raise BadInput("--config: only --platform reads it")
 
     async def about_image(cri: CriRuntime) -> int:
         key = await find(cri, image, handler)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from rich.console import Console
-
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import image_to_pull
 from bayplan.cli.images.output import Format, say, show_data
+from bayplan.cli.images.progress import pull_bars
 from bayplan.images.credentials.dockerconfig import InvalidDockerConfigError, parse_config_json
 from bayplan.images.credentials.keyring import keyring_of
 from bayplan.images.runtime.cri import CriRuntime
@@ -69,8 +68,7 @@ async def pull(  # noqa: PLR0913 - one for each option of the command
 
 async def _pull_in_turn(cri: CriRuntime, spec: ImageSpec, offers: list[RegistryAuth]) -> str:
     """Credentials are tried in turn; the last one's error is the one that counts."""
-    console = Console(stderr=True)
-    with console.status(f"Pulling {spec.image}"):
+    async with pull_bars(cri.socket, spec):
         for offer in offers[:-1]:
             try:
                 return await cri.pull_image(spec, offer, None)

@@ -82,6 +82,12 @@ class CriRuntime:
             answer = await self._client.status(cri.StatusRequest())
         return [handler.name for handler in answer.runtime_handlers]
 
+    async def status_info(self) -> dict[str, str]:
+        """Whatever else the runtime tells of itself, as JSON texts by name."""
+        with _mapped_errors("Status"):
+            answer = await self._client.status(cri.StatusRequest(verbose=True))
+        return dict(answer.info)
+
     async def list_images(self) -> list[Image]:
         """Every image on the node, one entry for each (id, handler)."""
         with _mapped_errors("ListImages"):

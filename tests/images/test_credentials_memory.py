@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.records import ImagePullCredentials, PullKey
 from bayplan.images.credentials.verification import Verdict, Verification, VerificationPolicy
 from bayplan.images.runtime.objects import Image, ImageKey, RegistryAuth
-from bayplan.kube.clock import VirtualClock
+from bayplan.kube.clock import START, VirtualClock
 
 REF = "sha256:" + "1" * 64
 KEY = PullKey("quay.io/app:1", "hyperv")
@@ -36,12 +37,12 @@ async def verdict(memory: PullMemory, *offered: Credential, key: PullKey = KEY) 
     async def credentials() -> Sequence[Credential]:
         return offered
 
-    return await memory.verdict(key, REF, credentials)
+    return await memory.verdict(key, ImageKey(REF, key.handler), credentials)
 
 
 def pulled(memory: PullMemory, *, by: Credential | None, key: PullKey = KEY) -> None:
     memory.begin(key)
-    memory.succeeded(key, REF, by)
+    memory.succeeded(key, ImageKey(REF, key.handler), by)
 
 
 async def test_a_pod_with_the_secret_may_use_the_image(tmp_path: Path) -> None:
@@ -85,6 +86,30 @@ async def test_one_handlers_record_does_not_open_anothers_image(tmp_path: Path) 
     pulled(known, by=None)
     other = PullKey(KEY.image, "process")
     assert await verdict(known, key=other) is Verdict.MUST_AUTHENTICATE
+
+
+async def test_on_a_runtime_without_handlers_no_class_gets_round_a_secret(tmp_path: Path) -> None:
+    known = memory(tmp_path)
+    listed = ImageKey(REF)
+    known.begin(KEY)
+
+    async def nothing() -> Sequence[Credential]:
+        return ()
+
+    plain = PullKey(KEY.image)
+    assert await known.verdict(plain, listed, nothing) is Verdict.MUST_AUTHENTICATE, "under way"
+    known.succeeded(KEY, listed, credential("x"))
+    assert await known.verdict(plain, listed, nothing) is Verdict.MUST_AUTHENTICATE
+    restarted = memory(tmp_path)
+    restarted.forget_absent([listed], VirtualClock(START + timedelta(days=1)).now())
+    assert await restarted.verdict(plain, listed, nothing) is Verdict.MUST_AUTHENTICATE
+
+
+async def test_a_cut_off_pull_of_a_class_guards_the_image_listed_without_it(tmp_path: Path) -> None:
+    memory(tmp_path).begin(KEY)
+    restarted = memory(tmp_path)
+    restarted.recover([Image(REF, tags=(KEY.image,))])
+    assert await verdict(restarted, key=PullKey(KEY.image)) is Verdict.MUST_AUTHENTICATE
 
 
 async def test_another_name_of_the_same_image_is_verified_by_itself(tmp_path: Path) -> None:

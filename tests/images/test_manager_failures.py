@@ -169,4 +169,4 @@ async def test_a_disk_that_cannot_be_asked_does_not_end_a_pull() -> None:
 async def test_a_pull_that_ends_is_not_watched_any_more(shelf: ShelfRuntime) -> None:
     clock = VirtualClock()
     pulled = await watched(shelf, clock, [1]).pull(ImageSpec("app:1"), [], PodIdentity())
-    assert (pulled.image_ref, clock.sleeping) == ("sha256:linux", 0)
+    assert (pulled.key.id, clock.sleeping) == ("sha256:linux", 0)

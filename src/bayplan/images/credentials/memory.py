@@ -3,6 +3,10 @@
 Every pull is announced (`begin`) before it starts and closed (`succeeded` or `failed`) after. An
 announcement that is still there at start-up was cut off: if its image is on the node all the same,
 it becomes a record that vouches for nobody, so that the next pod has to verify.
+
+An announcement is for the handler that was asked for; a record is for the image as the runtime
+lists it. A runtime that knows no handlers lists one image for all of them; they then share its
+record, and nobody gets round a secret by naming another runtime class.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ class PullMemory:
         self._files.write_intent(key)
         self._under_way[key] += 1
 
-    def succeeded(self, key: PullKey, image_ref: str, credential: Credential | None) -> None:
+    def succeeded(self, key: PullKey, image: ImageKey, credential: Credential | None) -> None:
         """Close a pull that brought an image, remembering what opened it.
 
         If that cannot be written, the announcement stays: the image then still counts as pulled by
@@ -51,7 +55,7 @@ class PullMemory:
         """
         credentials = ImagePullCredentials.of(credential)
         try:
-            self._remember(key.image, ImageKey(image_ref, key.handler), credentials)
+            self._remember(key.image, image, credentials)
         except OSError:
             log.exception("cannot record the pull of %s", key)
         else:
@@ -61,24 +65,25 @@ class PullMemory:
         """Close a pull that brought nothing."""
         self._end(key)
 
-    async def verdict(self, key: PullKey, image_ref: str, credentials: CredentialSource) -> Verdict:
+    async def verdict(
+        self, key: PullKey, image: ImageKey, credentials: CredentialSource
+    ) -> Verdict:
         """Whether a pod may use the image that is there; asks for credentials only if needed."""
-        image_key = ImageKey(image_ref, key.handler)
         try:
-            record = self._files.pulled(image_key)
+            record = self._files.pulled(image)
             pulled_by_us = record is not None or self._was_announced(key)
         except UnreadableRecordError as error:
             log.warning("an image has to be pulled again to verify its use: %s", error)
             return Verdict.ERROR
         if not self._verification.required(key.image, pulled_by_us=pulled_by_us):
             return Verdict.POLICY_ALLOWED
-        return await self._check(key.image, image_key, record, credentials)
+        return await self._check(key.image, image, record, credentials)
 
     def forget_absent(self, present: Iterable[ImageKey], listed_at: datetime) -> None:
         """Drop the records of images that are gone, unless they are newer than the list.
 
-        A runtime that knows no handlers, or that lists the default one without its name, lists an
-        image without the handler that it was asked for: the id alone then keeps the record.
+        A record is by the handler that was asked for if the runtime would not say how it lists the
+        image; then its id without a handler keeps it.
         """
         kept = set(present)
         for record in self._files.pulled_records():
@@ -138,7 +143,9 @@ class PullMemory:
             self._files.write_pulled(updated)
 
     def _was_announced(self, key: PullKey) -> bool:
-        return self._under_way[key] > 0 or self._files.has_intent(key)
+        """For any handler: until a pull has ended, nobody knows how its image will be listed."""
+        under_way = any(other.image == key.image for other in self._under_way)
+        return under_way or self._files.has_intent(key)
 
     def _end(self, key: PullKey) -> None:
         self._under_way[key] -= 1
@@ -148,7 +155,10 @@ class PullMemory:
 
 
 def _is_of(key: PullKey, image: Image) -> bool:
-    """Whether an announced name is one of the image's; runtimes list names in normal form."""
-    if key.handler != image.handler:
+    """Whether an announced name is one of the image's; runtimes list names in normal form.
+
+    An image without a handler may be the one of any: then it is, to be on the safe side.
+    """
+    if image.handler and key.handler != image.handler:
         return False
     return key.image in image.names or str(parse(with_default_tag(key.image))) in image.names

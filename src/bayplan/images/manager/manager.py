@@ -117,7 +117,7 @@ class ImageManager:
     async def _ensure(self, wanted: WantedImage, observed: _Observed) -> ImageReady:
         credentials = PodCredentials(wanted, self.cluster, self.events, self.node_keyring)
         image = await self._look(wanted, observed)
-        if image and not await self._must_pull(wanted, image.id, credentials):
+        if image and not await self._must_pull(wanted, image.key, credentials):
             observed.pull_required = False
             message = f'Image "{wanted.image}" is on the node already, and the pod may use it'
             await self._tell_of(wanted, EventKind.NORMAL, EventReason.PULLED, message)
@@ -144,9 +144,9 @@ class ImageManager:
         return image
 
     async def _must_pull(
-        self, wanted: WantedImage, image_ref: str, credentials: PodCredentials
+        self, wanted: WantedImage, image: ImageKey, credentials: PodCredentials
     ) -> bool:
-        verdict = await self.memory.verdict(wanted.pull_key, image_ref, credentials.get)
+        verdict = await self.memory.verdict(wanted.pull_key, image, credentials.get)
         self.metrics.checked(verdict)
         return verdict.must_pull
 
@@ -197,7 +197,7 @@ class ImageManager:
         except BaseException:
             self.memory.failed(wanted.pull_key)
             raise
-        self.memory.succeeded(wanted.pull_key, pulled.image_ref, pulled.credential)
+        self.memory.succeeded(wanted.pull_key, pulled.key, pulled.credential)
         return pulled
 
     async def _pull_failed(self, wanted: WantedImage, problem: str) -> ImageError:

@@ -33,9 +33,8 @@ class PullFailedError(Exception):
 class Pulled:
     """What a pull brought, and by which credential."""
 
-    image_ref: str
     key: ImageKey
-    """The image as the runtime lists it: the default handler may have a name when it is asked."""
+    """The image as the runtime lists it: not every runtime knows the handler that it was asked."""
     size: int
     seconds: float
     credential: Credential | None
@@ -64,7 +63,7 @@ class Puller:
             seconds = self.clock.monotonic() - started
             image = await self._pulled_image(spec)
             key = image.key if image else ImageKey(image_ref, spec.handler)
-            return Pulled(image_ref, key, image.size if image else 0, seconds, credential)
+            return Pulled(key, image.size if image else 0, seconds, credential)
 
     async def _try_in_turn(
         self, spec: ImageSpec, credentials: Sequence[Credential], pod: PodIdentity

@@ -5,6 +5,7 @@ Neither is a Debian package; the tests run where they are on the PATH and say so
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -110,5 +111,7 @@ async def test_the_validation_suites_image_half_passes(
         # This one names a digest of published content, which is not ours to make.
         *("-ginkgo.skip", "with digest"),
     )
-    assert " 0 Failed" in output
-    assert "11 Passed" in output
+    counted = re.search(r"(\d+) Passed \| (\d+) Failed", output)
+    assert counted is not None
+    assert int(counted[1]) >= 10
+    assert int(counted[2]) == 0

@@ -28,7 +28,7 @@ from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shape import Shape
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.volumes.needs import Refused, VolumeNeeds, needs_of
+from bayplan.fit.volumes.needs import NeedsBook, Refused, VolumeNeeds
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import PodDisruptionBudget
@@ -56,6 +56,7 @@ class Snapshot:
         self.profile = profile or Profile()
         self.cluster = Cluster(self.profile)
         self._objects = Objects(self.cluster)
+        self._needs = NeedsBook(self.cluster)
         self._journal: list[Undo] = []
         self._forks: list[int] = []
         self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
@@ -196,7 +197,7 @@ class Snapshot:
         shape = self.cluster.shapes.of(pod)
         if shape.node_names is not None and not shape.node_names:
             raise Refused(Refusal.lasting(NODE_AFFINITY, CONFLICT))
-        needs = needs_of(pod, self.cluster)
+        needs = self._needs.of(pod)
         defaults = self._default_spread(shape)
         key = (shape, needs, pod.spec.node_name, defaults)
         evaluation = self._evaluations.get(key)

@@ -17,8 +17,8 @@ from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows
 from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.volumes.claims import AttachNeed
 from bayplan.fit.volumes.identity import VolumeId
-from bayplan.fit.volumes.needs import AttachNeed
 from bayplan.kube.nodes import Node
 
 NAME = "NodeVolumeLimits"

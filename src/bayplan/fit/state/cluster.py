@@ -35,7 +35,7 @@ from bayplan.fit.volumes.limits import limit_of
 from bayplan.fit.volumes.objects import StorageObjects, claim_name
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import CSINode, PersistentVolume, VolumeAttachment
+from bayplan.kube.storage import CSIDriver, CSINode, PersistentVolume, VolumeAttachment
 
 TIE_BITS = 48
 """Bits of a node's name's hash that decide between nodes of one score."""
@@ -52,6 +52,8 @@ class Cluster:
         self.csinodes: dict[str, CSINode] = {}
         self.registered_drivers: Counter[str] = Counter()
         """On how many nodes each CSI driver has registered."""
+        self.drivers_version = 0
+        """Moves whenever more or less is known of which CSI drivers there are."""
         self.node_changes = ChangeLog()
         """Slots whose node (or CSINode) changed."""
         self.usage_changes = ChangeLog()
@@ -135,8 +137,8 @@ class Cluster:
         """A node's CSINode comes, changes or goes."""
         records = self._uncount_all(self._pods_on(name))
         before = self.csinodes.pop(name, None)
-        self.registered_drivers.subtract(_drivers(before))
-        self.registered_drivers.update(_drivers(csinode))
+        self._register(_drivers(before), -1)
+        self._register(_drivers(csinode), 1)
         if csinode is not None:
             self.csinodes[name] = csinode
         slot = self.slots.by_name.get(name)
@@ -144,6 +146,13 @@ class Cluster:
             self.attachments.set_node(slot)
             self.node_changes.note(slot)
         self._count_all(records)
+
+    def _register(self, drivers: list[str], sign: int) -> None:
+        for driver in drivers:
+            before = self.registered_drivers[driver]
+            self.registered_drivers[driver] = before + sign
+            if before == 0 or before + sign == 0:
+                self.drivers_version += 1
 
     def _occupy(self, slot: int, node: Node) -> None:
         self.nodes[slot] = node
@@ -307,6 +316,16 @@ class Cluster:
         for attachment in found:
             self._attach(attachment, -1)
         return found
+
+    def put_driver(self, driver: CSIDriver) -> None:
+        """A CSI driver is described, or described anew."""
+        self.storage.drivers[driver.name] = driver
+        self.drivers_version += 1
+
+    def remove_driver(self, name: str) -> None:
+        """A CSI driver is no longer described."""
+        del self.storage.drivers[name]
+        self.drivers_version += 1
 
     def put_attachment(self, attachment: VolumeAttachment) -> None:
         """A VolumeAttachment comes or changes."""

@@ -35,7 +35,9 @@ class StorageObjects:
         self.claims_of_volume: dict[str, set[str]] = defaultdict(set)
         self.claims_of_class: dict[str, set[str]] = defaultdict(set)
         self.generations: dict[str, int] = defaultdict(int)
-        """Moves for a class whenever its open volumes or capacities change."""
+        """Moves for a class whenever it, its open volumes or its capacities change."""
+        self._reservations: dict[str, int] = defaultdict(int)
+        """Moves for a claim whenever volumes that name it change."""
 
     def put_claim(self, claim: PersistentVolumeClaim) -> None:
         """Add or replace a claim."""
@@ -58,14 +60,14 @@ class StorageObjects:
         self.remove_volume(pv.name)
         self.volumes[pv.name] = pv
         self._index_of(pv)[pv.name] = pv
-        self.generations[class_of_volume(pv)] += 1
+        self._volume_changed(pv)
 
     def remove_volume(self, name: str) -> None:
         """Forget a persistent volume."""
         pv = self.volumes.pop(name, None)
         if pv is not None:
             self._index_of(pv).pop(name, None)
-            self.generations[class_of_volume(pv)] += 1
+            self._volume_changed(pv)
 
     def put_capacity(self, capacity: CSIStorageCapacity) -> None:
         """Add or replace a capacity."""
@@ -117,6 +119,17 @@ class StorageObjects:
             if one is not None:
                 found[one] = None
         return tuple(found)
+
+    def version_behind(self, claim: PersistentVolumeClaim) -> int:
+        """Moves whenever a claim's class, or the volumes that could serve it, change."""
+        return self.generations[class_of_claim(claim)] + self._reservations[claim.key]
+
+    def _volume_changed(self, pv: PersistentVolume) -> None:
+        claim = pv.spec.claim_ref
+        if claim is None:
+            self.generations[class_of_volume(pv)] += 1
+        else:
+            self._reservations[f"{claim.namespace}/{claim.name}"] += 1
 
     def _index_of(self, pv: PersistentVolume) -> dict[str, PersistentVolume]:
         claim = pv.spec.claim_ref

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 import pytest
 
-from bayplan.images.credentials.dockerconfig import (
-    InvalidDockerConfigError,
-    parse_config_json,
-    parse_dockercfg,
-)
 from bayplan.images.credentials.keyring import (
     Credential,
     Keyring,
     SecretSource,
     keyring_of,
-    keyring_of_secrets,
+    keyring_of_file,
+    keyring_of_secret,
 )
+from bayplan.images.registry.credentials import Credentials
 from bayplan.images.runtime.objects import RegistryAuth
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, DOCKER_CONFIG_TYPE, Secret
 
 
 def keyring(*registries: str) -> Keyring:
-    return keyring_of({registry: RegistryAuth(username=registry) for registry in registries})
+    return keyring_of((registry, Credentials(username=registry)) for registry in registries)
 
 
 def users(keyring: Keyring, image: str) -> list[str]:
@@ -63,26 +61,18 @@ def test_the_most_specific_credential_is_tried_first() -> None:
 def test_credentials_for_one_registry_are_tried_in_the_order_given() -> None:
     ring = Keyring()
     for name in ("first", "second"):
-        ring += keyring_of({"quay.io": RegistryAuth(username=name)})
+        ring += keyring_of([("quay.io", Credentials(username=name))])
     assert users(ring, "quay.io/app") == ["first", "second"]
 
 
-def test_a_config_json_is_read_with_and_without_auth_field() -> None:
+def test_a_file_is_read_with_and_without_auth_field(tmp_path: Path) -> None:
     auth = base64.b64encode(b"ann:pa:ss").decode().rstrip("=")
-    content = {"auths": {"a": {"auth": auth}, "b": {"username": "bob", "password": "x"}}}
-    auths = parse_config_json(json.dumps(content).encode())
-    assert (auths["a"].username, auths["a"].password) == ("ann", "pa:ss")
-    assert (auths["b"].username, auths["b"].password) == ("bob", "x")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[]", b'{"r": {"auth": "%%%"}}', b'{"r": {"auth": "bm9jb2xvbg=="}}', b"\xff"],
-)
-def test_a_broken_file_is_refused_without_its_content(content: bytes) -> None:
-    with pytest.raises(InvalidDockerConfigError) as raised:
-        parse_dockercfg(content)
-    assert "nocolon" not in str(raised.value)
+    content = {"auths": {"a.b": {"auth": auth}, "c.d": {"username": "bob", "password": "x"}}}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(content))
+    ring = keyring_of_file(file)
+    assert [each.auth for each in ring.lookup("a.b/app")] == [RegistryAuth("ann", "pa:ss")]
+    assert [each.auth for each in ring.lookup("c.d/app")] == [RegistryAuth("bob", "x")]
 
 
 def secret(kind: str, key: str, content: bytes) -> Secret:
@@ -92,26 +82,30 @@ def secret(kind: str, key: str, content: bytes) -> Secret:
 
 def test_both_kinds_of_pull_secret_are_read_and_others_passed_over() -> None:
     entry = b'{"quay.io": {"username": "ann", "password": "hidden"}}'
-    ring = keyring_of_secrets(
-        [
-            secret(DOCKER_CONFIG_TYPE, ".dockercfg", entry),
-            secret(DOCKER_CONFIG_JSON_TYPE, ".dockerconfigjson", b'{"auths": ' + entry + b"}"),
-            secret("Opaque", ".dockercfg", entry),
-        ]
-    )
+    legacy = secret(DOCKER_CONFIG_TYPE, ".dockercfg", entry)
+    newer = secret(DOCKER_CONFIG_JSON_TYPE, ".dockerconfigjson", b'{"auths": ' + entry + b"}")
+    other = secret("Opaque", ".dockercfg", entry)
+    ring = keyring_of_secret(legacy) + keyring_of_secret(newer) + keyring_of_secret(other)
     assert [credential.source for credential in ring.lookup("quay.io/app")] == [
         SecretSource("team", "pull", "u1")
     ]
 
 
-def test_a_broken_secret_is_named() -> None:
-    with pytest.raises(InvalidDockerConfigError, match="secret team/pull"):
-        keyring_of_secrets([secret(DOCKER_CONFIG_TYPE, ".dockercfg", b"{")])
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"r": {"auth": "bm9jb2xvbg=="}}', b"\xff"])
+def test_a_broken_secret_is_named_but_not_shown(content: bytes) -> None:
+    with pytest.raises(ValueError, match="secret team/pull") as raised:
+        keyring_of_secret(secret(DOCKER_CONFIG_TYPE, ".dockercfg", content))
+    assert "nocolon" not in str(raised.value)
 
 
 def test_nothing_secret_shows() -> None:
     auth = RegistryAuth(username="ann", password="hidden", registry_token="hidden")
-    shown = repr([Credential(auth), keyring_of({"quay.io": auth})])
+    shown = repr(
+        [
+            Credential(auth),
+            keyring_of([("quay.io", Credentials(username="ann", password="hidden"))]),
+        ]
+    )
     shown += repr(secret("Opaque", "key", b"hidden"))
     assert "hidden" not in shown
     assert "ann" not in shown

@@ -31,7 +31,7 @@ DIGEST = "sha256:" + "ab" * 32
         ("[::1]:5000/app", "[::1]:5000/app"),
         (f"quay.io/x@{DIGEST}", f"quay.io/x@{DIGEST}"),
         (f"quay.io/x:1@{DIGEST}", f"quay.io/x:1@{DIGEST}"),
-        ("HOST/app", "HOST/app"),
+        ("HOST.example/app", "HOST.example/app"),
     ],
 )
 def test_a_reference_is_normalised(written: str, normal: str) -> None:
@@ -43,6 +43,7 @@ def test_a_reference_is_normalised(written: str, normal: str) -> None:
     [
         ("", "must not be empty"),
         ("Busybox", "must be lower case"),
+        ("Team/app", "must be lower case"),
         ("a//b", "not an image reference"),
         ("a:b:c", "not an image reference"),
         ("a:-tag", "not an image reference"),

@@ -26,8 +26,7 @@ from bayplan.client.errors import ClientError
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.rollback import UnreadableGateStateError
 from bayplan.images.collection.policy import CollectionPolicy
-from bayplan.images.credentials.dockerconfig import InvalidDockerConfigError, parse_config_json
-from bayplan.images.credentials.keyring import Keyring, keyring_of
+from bayplan.images.credentials.keyring import Keyring, keyring_of_file
 from bayplan.images.credentials.verification import Verification, VerificationPolicy
 from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
 from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine, TokenBucket
@@ -167,9 +166,9 @@ def _node_keyring(path: Path | None) -> Keyring:
     if path is None:
         return Keyring()
     try:
-        return keyring_of(parse_config_json(path.read_bytes()))
-    except (OSError, InvalidDockerConfigError) as error:
-        raise BadInput(f"--docker-config {path}: {error}") from error
+        return keyring_of_file(path)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--docker-config: {error}") from error
 
 
 async def _until_interrupted(work: Coroutine[object, object, None]) -> None:

@@ -18,7 +18,7 @@ DEFAULT_TAG = "latest"
 _LEGACY_DOMAIN = "index.docker.io"
 _OFFICIAL_PREFIX = "library/"
 _MAX_NAME_LENGTH = 255
-_DIGEST_HEX_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
+_DIGEST_HEX_LENGTHS = {"sha256": 64, "sha512": 128}
 
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -103,9 +103,14 @@ def image_id(text: str) -> str | None:
 
 def _match(text: str) -> re.Match[str]:
     match = _REFERENCE.fullmatch(text)
-    if match and not _IMAGE_ID.fullmatch(text):
+    if match and not _IMAGE_ID.fullmatch(text) and _is_lower(_split_domain(match["name"])[1]):
         return match
     raise InvalidReferenceError(_why_not(text))
+
+
+def _is_lower(path: str) -> bool:
+    """Only a registry may have capitals, as any host may."""
+    return path == path.lower()
 
 
 def _why_not(text: str) -> str:
@@ -134,12 +139,7 @@ def _split_domain(name: str) -> tuple[str, str]:
 
 
 def _looks_like_domain(component: str) -> bool:
-    return (
-        "." in component
-        or ":" in component
-        or component == "localhost"
-        or component != component.lower()
-    )
+    return "." in component or ":" in component or component == "localhost"
 
 
 def _checked_digest(text: str, digest: str) -> str:
@@ -147,7 +147,5 @@ def _checked_digest(text: str, digest: str) -> str:
         return ""
     algorithm, _, hexadecimal = digest.partition(":")
     if _DIGEST_HEX_LENGTHS.get(algorithm) != len(hexadecimal) or hexadecimal.lower() != hexadecimal:
-        raise InvalidReferenceError(
-            f"{text!r}: {digest!r} is not a sha256, sha384 or sha512 digest"
-        )
+        raise InvalidReferenceError(f"{text!r}: {digest!r} is not a sha256 or sha512 digest")
     return digest

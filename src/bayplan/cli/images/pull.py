@@ -10,8 +10,7 @@ from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import image_to_pull
 from bayplan.cli.images.output import Format, say, show_data
 from bayplan.cli.images.progress import pull_bars
-from bayplan.images.credentials.dockerconfig import InvalidDockerConfigError, parse_config_json
-from bayplan.images.credentials.keyring import keyring_of
+from bayplan.images.credentials.keyring import keyring_of_file
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageSpec, RegistryAuth
@@ -100,9 +99,7 @@ def _checked_auth(auth: str) -> str:
 
 def _from_file(name: str, path: Path) -> list[RegistryAuth]:
     try:
-        auths = parse_config_json(path.read_bytes())
-    except OSError as error:
-        raise BadInput(f"--docker-config {path}: {error.strerror}") from error
-    except InvalidDockerConfigError as error:
-        raise BadInput(f"--docker-config {path}: {error}") from error
-    return [credential.auth for credential in keyring_of(auths).lookup(name)]
+        keyring = keyring_of_file(path)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--docker-config: {error}") from error
+    return [credential.auth for credential in keyring.lookup(name)]

@@ -1,33 +1,36 @@
-"""Which credentials fit an image, most specific first.
+"""Which credentials fit an image, most specific first, and whose they are.
 
-A key is a registry with or without a path (`quay.io`, `quay.io/team`, `*.example.com`): the host's
-parts are globs, the port must be equal, the path must begin the image's path. Every credential
-knows the secret it came from; one without a source belongs to the node and so to all its pods.
+The keys are those of Docker's files (`bayplan.images.registry.credentials`): a registry with or
+without a path, and `*` in the host's labels. Every credential knows the secret it came from; one
+without a source belongs to the node and so to all its pods.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from pathlib import Path
 
 import msgspec
 
-from bayplan.images.credentials.dockerconfig import (
-    InvalidDockerConfigError,
-    parse_config_json,
-    parse_dockercfg,
+from bayplan.images.references import parse
+from bayplan.images.registry.credentials import (
+    Credentials,
+    key_fits,
+    read_docker_config,
+    read_legacy_docker_config,
+    split_key,
 )
-from bayplan.images.references import DEFAULT_DOMAIN, parse
 from bayplan.images.runtime.objects import RegistryAuth
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, DOCKER_CONFIG_TYPE, Secret
 
-_DOCKER_HUB_KEY = "index.docker.io"
-_PARSERS = {
-    DOCKER_CONFIG_JSON_TYPE: (".dockerconfigjson", parse_config_json),
-    DOCKER_CONFIG_TYPE: (".dockercfg", parse_dockercfg),
+_READERS = {
+    DOCKER_CONFIG_JSON_TYPE: (".dockerconfigjson", read_docker_config),
+    DOCKER_CONFIG_TYPE: (".dockercfg", read_legacy_docker_config),
 }
+Entry = tuple[str, Credentials]
+"""A registry's key and what to say there."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,72 +68,50 @@ class Credential:
 class Keyring:
     """Credentials by registry key, in the order they were given."""
 
-    entries: tuple[tuple[str, Credential], ...] = ()
+    entries: tuple[tuple[tuple[str, str], Credential], ...] = ()
 
     def __add__(self, other: Keyring) -> Keyring:
         return Keyring(self.entries + other.entries)
 
     def lookup(self, image: str) -> list[Credential]:
         """The credentials to try for an image, in turn; each only once."""
-        repository = parse(image).repository
-        fitting = [entry for entry in self.entries if _fits(entry[0], repository)]
-        if not fitting and repository.startswith(f"{DEFAULT_DOMAIN}/"):
-            fitting = [entry for entry in self.entries if entry[0] == _DOCKER_HUB_KEY]
-        # Reverse order puts `quay.io/team` before `quay.io`; the sort is stable for equal keys.
-        fitting.sort(key=lambda entry: entry[0], reverse=True)
+        reference = parse(image)
+        fitting = [
+            entry for entry in self.entries if key_fits(entry[0], reference.domain, reference.path)
+        ]
+        # `quay.io/team` before `quay.io`; the sort is stable for keys of the same path.
+        fitting.sort(key=lambda entry: len(entry[0][1]), reverse=True)
         return list(dict.fromkeys(credential for _, credential in fitting))
 
 
-def keyring_of(auths: Mapping[str, RegistryAuth], source: SecretSource | None = None) -> Keyring:
+def keyring_of(entries: Iterable[Entry], source: SecretSource | None = None) -> Keyring:
     """A keyring of one credential file."""
     return Keyring(
-        tuple(
-            (_registry_key(registry), Credential(auth, source)) for registry, auth in auths.items()
-        )
+        tuple((split_key(key), Credential(_auth(found), source)) for key, found in entries)
     )
 
 
-def keyring_of_secrets(secrets: Iterable[Secret]) -> Keyring:
-    """A keyring of a pod's pull secrets; secrets of other types are passed over."""
-    keyring = Keyring()
-    for secret in secrets:
-        keyring += _keyring_of_secret(secret)
-    return keyring
-
-
-def _keyring_of_secret(secret: Secret) -> Keyring:
-    data_key, parse_file = _PARSERS.get(secret.type, ("", None))
+def keyring_of_secret(secret: Secret) -> Keyring:
+    """A keyring of a pull secret, empty if it is of another type; ValueError if it is broken."""
+    data_key, read = _READERS.get(secret.type, ("", None))
     content = secret.data.get(data_key, b"")
-    if parse_file is None or not content:
+    if read is None or not content:
         return Keyring()
     source = SecretSource(secret.namespace, secret.name, secret.metadata.uid)
-    try:
-        return keyring_of(parse_file(content), source)
-    except InvalidDockerConfigError as error:
-        raise InvalidDockerConfigError(f"secret {secret.key}: {error}") from None
+    return keyring_of(read(content, f"secret {secret.key}"), source)
 
 
-def _registry_key(registry: str) -> str:
-    """Keys are written as URLs, hosts, or `…/v1/`: the scheme and the API's version say nothing."""
-    bare = registry.removeprefix("https://").removeprefix("http://")
-    host, _, path = bare.partition("/")
-    path = f"/{path}"
-    if path.startswith(("/v1/", "/v2/")):
-        path = path[3:]
-    return host if path == "/" else host + path
+def keyring_of_file(path: Path) -> Keyring:
+    """The node's own keyring from a Docker config.json; ValueError or OSError if there is none."""
+    return keyring_of(read_docker_config(path.read_bytes(), str(path)))
 
 
-def _fits(key: str, repository: str) -> bool:
-    key_host, _, key_path = key.partition("/")
-    host, _, path = repository.partition("/")
-    key_name, _, key_port = key_host.partition(":")
-    name, _, port = host.partition(":")
-    key_parts, parts = key_name.split("."), name.split(".")
-    return (
-        key_port == port
-        and len(key_parts) == len(parts)
-        and path.startswith(key_path)
-        and all(map(fnmatchcase, parts, key_parts))
+def _auth(found: Credentials) -> RegistryAuth:
+    return RegistryAuth(
+        username=found.username,
+        password=found.password,
+        identity_token=found.identity_token,
+        registry_token=found.registry_token,
     )
 
 

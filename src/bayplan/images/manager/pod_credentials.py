@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bayplan.images.credentials.dockerconfig import InvalidDockerConfigError
-from bayplan.images.credentials.keyring import Credential, Keyring, keyring_of_secrets
+from bayplan.images.credentials.keyring import Credential, Keyring, keyring_of_secret
 from bayplan.images.manager.cluster import (
     Cluster,
     ClusterUnavailableError,
@@ -41,8 +40,8 @@ class PodCredentials:
         keyring, problems = Keyring(), []
         for reference in self.wanted.pod.spec.image_pull_secrets:
             try:
-                keyring += keyring_of_secrets([await self._secret(reference.name)])
-            except (_NoSecretError, InvalidDockerConfigError) as error:
+                keyring += keyring_of_secret(await self._secret(reference.name))
+            except (_NoSecretError, ValueError) as error:
                 problems.append(str(error))
         if problems:
             await self._tell(problems)

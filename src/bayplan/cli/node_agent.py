@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, start_http_server
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.cluster import DEFAULT_STATE_DIR, ClusterAccess
+from bayplan.cli.images.cluster import ClusterAccess
 from bayplan.cli.images.connection import Connection
 from bayplan.cli.images.output import complain, say
 from bayplan.client.errors import ClientError
@@ -84,7 +84,6 @@ async def node_agent(  # noqa: PLR0913 - one for each group of options
     cluster: ClusterAccess | None = None,
     pulls: PullOptions | None = None,
     collection: CollectionOptions | None = None,
-    state_dir: Path = DEFAULT_STATE_DIR,
     metrics_port: int = 0,
 ) -> int:
     """Serve a node until interrupted.
@@ -95,8 +94,6 @@ async def node_agent(  # noqa: PLR0913 - one for each group of options
         Pull images for the pods that are bound to the node, and collect unused ones.
     node
         The node's name; without it, this machine's.
-    state_dir
-        Where to remember pulls and the gate's last state.
     metrics_port
         Expose Prometheus metrics on this port of 127.0.0.1; 0 for none.
     """
@@ -105,10 +102,9 @@ async def node_agent(  # noqa: PLR0913 - one for each group of options
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     connection = connection or Connection()
     name = node or socket.gethostname().lower()
-    options = _options(name, state_dir, connection, pulls, collection)
+    options = _options(name, connection, pulls, collection)
     registry = CollectorRegistry()
-    if metrics_port:
-        start_http_server(metrics_port, addr="127.0.0.1", registry=registry)
+    _expose(registry, metrics_port)
     say(f"serving the images of node {name}")
     try:
         async with (
@@ -120,13 +116,21 @@ async def node_agent(  # noqa: PLR0913 - one for each group of options
         complain(str(error))
         return EXIT_NO
     except (OSError, UnreadableGateStateError) as error:
-        raise BadInput(f"--state-dir {state_dir}: {error}") from error
+        raise BadInput(f"--state-dir {connection.state_dir}: {error}") from error
     return EXIT_OK
+
+
+def _expose(registry: CollectorRegistry, port: int) -> None:
+    if not port:
+        return
+    try:
+        start_http_server(port, addr="127.0.0.1", registry=registry)
+    except OSError as error:
+        raise BadInput(f"--metrics-port {port}: {error.strerror}") from error
 
 
 def _options(
     node: str,
-    state_dir: Path,
     connection: Connection,
     pulls: PullOptions | None,
     collection: CollectionOptions | None,
@@ -135,7 +139,7 @@ def _options(
     try:
         return NodeImageOptions(
             node=node,
-            state_dir=state_dir,
+            state_dir=connection.state_dir,
             use_handlers=connection.use_handlers,
             collection=_collection_policy(collection),
             verification=Verification(

@@ -13,12 +13,12 @@ from tests.images.peers.process import running
 
 
 @contextmanager
-def running_bayplan_cri(home: Path) -> Iterator[str]:
+def running_bayplan_cri(home: Path, at: Path | None = None) -> Iterator[str]:
     """Run the service with everything of its own under `home`; gives its socket."""
     config = home / "config.toml"
     config.write_text(CONFIG)
     with tempfile.TemporaryDirectory(prefix="bayplan-") as short:
-        socket = f"{short}/cri.sock"
+        socket = str(at or f"{short}/cri.sock")
         command = [sys.executable, "-c", "from bayplan.cli.main import main; main()", "cri"]
         options = ["--socket", socket, "--root", str(home / "store"), "--config", str(config)]
         with running([*command, *options], "for the runtime handlers"):

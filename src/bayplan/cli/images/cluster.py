@@ -11,8 +11,6 @@ from bayplan.cli.errors import BadInput
 from bayplan.client.client import Client, connect
 from bayplan.client.errors import ConfigError
 
-DEFAULT_STATE_DIR = Path("/var/lib/bayplan")
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)

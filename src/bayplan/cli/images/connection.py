@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from bayplan.cli.errors import EXIT_NO, BadInput
-from bayplan.cli.images.output import complain
+from bayplan.cli.images.output import complain, warn
+from bayplan.images.agent.rollback import WARNING, GateLedger, UnreadableGateStateError
 from bayplan.images.runtime.cri import DEFAULT_TIMEOUT, CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.kube.gates import RUNTIME_CLASS_IN_IMAGE_CRI_API, FeatureGates, GateError
@@ -31,6 +33,8 @@ class Connection:
     """Seconds to wait for an answer; a pull may take as long as it takes."""
     feature_gates: str = ""
     """RuntimeClassInImageCriApi=false knows no handlers."""
+    state_dir: Path = Path("/var/lib/bayplan")
+    """Where the node's agent remembers pulls and the gate's last state."""
 
     @property
     def endpoint(self) -> str:
@@ -60,9 +64,21 @@ async def with_runtime(
     connection = connection or Connection()
     if connection.timeout <= 0:
         raise BadInput(f"--timeout {connection.timeout:g}: must be more than 0 seconds")
+    _warn_of_debt(connection.state_dir)
     try:
         async with CriRuntime(connection.endpoint, connection.timeout) as runtime:
             return await work(runtime)
     except RuntimeCallError as error:
         complain(f"{connection.endpoint}: {error}")
         return EXIT_NO
+
+
+def _warn_of_debt(state_dir: Path) -> None:
+    """Whoever looks at a node's images should know that some may be the wrong ones."""
+    try:
+        owed = GateLedger.in_state_dir(state_dir).owed
+    except UnreadableGateStateError as error:
+        warn(str(error))
+        return
+    if owed:
+        warn(WARNING)

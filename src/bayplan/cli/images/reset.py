@@ -9,7 +9,7 @@ from pathlib import Path
 from cyclopts import Parameter
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.cluster import DEFAULT_STATE_DIR, ClusterAccess
+from bayplan.cli.images.cluster import ClusterAccess
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.output import Format, complain, say, show_data, warn
 from bayplan.client.errors import ClientError
@@ -34,8 +34,6 @@ class Scope:
     """Also delete pods that no controller would bring back."""
     patience: float = PATIENCE
     """Seconds to wait for the pods' images to be out of use."""
-    state_dir: Path = DEFAULT_STATE_DIR
-    """Where the node's agent keeps its state."""
 
 
 async def reset(
@@ -59,15 +57,15 @@ async def reset(
     dry_run
         Only show what would be done.
     """
-    scope = scope or Scope()
-    access = cluster or ClusterAccess()
+    scope, connection = scope or Scope(), connection or Connection()
+    access, state_dir = cluster or ClusterAccess(), connection.state_dir
 
     async def work(cri: CriRuntime) -> int:
         async with AsyncExitStack() as stack:
             workloads = None
             if scope.node:
                 workloads = LiveWorkloads(await stack.enter_async_context(access.connect()))
-            report = await _reset(cri, workloads, scope).run(dry_run=dry_run)
+            report = await _reset(cri, workloads, scope, state_dir).run(dry_run=dry_run)
         _show(report, scope, output, dry_run=dry_run)
         return EXIT_OK if report.complete else EXIT_NO
 
@@ -77,15 +75,17 @@ async def reset(
         complain(str(error))
         return EXIT_NO
     except (OSError, UnreadableGateStateError) as error:
-        raise BadInput(f"--state-dir {scope.state_dir}: {error}") from error
+        raise BadInput(f"--state-dir {state_dir}: {error}") from error
 
 
-def _reset(cri: CriRuntime, workloads: LiveWorkloads | None, scope: Scope) -> Reset:
+def _reset(
+    cri: CriRuntime, workloads: LiveWorkloads | None, scope: Scope, state_dir: Path
+) -> Reset:
     clock = WallClock()
     return Reset(
         runtime=cri,
-        memory=PullMemory(RecordFiles(scope.state_dir), Verification(), clock),
-        ledger=GateLedger.in_state_dir(scope.state_dir),
+        memory=PullMemory(RecordFiles(state_dir), Verification(), clock),
+        ledger=GateLedger.in_state_dir(state_dir),
         clock=clock,
         workloads=workloads,
         node=scope.node,

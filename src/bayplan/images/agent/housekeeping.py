@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from bayplan.images.agent.rollback import WARNING, GateLedger
+from bayplan.images.agent.rollback import WARNING, GateLedger, UnreadableGateStateError
 from bayplan.images.collection.collector import Collector, Outcome
 from bayplan.images.collection.filesystem import InvalidDiskCapacityError
 from bayplan.images.credentials.memory import PullMemory
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 PERIOD = 300.0
 PERIOD_AFTER_FAILURE = 30.0
+_REPORTED = (RuntimeCallError, InvalidDiskCapacityError, UnreadableGateStateError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,16 @@ class Housekeeping:
 
     async def round(self) -> bool:
         """One round; returns whether all went well."""
-        await self._warn_of_debt()
-        listed_at = self.clock.now()
         try:
-            outcome = await self.collector.collect()
-        except (RuntimeCallError, InvalidDiskCapacityError) as error:
+            await self._warn_of_debt()
+            return await self._collect()
+        except _REPORTED as error:
             await self._tell_of_error(error)
             return False
+
+    async def _collect(self) -> bool:
+        listed_at = self.clock.now()
+        outcome = await self.collector.collect()
         self._count(outcome)
         self.memory.forget_absent((record.key for record in outcome.kept), listed_at)
         self.metrics.records(*self.memory.counts())

@@ -150,17 +150,24 @@ async def serve_node(
 ) -> None:
     """Serve a node's pods until cancelled."""
     recorder = Recorder(client, Reporter(COMPONENT, options.node))
-    async with Informers(client) as informers, asyncio.TaskGroup() as tasks:
-        tasks.create_task(recorder.run())
-        classes = informers.of(RuntimeClass)
-        pods = informers.of(Pod, Selection(fields=f"spec.nodeName={options.node}"))
-        cluster = LiveCluster(client, classes.objects)
-        around = Surroundings(runtime, cluster, LiveEvents(recorder), clock, metrics)
-        images = NodeImages(options, around)
-        await images.start()
-        await informers.synced()
-        pods.on_change(images.pod_changed)
-        try:
-            await images.housekeeping.run()
-        finally:
-            await images.pods.stop()
+    sending = asyncio.ensure_future(recorder.run())
+    try:
+        async with Informers(client) as informers:
+            classes = informers.of(RuntimeClass).objects
+            around = Surroundings(
+                runtime, LiveCluster(client, classes), LiveEvents(recorder), clock, metrics
+            )
+            await _serve(NodeImages(options, around), informers, options.node)
+    finally:
+        sending.cancel()
+
+
+async def _serve(images: NodeImages, informers: Informers, node: str) -> None:
+    pods = informers.of(Pod, Selection(fields=f"spec.nodeName={node}"))
+    await images.start()
+    await informers.synced()
+    pods.on_change(images.pod_changed)
+    try:
+        await images.housekeeping.run()
+    finally:
+        await images.pods.stop()

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from bayplan.images.manager.manager import ImageManager, ImageReady
+from bayplan.images.manager.manager import ImageManager, ImageReady, ImageWaiting
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageKey, ImageSpec
 from bayplan.kube.clock import Clock
@@ -81,10 +81,13 @@ class PodImages:
                 pass
 
     async def _give(self, pod: Pod, container: Container, given: set[ImageKey]) -> bool:
-        outcome = await self.manager.ensure_image_exists(pod, container)
+        try:
+            outcome = await self.manager.ensure_image_exists(pod, container)
+        except OSError as error:
+            outcome = ImageWaiting("ErrImagePull", f"the agent's own records: {error}")
         if isinstance(outcome, ImageReady):
             return await self._claim(outcome.key, given)
-        log.info("%s/%s waits: %s", pod.key, container.name, outcome.reason)
+        log.info("%s/%s waits: %s: %s", pod.key, container.name, outcome.reason, outcome.message)
         await self.clock.sleep(outcome.retry_after or RETRY_SECONDS)
         return False
 

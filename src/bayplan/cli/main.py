@@ -17,10 +17,21 @@ from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
     "cri": "bayplan.cli.cri:cri",
+    "explain": "bayplan.cli.explain:explain",
     "images": "bayplan.cli.images:app",
     "node-agent": "bayplan.cli.node_agent:node_agent",
+    "volumes": "bayplan.cli.volumes:volumes",
 }
 """Command name → where its function (or its sub-App) lives."""
+SUMMARIES: dict[str, str] = {
+    "apiserver": "Serve the Kubernetes API from one process.",
+    "cri": "Serve images per runtime handler on a CRI socket.",
+    "explain": "Say where a pod would go and why, or why nowhere and what would help.",
+    "images": "Pull, list, inspect, remove and collect images by runtime handler.",
+    "node-agent": "Pull and collect a node's images by its pods' runtime classes.",
+    "volumes": "Show how many volumes each node has attached, how many it can, and who says so.",
+}
+"""What `bayplan --help` says of a command, since it does not import it."""
 
 
 def build_app() -> App:
@@ -32,7 +43,7 @@ def build_app() -> App:
         result_action="return_value",
     )
     for name, target in COMMANDS.items():
-        app.command(target, name=name)
+        app.command(target, name=name, help=SUMMARIES.get(name))
     return app
 
 
@@ -44,7 +55,9 @@ def run(arguments: list[str] | None = None) -> int:
     except CycloptsError:
         return EXIT_BAD_INPUT
     except BadInput as problem:
-        errors.print(f"error: {problem}", style="red", highlight=False, markup=False)
+        errors.print(
+            f"error: {problem}", style="red", highlight=False, markup=False, soft_wrap=True
+        )
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

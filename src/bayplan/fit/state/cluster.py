@@ -71,11 +71,11 @@ class Cluster:
         self.census = Census(self.namespaces)
         self.terms = TermBook(self.namespaces)
         self.storage = StorageObjects()
-        self.workloads = Workloads()
         self.volume_attachments: dict[str, VolumeAttachment] = {}
         self._attachments_of_node: dict[str, set[str]] = defaultdict(set)
         self._attachments_of_volume: dict[str, set[str]] = defaultdict(set)
         self.shapes = Shapes()
+        self.workloads = Workloads(self.shapes)
         self.pods = Pods()
         self._standing: dict[Shape, tuple[StandingTerm, ...]] = {}
         self.slots.on_growth(self._grow)
@@ -164,12 +164,12 @@ class Cluster:
         self.attachments.set_node(slot)
         self.node_changes.note(slot)
         self.census.joined(slot, 1)
-        for attachment in self._attachments_on(node.name):
+        for attachment in self.attachments_on(node.name):
             self._attach(attachment, 1)
 
     def _vacate(self, slot: int) -> None:
         node = self.node_at(slot)
-        for attachment in self._attachments_on(node.name):
+        for attachment in self.attachments_on(node.name):
             self._attach(attachment, -1)
         self.census.joined(slot, -1)
         self.images.set_node(slot, node, present=False)
@@ -232,6 +232,8 @@ class Cluster:
         """Where a shape's own terms are counted."""
         found = self._standing.get(shape)
         if found is None:
+            for owned in shape.terms.owned:
+                self.shapes.heed(owned.term.selector)
             found = tuple(
                 self.terms.standing(owned, self.topology(owned.topology_key))
                 for owned in shape.terms.owned
@@ -343,18 +345,20 @@ class Cluster:
             self._attachments_of_node[attachment.spec.node_name].discard(name)
             self._attachments_of_volume[_volume_name(attachment)].discard(name)
 
-    def _attachments_on(self, node: str) -> list[VolumeAttachment]:
+    def attachments_on(self, node: str) -> list[VolumeAttachment]:
+        """The VolumeAttachments of a node."""
         names = self._attachments_of_node.get(node, ())
         return [self.volume_attachments[name] for name in sorted(names)]
 
     def _attach(self, attachment: VolumeAttachment, sign: int) -> None:
         slot = self.slots.by_name.get(attachment.spec.node_name)
-        volume = self._attached_volume(attachment)
+        volume = self.attached_volume(attachment)
         if slot is not None and volume is not None and self.alive[slot]:
             self.attachments.attach(slot, volume, sign)
             self.usage_changes.note(slot)
 
-    def _attached_volume(self, attachment: VolumeAttachment) -> VolumeId | None:
+    def attached_volume(self, attachment: VolumeAttachment) -> VolumeId | None:
+        """What a VolumeAttachment counts as; None if it counts as nothing."""
         pv = self.storage.volumes.get(_volume_name(attachment))
         if pv is None or pv.spec.csi is None or not attachment.spec.attacher:
             return None

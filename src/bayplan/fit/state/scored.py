@@ -72,7 +72,7 @@ class ScoredColumns:
     def _vectors_of(self, shape: Shape) -> tuple[IntArray, FloatArray]:
         if len(self._vectors) > MOST_VECTORS:
             self._vectors.clear()
-        counted = np.array(shape.nonzero, dtype=np.int64)
+        counted = np.array(shape.nonzero_placed, dtype=np.int64)
         requested = [shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)]
         self._vectors[shape] = counted, np.array(requested, dtype=np.float64)
         return self._vectors[shape]

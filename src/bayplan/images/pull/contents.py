@@ -19,7 +19,7 @@ from bayplan.images.store.entries import Content, Kind
 from bayplan.images.store.layout import delete
 from bayplan.images.store.store import Hold, ImageStore
 
-_UNPACKERS = 2
+_UNPACKERS = 4
 
 
 class Contents:

@@ -22,8 +22,8 @@ from typing import Self
 from bayplan.client.config.access import Access
 from bayplan.client.config.loading import load_access
 from bayplan.client.objects import decode
+from bayplan.client.verbs.acting import Actions
 from bayplan.client.verbs.reading import Reads
-from bayplan.client.verbs.writing import Writes
 from bayplan.client.wire.budget import Budget
 from bayplan.client.wire.requests import Limits, Request
 from bayplan.client.wire.retries import RetryPolicy
@@ -53,7 +53,7 @@ class ServerVersion(Struct):
     minor: str = ""
 
 
-class Client(Reads, Writes):
+class Client(Reads, Actions):
     """A client of one API server. Make it inside a running event loop, and close it."""
 
     def __init__(

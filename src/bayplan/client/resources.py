@@ -24,6 +24,7 @@ from bayplan.kube.pods import Pod
 Untyped = dict[str, object]
 """An object as plain JSON."""
 T = TypeVar("T", bound=KubeObject | Untyped)
+K = TypeVar("K", bound=KubeObject)
 T_co = TypeVar("T_co", bound=KubeObject | Untyped, covariant=True)
 
 

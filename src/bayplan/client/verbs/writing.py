@@ -1,28 +1,17 @@
-"""Create, update, patch, delete, bind, evict, scale."""
+"""Create, update, patch, delete."""
 
 from __future__ import annotations
 
+from typing import overload
+
 import msgspec
 
-from bayplan.client.objects import (
-    decode,
-    decode_object,
-    encode,
-    name_of,
-    namespace_of,
-    version_of,
-)
-from bayplan.client.resources import PODS, Resource, T, resource_of
+from bayplan.client.objects import decode_object, encode, name_of, namespace_of, version_of
+from bayplan.client.resources import K, Resource, T, Untyped, resource_of
 from bayplan.client.verbs.base import Verbs, without_blanks
-from bayplan.client.verbs.patches import Patch, merge
+from bayplan.client.verbs.patches import Patch
 from bayplan.client.verbs.reading import Selection
-from bayplan.client.verbs.subresources import (
-    DeleteOptions,
-    Scale,
-    binding,
-    deletion,
-    eviction,
-)
+from bayplan.client.verbs.subresources import DeleteOptions, deletion
 from bayplan.client.wire.requests import Request
 from bayplan.kube.meta import KubeObject
 
@@ -30,6 +19,14 @@ from bayplan.kube.meta import KubeObject
 class Writes(Verbs):
     """The verbs that change something."""
 
+    @overload
+    async def create(
+        self, item: K, resource: Resource[K] | None = None, *, dry_run: bool = False
+    ) -> K: ...
+    @overload
+    async def create(
+        self, item: Untyped, resource: Resource[Untyped] | None = None, *, dry_run: bool = False
+    ) -> Untyped: ...
     async def create(
         self, item: T, resource: Resource[T] | None = None, *, dry_run: bool = False
     ) -> T:
@@ -39,6 +36,24 @@ class Writes(Verbs):
         request = Request("POST", path, _dry(dry_run), encode(_named(item, resource)))
         return decode_object(await self._sender.fetch(request), resource)
 
+    @overload
+    async def update(
+        self,
+        item: K,
+        resource: Resource[K] | None = None,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> K: ...
+    @overload
+    async def update(
+        self,
+        item: Untyped,
+        resource: Resource[Untyped] | None = None,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Untyped: ...
     async def update(
         self,
         item: T,
@@ -68,7 +83,7 @@ class Writes(Verbs):
     ) -> T:
         """The object as the change left it."""
         resource = resource_of(kind)
-        body = await self._patch(resource, key, change, subresource, dry_run=dry_run)
+        body = await self._send_patch(resource, key, change, subresource, dry_run=dry_run)
         return decode_object(body, resource)
 
     async def delete(
@@ -94,31 +109,7 @@ class Writes(Verbs):
         body = encode(options or deletion())
         await self._sender.fetch(Request("DELETE", path, which.query(), body))
 
-    async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None:
-        """Put a pod on a node; ConflictError if it is on one, or may not be yet."""
-        path = PODS.path(namespace, name, "binding")
-        body = encode(binding(namespace, name, node, uid))
-        await self._sender.fetch(Request("POST", path, body=body))
-
-    async def evict(self, namespace: str, name: str, *, grace: int | None = None) -> None:
-        """Ask a pod to go; TooManyRequestsError if a disruption budget says not now."""
-        body = encode(eviction(namespace, name, grace))
-        path = PODS.path(namespace, name, "eviction")
-        # 429 is the budget's answer here, for the caller to hear, not the server's plea.
-        await self._sender.fetch(Request("POST", path, body=body, retry_refusals=False))
-
-    async def scale_of(self, kind: type[T] | Resource[T], *key: str) -> Scale:
-        """How many replicas an object wants and has."""
-        resource = resource_of(kind)
-        path = resource.path(*resource.place(key), "scale")
-        return decode(await self._sender.fetch(Request("GET", path, repeatable=True)), Scale)
-
-    async def scale(self, kind: type[T] | Resource[T], *key: str, replicas: int) -> Scale:
-        """Make an object want that many replicas."""
-        change = merge({"spec": {"replicas": replicas}})
-        return decode(await self._patch(resource_of(kind), key, change, "scale"), Scale)
-
-    async def _patch(
+    async def _send_patch(
         self,
         resource: Resource[T],
         key: tuple[str, ...],

@@ -13,9 +13,11 @@ import pytest
 
 from bayplan.cli.main import run
 from bayplan.client.client import Client, connect
+from bayplan.client.objects import uid_of
+from bayplan.client.resources import Untyped, untyped
 from bayplan.images.agent.rollback import GateLedger
 from bayplan.images.runtime.objects import Image
-from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.meta import ObjectMeta, OwnerReference
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import RuntimeClass
 from tests.builders import make_node, make_pod
@@ -39,13 +41,31 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 async def _fill(client: Client) -> None:
     await client.create(make_node("n1").obj())
     await client.create(RuntimeClass(metadata=ObjectMeta(name="isolated"), handler="kata"))
-    for name, owned in (("owned", True), ("bare", False)):
-        builder = make_pod(name).image("app:1").node("n1").runtime_class("isolated")
-        pod = (builder.owner("ReplicaSet", "rs") if owned else builder).obj()
+    owner = await client.create(
+        untyped_replica_set("rs"), untyped("apps", "v1", "replicasets", "ReplicaSet")
+    )
+    for name in ("owned", "bare"):
+        pod = make_pod(name).image("app:1").node("n1").runtime_class("isolated").obj()
         pod.metadata.uid = ""
-        for owner in pod.metadata.owner_references:
-            owner.api_version = "apps/v1"
+        if name == "owned":
+            uid = uid_of(owner)
+            pod.metadata.owner_references = [
+                OwnerReference(
+                    api_version="apps/v1", kind="ReplicaSet", name="rs", uid=uid, controller=True
+                )
+            ]
         await client.create(pod)
+
+
+def untyped_replica_set(name: str) -> Untyped:
+    labels: dict[str, object] = {"app": name}
+    template: dict[str, object] = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "app:1"}]},
+    }
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": spec}
 
 
 async def _pods(client: Client) -> dict[str, bool]:

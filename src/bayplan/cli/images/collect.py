@@ -13,6 +13,7 @@ from bayplan.images.collection.policy import CollectionPolicy
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.kube.clock import WallClock
+from bayplan.kube.codec import JsonValue
 
 
 async def collect(  # noqa: PLR0913 - one for each option of the command
@@ -79,7 +80,7 @@ def _show(outcome: Outcome, output: str, *, dry_run: bool) -> None:
         complain(f"{key}: {problem}")
 
 
-def _data(outcome: Outcome, *, dry_run: bool) -> dict[str, object]:
+def _data(outcome: Outcome, *, dry_run: bool) -> dict[str, JsonValue]:
     disk = outcome.disk
     return {
         "dryRun": dry_run,

@@ -20,6 +20,7 @@ from bayplan.cli.images.output import (
 from bayplan.cli.images.status import show_image
 from bayplan.images.runtime.cri import CriRuntime, ImageDetails
 from bayplan.images.runtime.objects import ImageSpec
+from bayplan.kube.codec import JsonValue
 
 
 async def info(  # noqa: PLR0913 - one for each option of the command
@@ -80,7 +81,9 @@ def _show_details(details: ImageDetails, output: str) -> None:
         return
     show_image(details.image)
     for name, value in parsed.items():
-        say(f"{name}: {value if isinstance(value, str) else json.dumps(value, indent=2)}")
+        text = value if isinstance(value, str) else json.dumps(value, indent=2)
+        for line in f"{name}: {text}".splitlines():
+            say(line)
 
 
 async def _show_runtime(cri: CriRuntime, output: str) -> None:
@@ -88,11 +91,11 @@ async def _show_runtime(cri: CriRuntime, output: str) -> None:
     handlers = await cri.handlers()
     filesystems = await cri.image_filesystems()
     if output != "table":
-        data = {
+        data: dict[str, JsonValue] = {
             "runtimeName": version.name,
             "runtimeVersion": version.version,
             "runtimeApiVersion": version.api_version,
-            "runtimeHandlers": handlers,
+            "runtimeHandlers": list(handlers),
             "imageFilesystems": [filesystem_data(usage) for usage in filesystems],
         }
         show_data(data, output)
@@ -104,9 +107,10 @@ async def _show_runtime(cri: CriRuntime, output: str) -> None:
         say(f"On: {usage.mountpoint}")
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str) -> JsonValue:
     """Runtimes give JSON texts; whatever is none is shown as it is."""
     try:
-        return json.loads(text)
+        parsed: JsonValue = json.loads(text)
     except ValueError:
         return text
+    return parsed

@@ -24,6 +24,7 @@ from bayplan.images.registry.transport import Timeouts, Transport
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.settings import Settings, load_settings
+from bayplan.kube.codec import JsonValue
 
 
 class _Configured(msgspec.Struct, rename="camel"):
@@ -104,7 +105,7 @@ def _show(offers: list[Offer], default: str, output: str) -> None:
             complain(f"{offer.handler}: {offer.problem}")
 
 
-def _data(offer: Offer, default: str) -> dict[str, object]:
+def _data(offer: Offer, default: str) -> dict[str, JsonValue]:
     return {
         "runtimeHandler": offer.handler,
         "default": offer.handler == default,

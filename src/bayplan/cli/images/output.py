@@ -1,54 +1,45 @@
-"""How answers are shown: columns for people, JSON and YAML for programs, colours on a terminal."""
+"""How answers about images are shown: rows for people, the CRI's own JSON for programs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-import yaml
 from cyclopts import Parameter
-from rich.console import Console
+from rich.text import Text
 
+from bayplan.cli.output import Format as Style
+from bayplan.cli.output import emit, notices, printable, show, table
 from bayplan.images.runtime.objects import FilesystemUsage, Image
+from bayplan.kube.codec import JsonValue
 
 Format = Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])]
-_GAP = "   "
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def complain(message: str) -> None:
     """Tell of a failure, on standard error."""
-    console = Console(stderr=True)
-    console.print(f"error: {message}", style="red", highlight=False, markup=False, soft_wrap=True)
+    notices().print(f"error: {printable(message)}", style="red")
 
 
 def warn(message: str) -> None:
     """Tell of something to be done, on standard error."""
-    console = Console(stderr=True)
-    text = f"warning: {message}"
-    console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
+    notices().print(f"warning: {printable(message)}", style="yellow")
 
 
-def say(line: str, style: str | None = None) -> None:
-    """Print one line as it is, however long."""
-    Console().print(line, style=style, highlight=False, markup=False, soft_wrap=True)
+def say(line: str) -> None:
+    """Print one line."""
+    show([Text(printable(line))])
 
 
-def show_data(data: object, form: str) -> None:
+def show_data(data: JsonValue, form: str) -> None:
     """Print data for a program."""
-    if form == "json":
-        say(json.dumps(data, indent=2))
-    else:
-        say(yaml.safe_dump(data, sort_keys=False, allow_unicode=True).rstrip())
+    emit(data, Style(form))
 
 
 def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns, each as wide as it has to be."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    say(_line(header, widths), "bold")
-    for row in rows:
-        say(_line(row, widths))
+    """Print columns."""
+    show([table(header, rows)])
 
 
 def human_size(size: int) -> str:
@@ -64,7 +55,7 @@ def human_size(size: int) -> str:
     return f"{value:.3g}{_UNITS[unit]}" if unit else f"{size}B"
 
 
-def image_data(image: Image) -> dict[str, object]:
+def image_data(image: Image) -> dict[str, JsonValue]:
     """An image as the CRI's JSON has it."""
     return {
         "id": image.id,
@@ -78,7 +69,7 @@ def image_data(image: Image) -> dict[str, object]:
     }
 
 
-def filesystem_data(usage: FilesystemUsage) -> dict[str, object]:
+def filesystem_data(usage: FilesystemUsage) -> dict[str, JsonValue]:
     """A filesystem as the CRI's JSON has it."""
     return {
         "timestamp": str(usage.timestamp_ns),
@@ -86,8 +77,3 @@ def filesystem_data(usage: FilesystemUsage) -> dict[str, object]:
         "usedBytes": {"value": str(usage.used_bytes)},
         "inodesUsed": {"value": str(usage.inodes_used)},
     }
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    return _GAP.join(padded).rstrip()

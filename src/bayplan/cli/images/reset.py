@@ -21,6 +21,7 @@ from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.verification import Verification
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.kube.clock import WallClock
+from bayplan.kube.codec import JsonValue
 
 
 @Parameter(name="*")
@@ -112,7 +113,7 @@ def _show(report: ResetReport, scope: Scope, output: str, *, dry_run: bool) -> N
         warn("no pods were restarted; name the node with --node")
 
 
-def _data(report: ResetReport, *, dry_run: bool) -> dict[str, object]:
+def _data(report: ResetReport, *, dry_run: bool) -> dict[str, JsonValue]:
     return {
         "dryRun": dry_run,
         "complete": report.complete,

@@ -1,8 +1,9 @@
 """As much of the runtime service as image clients call."""
 
+from importlib.metadata import version
+
 import msgspec
 
-import bayplan
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.settings import Settings
 
@@ -18,7 +19,7 @@ class Runtime:
         return cri.VersionResponse(
             version=request.version or "0.1.0",
             runtime_name="bayplan",
-            runtime_version=bayplan.__version__,
+            runtime_version=version("bayplan"),
             runtime_api_version="v1",
         )
 

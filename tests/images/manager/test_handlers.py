@@ -109,7 +109,7 @@ async def test_collecting_one_variant_leaves_the_other_whole(
         return frozenset({kata.key})
 
     collector = Collector(
-        runtime, desk.clock, CollectionPolicy(0, 0), lambda _: DiskUsage(1000, 0), pods
+        runtime, desk.clock, CollectionPolicy(0, 0), lambda _: DiskUsage(10**12, 0), pods
     )
     await collector.look()
     await desk.clock.advance(600)

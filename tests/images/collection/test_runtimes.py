@@ -12,7 +12,7 @@ from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
 
-HALF_FULL = DiskUsage(1000, 500)
+FULL = DiskUsage(10**12, 0)
 
 
 def collector_for(desk: Desk, used: Set[ImageKey]) -> Collector:
@@ -20,7 +20,7 @@ def collector_for(desk: Desk, used: Set[ImageKey]) -> Collector:
         return used
 
     everything = CollectionPolicy(0, 0)
-    return Collector(desk.manager.runtime, desk.clock, everything, lambda _: HALF_FULL, pods)
+    return Collector(desk.manager.runtime, desk.clock, everything, lambda _: FULL, pods)
 
 
 async def test_what_nobody_uses_goes_and_what_a_pod_uses_stays(

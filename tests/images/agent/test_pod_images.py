@@ -113,6 +113,23 @@ async def test_a_pod_that_has_ended_holds_nothing(desk: Desk) -> None:
     await pods.stop()
 
 
+async def test_a_pod_that_is_being_deleted_keeps_what_it_has_and_gets_nothing_more(
+    desk: Desk,
+) -> None:
+    pods = PodImages(desk.manager, desk.clock)
+    has, wants = pod_of("other:1", "has"), pod_of("no-such:1", "wants")
+    for pod in (has, wants):
+        pods.pod_seen(pod)
+    await desk.clock.until_sleeping()
+    for pod in (has, wants, pod_of("app:1", "late")):
+        pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+        pods.pod_seen(pod)
+    await desk.clock.advance(600)
+    assert await pods.in_use() == {OTHER.key}
+    assert desk.cluster.reasons().count("Failed") == 1
+    await pods.stop()
+
+
 async def test_collecting_one_pods_image_leaves_the_others(desk: Desk, shelf: ShelfRuntime) -> None:
     pods = PodImages(desk.manager, desk.clock)
     rounds = housekeeping(desk, shelf, pods)

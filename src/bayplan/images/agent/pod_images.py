@@ -1,8 +1,9 @@
 """Images for the pods that are bound to a node: one task a pod, until it has them all.
 
 Init containers come first. Whatever has to wait is tried again; a pod that goes takes its task with
-it, and one whose images were changed is served anew. The images that live pods were given count as
-in use even before a container exists, so that none is collected from under a pod that is starting.
+it, one that is being deleted gets nothing more, and one whose images were changed is served anew.
+The images that live pods were given count as in use even before a container exists, so that none is
+collected from under a pod that is starting.
 """
 
 from __future__ import annotations
@@ -43,10 +44,15 @@ class PodImages:
 
     def pod_seen(self, pod: Pod) -> None:
         """A pod is bound to this node, or has changed; one that has ended needs nothing more."""
+        service = self._services.get(pod.metadata.uid)
         if pod.is_terminal:
             self.pod_gone(pod.metadata.uid)
             return
-        service = self._services.get(pod.metadata.uid)
+        if pod.is_terminating:
+            # It starts nothing any more, but what it has it may still use.
+            if service is not None:
+                service.task.cancel()
+            return
         images = tuple(container.image for container in _containers(pod))
         if service is None or service.images != images:
             self.pod_gone(pod.metadata.uid)

@@ -96,7 +96,6 @@ class ImageManager:
             return ImageWaiting(error.reason, error.message)
         finally:
             self.metrics.ensured(policy, observed.present, observed.pull_required)
-            self.metrics.records(*self.memory.counts())
 
     async def recover(self) -> None:
         """At start-up: settle the pulls that an earlier run did not see end."""
@@ -198,6 +197,7 @@ class ImageManager:
             self.memory.failed(wanted.pull_key)
             raise
         self.memory.succeeded(wanted.pull_key, pulled.key, pulled.credential)
+        self.metrics.records(*self.memory.counts())
         return pulled
 
     async def _pull_failed(self, wanted: WantedImage, problem: str) -> ImageError:

@@ -56,6 +56,15 @@ def test_pull_list_status_and_rm_by_runtime(images: Bayplan, registry: Registry)
     assert [row.split()[-1] for row in images("list", name)[1].splitlines()[1:]] == ["wcow-2022"]
 
 
+def test_the_default_handler_is_listed_by_its_name(
+    images: Bayplan, registry: Registry, push: Push
+) -> None:
+    image = push(registry, "cli:14")
+    images("pull", image.name)
+    assert images("list", image.name)[1].splitlines()[1].split()[-1] == "runc"
+    assert "Runtime: runc" in images("status", image.name)[1].splitlines()
+
+
 def test_an_absent_image_is_a_no_that_says_where_it_is(images: Bayplan, registry: Registry) -> None:
     name = push_for_all(registry, "cli:2")
     images("pull", "--runtime", "wcow-2022", name)
@@ -244,7 +253,7 @@ def test_the_commands_speak_to_containerd_as_well(
     code, out, _ = bayplan("images", "list", image.name, "--no-trunc", "--pinned", *socket)
     assert code == 0
     assert image.id in out
-    assert out.splitlines()[1].split()[-2:] == ["(default)", "false"]
+    assert out.splitlines()[1].split()[-2:] == ["runc", "false"], "containerd's own default"
     assert bayplan("images", "info", image.name, *socket)[0] == 0
     assert bayplan("images", "info", *socket)[1].startswith("Runtime: containerd ")
     assert bayplan("images", "info", "--platform", image.name, *socket)[0] == 0

@@ -6,7 +6,15 @@ from datetime import timedelta
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.images.connection import Connection, with_runtime
-from bayplan.cli.images.output import Format, complain, human_size, say, show_data, show_table
+from bayplan.cli.images.output import (
+    Format,
+    complain,
+    human_size,
+    say,
+    show_data,
+    show_table,
+    shown_handler,
+)
 from bayplan.images.collection.collector import Collector, Outcome
 from bayplan.images.collection.filesystem import InvalidDiskCapacityError, probe_disk
 from bayplan.images.collection.policy import CollectionPolicy
@@ -58,24 +66,30 @@ async def collect(  # noqa: PLR0913 - one for each option of the command
         except InvalidDiskCapacityError as error:
             complain(str(error))
             return EXIT_NO
-        _show(outcome, output, dry_run=dry_run)
+        _show(outcome, await cri.default_handler(), output, dry_run=dry_run)
         return EXIT_NO if outcome.failed or outcome.fell_short else EXIT_OK
 
     return await with_runtime(connection, work)
 
 
-def _show(outcome: Outcome, output: str, *, dry_run: bool) -> None:
+def _show(outcome: Outcome, default_handler: str, output: str, *, dry_run: bool) -> None:
     if output != "table":
         show_data(_data(outcome, dry_run=dry_run), output)
         return
     rows = [
-        [record.key.id, record.key.handler or "(default)", human_size(record.size), reason]
-        for record, reason in ((each.record, each.reason.value) for each in outcome.removed)
+        [
+            each.record.key.id,
+            shown_handler(each.record.key.handler, default_handler),
+            human_size(each.record.size),
+            each.reason.value,
+        ]
+        for each in outcome.removed
     ]
     if rows:
         show_table(["IMAGE ID", "RUNTIME", "SIZE", "REASON"], rows)
     verb = "would free" if dry_run else "freed"
-    say(f"{verb} {human_size(outcome.bytes_freed)} of {human_size(outcome.bytes_wanted)} wanted")
+    wanted = f" of {human_size(outcome.bytes_wanted)} wanted" if outcome.bytes_wanted else ""
+    say(f"{verb} {human_size(outcome.bytes_freed)}{wanted}")
     for key, problem in outcome.failed.items():
         complain(f"{key}: {problem}")
 

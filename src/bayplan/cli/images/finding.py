@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from bayplan.cli.errors import BadInput
-from bayplan.cli.images.output import complain
+from bayplan.cli.images.output import complain, shown_handler
 from bayplan.images.references import (
     InvalidReferenceError,
     image_id,
@@ -63,11 +63,12 @@ async def _why_not(runtime: CriRuntime, text: str, handler: str, candidates: int
     if candidates > 1:
         return f"{text}: {candidates} images have an id that begins so"
     images = await runtime.list_images()
-    elsewhere = _handlers_of(image for image in images if matches(image, text))
+    default = await runtime.default_handler()
+    elsewhere = _handlers_of((image for image in images if matches(image, text)), default)
     whose = f"runtime handler {handler!r}" if handler else "the default runtime handler"
     hint = f"; it is here for {elsewhere}, see --runtime" if elsewhere else ""
     return f"{text}: no such image for {whose}{hint}"
 
 
-def _handlers_of(images: Iterable[Image]) -> str:
-    return ", ".join(sorted({repr(image.handler or "(default)") for image in images}))
+def _handlers_of(images: Iterable[Image], default: str) -> str:
+    return ", ".join(sorted({repr(shown_handler(image.handler, default)) for image in images}))

@@ -64,7 +64,7 @@ async def info(  # noqa: PLR0913 - one for each option of the command
         details = key and await cri.image_details(ImageSpec(key.id, key.handler))
         if not details:
             return EXIT_NO
-        _show_details(details, output)
+        _show_details(details, await cri.default_handler(), output)
         return EXIT_OK
 
     async def about_runtime(cri: CriRuntime) -> int:
@@ -74,12 +74,12 @@ async def info(  # noqa: PLR0913 - one for each option of the command
     return await with_runtime(connection, about_image if image else about_runtime)
 
 
-def _show_details(details: ImageDetails, output: str) -> None:
+def _show_details(details: ImageDetails, default_handler: str, output: str) -> None:
     parsed = {name: _parsed(text) for name, text in details.info.items()}
     if output != "table":
         show_data({"status": image_data(details.image), "info": parsed}, output)
         return
-    show_image(details.image)
+    show_image(details.image, default_handler)
     for name, value in parsed.items():
         text = value if isinstance(value, str) else json.dumps(value, indent=2)
         for line in f"{name}: {text}".splitlines():

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bayplan.cli.errors import EXIT_OK
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import matches
-from bayplan.cli.images.output import Format, human_size, image_data, say, show_data, show_table
+from bayplan.cli.images.output import (
+    Format,
+    human_size,
+    image_data,
+    say,
+    show_data,
+    show_table,
+    shown_handler,
+)
 from bayplan.images.references import InvalidReferenceError, parse
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.cri import CriRuntime
@@ -24,6 +32,7 @@ class _Columns:
     full_ids: bool
     pinned: bool
     handlers: bool
+    default_handler: str = ""
 
     def header(self) -> list[str]:
         parts = ["IMAGE", "TAG", *(["DIGEST"] if self.digests else []), "IMAGE ID", "SIZE"]
@@ -35,7 +44,7 @@ class _Columns:
         for repository, tag, digest in _names(image):
             row = [repository, tag, *([digest] if self.digests else [])]
             row += [image.id if self.full_ids else image_id[:_SHORT_ID], human_size(image.size)]
-            row += [image.handler or "(default)"] if self.handlers else []
+            row += [shown_handler(image.handler, self.default_handler)] if self.handlers else []
             yield row + ([str(image.pinned).lower()] if self.pinned else [])
 
 
@@ -78,7 +87,8 @@ async def list_images(  # noqa: PLR0913 - one for each option of the command
         seen = with_gate(cri, enabled=connection.use_handlers)
         images = [each for each in await seen.list_images() if _selected(each, image, runtime)]
         images.sort(key=lambda each: (each.tags or each.digests or (each.id,), each.handler))
-        _show(images, columns, output, quiet=quiet)
+        named = replace(columns, default_handler=await cri.default_handler())
+        _show(images, named, output, quiet=quiet)
         return EXIT_OK
 
     return await with_runtime(connection, work)

@@ -55,6 +55,11 @@ def human_size(size: int) -> str:
     return f"{value:.3g}{_UNITS[unit]}" if unit else f"{size}B"
 
 
+def shown_handler(handler: str, default: str) -> str:
+    """A handler's name; the default one's, if the runtime tells it."""
+    return handler or default or "(default)"
+
+
 def image_data(image: Image) -> dict[str, JsonValue]:
     """An image as the CRI's JSON has it."""
     return {

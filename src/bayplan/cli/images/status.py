@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.cli.errors import EXIT_NO, EXIT_OK
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import find
-from bayplan.cli.images.output import Format, human_size, image_data, say, show_data
+from bayplan.cli.images.output import Format, human_size, image_data, say, show_data, shown_handler
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageSpec
 
@@ -38,7 +38,7 @@ async def status(
         if not found:
             return EXIT_NO
         if output == "table":
-            show_image(found)
+            show_image(found, await cri.default_handler())
         else:
             show_data({"status": image_data(found)}, output)
         return EXIT_OK
@@ -46,7 +46,7 @@ async def status(
     return await with_runtime(connection, work)
 
 
-def show_image(image: Image) -> None:
+def show_image(image: Image, default_handler: str) -> None:
     """Print what is known of an image, a line each."""
     say(f"ID: {image.id}")
     for tag in image.tags:
@@ -54,5 +54,5 @@ def show_image(image: Image) -> None:
     for digest in image.digests:
         say(f"Digest: {digest}")
     say(f"Size: {human_size(image.size)}")
-    say(f"Runtime: {image.handler or '(default)'}")
+    say(f"Runtime: {shown_handler(image.handler, default_handler)}")
     say(f"Pinned: {str(image.pinned).lower()}")

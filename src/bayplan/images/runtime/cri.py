@@ -16,6 +16,7 @@ from typing import Self
 
 import grpc
 import grpc.aio
+import msgspec
 
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
@@ -50,6 +51,16 @@ class ImageDetails:
     info: dict[str, str]
 
 
+class _Default(msgspec.Struct, rename="camel"):
+    default_runtime_name: str = ""
+
+
+class _Config(_Default, rename="camel"):
+    """As much of a runtime's configuration as is read: ours says it outside, containerd inside."""
+
+    containerd: _Default = msgspec.field(default_factory=_Default)
+
+
 class CriRuntime:
     """A connection to one CRI socket; an asynchronous context manager."""
 
@@ -81,6 +92,14 @@ class CriRuntime:
         with _mapped_errors("Status"):
             answer = await self._client.status(cri.StatusRequest())
         return [handler.name for handler in answer.runtime_handlers]
+
+    async def default_handler(self) -> str:
+        """The name of the default handler, if the runtime tells it; else nothing."""
+        try:
+            told = msgspec.json.decode((await self.status_info()).get("config", ""), type=_Config)
+        except (RuntimeCallError, msgspec.DecodeError):
+            return ""
+        return told.default_runtime_name or told.containerd.default_runtime_name
 
     async def status_info(self) -> dict[str, str]:
         """Whatever else the runtime tells of itself, as JSON texts by name."""

@@ -18,13 +18,19 @@ from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSE
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
+    "cri": "bayplan.cli.cri:cri",
     "explain": "bayplan.cli.explain:explain",
+    "images": "bayplan.cli.images:app",
+    "node-agent": "bayplan.cli.node_agent:node_agent",
     "volumes": "bayplan.cli.volumes:volumes",
 }
 """Command name → where its function (or its sub-App) lives."""
 SUMMARIES: dict[str, str] = {
     "apiserver": "Serve the Kubernetes API from one process.",
+    "cri": "Serve images per runtime handler on a CRI socket.",
     "explain": "Say where a pod would go and why, or why nowhere and what would help.",
+    "images": "Pull, list, inspect, remove and collect images by runtime handler.",
+    "node-agent": "Pull and collect a node's images by its pods' runtime classes.",
     "volumes": "Show how many volumes each node has attached, how many it can, and who says so.",
 }
 """What `bayplan --help` says of a command, since it does not import it."""

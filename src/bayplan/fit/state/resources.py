@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.fit.shape import LARGEST, Shape
 from bayplan.fit.state.columns import IntArray, grown
-from bayplan.fit.state.scored import ScoredColumns
+from bayplan.fit.state.scored import MOST_VECTORS, ScoredColumns
 from bayplan.kube import quantity
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node
@@ -71,6 +71,8 @@ class Resources:
         return need
 
     def _vector(self, shape: Shape) -> IntArray:
+        if len(self._vectors) > MOST_VECTORS:
+            self._vectors.clear()
         for name in shape.requests:
             self._column(name)
         vector = np.zeros(len(self.columns), dtype=np.int64)

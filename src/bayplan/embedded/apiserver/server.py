@@ -23,10 +23,16 @@ from typing import Self
 
 import uvicorn
 
-from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow
+from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
+from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Authorizer
+from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
+from bayplan.embedded.apiserver.controllers.namespaces import NamespaceController
+from bayplan.embedded.apiserver.crds.controller import DefinitionController
 from bayplan.embedded.apiserver.http.app import App
 from bayplan.embedded.apiserver.http.endpoints import Endpoints
+from bayplan.embedded.apiserver.http.metrics import Metrics
 from bayplan.embedded.apiserver.http.protocol import Connection
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.identity.authority import Authority, KeyPair
@@ -34,14 +40,12 @@ from bayplan.embedded.apiserver.identity.kubeconfig import kubeconfig, write_pri
 from bayplan.embedded.apiserver.identity.tokens import Tokens
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.fields import CatalogFields
-from bayplan.embedded.apiserver.rest import writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import ADMIN, Call
+from bayplan.embedded.apiserver.rest.request import ADMIN
+from bayplan.embedded.apiserver.seed import seed
 from bayplan.embedded.apiserver.store.database import Database
-from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.store import Store
 
-NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _POLL_SECONDS = 0.005
 
 
@@ -62,6 +66,12 @@ class ApiServer:
         self.catalog = Catalog()
         self.store = Store(self._database, CatalogFields(self.catalog), config.journal_capacity)
         self.backend = Backend(self.store, self.catalog, config.clock, config.rng)
+        self.backend.admission.mutating.append(BuiltinAdmission(self.backend).step())
+        self._controllers = (
+            DefinitionController(self.backend),
+            GarbageCollector(self.backend),
+            NamespaceController(self.backend),
+        )
         self.authority = self._load_authority()
         self.admin_token = self._load_token()
         self._socket = socket.create_server((config.host, config.port), backlog=1024)
@@ -85,7 +95,9 @@ class ApiServer:
 
     async def start(self) -> None:
         """Begin to serve; returns when clients can connect."""
-        await self._seed()
+        await seed(self.backend)
+        for controller in self._controllers:
+            controller.start()
         self._server = _Uvicorn(self._uvicorn_config())
         self._task = asyncio.create_task(self._server.serve([self._socket]), name="apiserver")
         while not self._server.started and not self._task.done():  # noqa: ASYNC110
@@ -96,6 +108,8 @@ class ApiServer:
     async def stop(self) -> None:
         """End watches, let other requests finish, and close the data file."""
         self.store.release()
+        for controller in self._controllers:
+            await controller.stop()
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
             await self._task
@@ -131,8 +145,13 @@ class ApiServer:
         return config
 
     def _app(self) -> App:
-        endpoints = Endpoints(self.catalog, self.address, lambda: not self.store.closing)
-        return App(self.backend, Authenticator(self._tokens()), AlwaysAllow(), endpoints)
+        metrics = Metrics(self.store)
+        endpoints = Endpoints(self.catalog, self.address, metrics, lambda: not self.store.closing)
+        authenticator = Authenticator(self._tokens())
+        return App(self.backend, authenticator, self._authorizer(), endpoints, metrics)
+
+    def _authorizer(self) -> Authorizer:
+        return Rbac(self.store) if self.config.authorization == "rbac" else AlwaysAllow()
 
     def _tokens(self) -> Tokens:
         tokens = Tokens()
@@ -171,15 +190,6 @@ class ApiServer:
             kept = secrets.token_urlsafe(32).encode()
             self._database.put_meta("admin.token", kept)
         return kept.decode()
-
-    async def _seed(self) -> None:
-        """Make the namespaces that every cluster has."""
-        kind = self.catalog.find("", "v1", "namespaces")
-        for name in NAMESPACES:
-            if kind is not None and self.store.get(Key("namespaces", "", name)) is None:
-                await writing.create(
-                    self.backend, Call(ADMIN, kind, name=name), {"metadata": {"name": name}}
-                )
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.request import User
 
 
@@ -44,10 +45,23 @@ class Authorizer(Protocol):
     def authorize(self, attributes: Attributes) -> Decision:
         """May this happen?"""
 
+    def rules(self, user: User, namespace: str) -> list[JsonObject]:
+        """Everything that a user may do in a namespace."""
+
+
+EVERYTHING: list[JsonObject] = [
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+]
+
 
 class AlwaysAllow:
     """Everybody who is known may do everything."""
 
     def authorize(self, attributes: Attributes) -> Decision:  # noqa: ARG002
         """Yes."""
-        return Decision(True, "everything is allowed")
+        return Decision(True)
+
+    def rules(self, user: User, namespace: str) -> list[JsonObject]:  # noqa: ARG002
+        """All of them."""
+        return EVERYTHING

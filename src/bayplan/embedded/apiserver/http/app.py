@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+import time
 from typing import Any, NamedTuple
 
 from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Authorizer
@@ -16,11 +16,14 @@ from bayplan.embedded.apiserver.errors import (
 )
 from bayplan.embedded.apiserver.http.bodies import Disconnected, Receive
 from bayplan.embedded.apiserver.http.endpoints import OPEN_PATHS, Endpoints
-from bayplan.embedded.apiserver.http.handlers import HANDLERS, Answer, Exchange, verb_of
+from bayplan.embedded.apiserver.http.handlers import HANDLERS, Answer, Exchange, Handler, verb_of
+from bayplan.embedded.apiserver.http.metrics import Metrics, RequestKey
 from bayplan.embedded.apiserver.http.negotiation import negotiate
 from bayplan.embedded.apiserver.http.query import Query, parse_query, write_options
 from bayplan.embedded.apiserver.http.requestinfo import RequestInfo, parse_path
 from bayplan.embedded.apiserver.http.responses import Send, error_response
+from bayplan.embedded.apiserver.http.reviews import Reviews
+from bayplan.embedded.apiserver.http.subresources import create_binding, subresource_handler
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.backend import Backend
@@ -40,6 +43,7 @@ class Incoming(NamedTuple):
     headers: dict[bytes, bytes]
     query: Query
     receive: Receive
+    state: dict[str, Any]
 
 
 class App:
@@ -51,24 +55,38 @@ class App:
         authenticator: Authenticator,
         authorizer: Authorizer,
         endpoints: Endpoints,
+        metrics: Metrics,
     ) -> None:
+        self._metrics = metrics
         self._backend = backend
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._endpoints = endpoints
+        self._reviews = Reviews(authenticator, authorizer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, and count it."""
+        self._metrics.in_flight += 1
+        started = time.perf_counter()
+        try:
+            answer = await self._safe_answer(scope, receive)
+            if answer is not None:
+                self._metrics.count(_label(scope, answer), time.perf_counter() - started)
+                await answer.send(send)
+        finally:
+            self._metrics.in_flight -= 1
+
+    async def _safe_answer(self, scope: Scope, receive: Receive) -> Answer | None:
         """Answer one request; whatever goes wrong becomes a Status."""
         try:
-            answer = await self._answer(scope, receive)
+            return await self._answer(scope, receive)
         except ApiError as error:
-            answer = error_response(error)
+            return error_response(error)
         except Disconnected:
-            return
+            return None
         except Exception:
             log.exception("request failed: %s %s", scope["method"], scope["path"])
-            answer = error_response(ApiError(500, "InternalError", "Internal error occurred"))
-        await answer.send(send)
+            return error_response(ApiError(500, "InternalError", "Internal error occurred"))
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -81,10 +99,10 @@ class App:
         if info.is_resource and user is not None:
             query = parse_query(scope["query_string"])
             return await self._resource(
-                Incoming(scope["method"], info, user, headers, query, receive)
+                Incoming(scope["method"], info, user, headers, query, receive, scope["state"])
             )
         self._authorize_path(scope["method"], info.path, user)
-        return self._endpoints.answer(scope["method"], info.path)
+        return self._endpoints.answer(scope["method"], info.path, headers.get(b"accept"))
 
     def _authorize_path(self, method: str, path: str, user: User | None) -> None:
         if user is None:
@@ -101,6 +119,7 @@ class App:
         self._authorize(incoming.user, verb, info)
         kind = self._kind(info)
         handler = self._handler(kind, verb, info)
+        incoming.state["resource"] = (kind.group, kind.plural, info.subresource)
         exchange = self._exchange(incoming, kind, verb)
         answer = await handler(exchange)
         for warning in exchange.call.warnings:
@@ -134,7 +153,7 @@ class App:
             info.group,
             info.plural,
             info.subresource,
-            info.namespace,
+            info.name if info.plural == "namespaces" and not info.group else info.namespace,
             info.name,
         )
         decision = self._authorizer.authorize(attributes)
@@ -147,26 +166,30 @@ class App:
             raise no_such_path()
         return kind
 
-    def _handler(
-        self, kind: Kind, verb: str, info: RequestInfo
-    ) -> Callable[[Exchange], Awaitable[Answer]]:
+    def _handler(self, kind: Kind, verb: str, info: RequestInfo) -> Handler:
         if kind.namespaced and not info.namespace and (info.name or verb == "create"):
             raise method_not_allowed()
         if info.subresource:
-            if (
-                info.subresource == "status"
-                and kind.has_status
-                and verb in ("get", "update", "patch")
-            ):
-                return HANDLERS[verb]
-            raise no_such_path()
-        if verb not in kind.verbs:
+            return subresource_handler(kind, info.subresource, verb)
+        needs_name = verb in ("update", "patch")
+        if verb not in kind.verbs or (needs_name and not info.name):
             raise method_not_allowed()
-        if verb == "create" and info.name:
-            raise method_not_allowed()
-        if verb in ("update", "patch") and not info.name:
-            raise method_not_allowed()
+        if verb == "create":
+            return self._creator(kind, info)
         return HANDLERS[verb]
+
+    def _creator(self, kind: Kind, info: RequestInfo) -> Handler:
+        if info.name:
+            raise method_not_allowed()
+        if kind.resource == "bindings":
+            return create_binding
+        return self._reviews.handler(kind) or HANDLERS["create"]
+
+
+def _label(scope: Scope, answer: Answer) -> RequestKey:
+    """What an answered request is counted under; only what was served names a resource."""
+    group, resource, subresource = scope["state"].get("resource", ("", "", ""))
+    return scope["method"], group, resource, subresource, answer.code
 
 
 def _manager(user_agent: bytes | None) -> str:

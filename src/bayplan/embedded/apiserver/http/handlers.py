@@ -17,6 +17,7 @@ from bayplan.embedded.apiserver.http.bodies import (
     decode_value,
     media_type,
     read_body,
+    refuse_duplicates,
     require_object,
 )
 from bayplan.embedded.apiserver.http.negotiation import Form
@@ -28,16 +29,11 @@ from bayplan.embedded.apiserver.http.query import (
     selector,
     watch_options,
 )
-from bayplan.embedded.apiserver.http.render import (
-    render_deleted,
-    render_list,
-    render_one,
-)
+from bayplan.embedded.apiserver.http.render import Renderer
 from bayplan.embedded.apiserver.http.responses import Response, Stream
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.patch.patches import ACCEPTED as PATCH_TYPES
-from bayplan.embedded.apiserver.patch.patches import Patch
-from bayplan.embedded.apiserver.rest import deleting, writing
+from bayplan.embedded.apiserver.patch.patches import APPLY_PATCH, Patch, accepted
+from bayplan.embedded.apiserver.rest import applying, deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.listing import list_page
 from bayplan.embedded.apiserver.rest.request import Call
@@ -56,14 +52,27 @@ class Exchange:
     content_type: bytes | None
     receive: Receive
 
+    def renderer(self) -> Renderer:
+        """Writes the answer as the client wants it."""
+        now = self.backend.clock.now()
+        return Renderer(self.call.kind, self.form, self.query, now)
+
 
 Answer = Response | Stream
 
 
-async def _object(exchange: Exchange) -> JsonObject:
+async def read_object(exchange: Exchange) -> JsonObject:
+    """The body, as a JSON object."""
     body = await read_body(exchange.receive)
-    value = decode_value(body, media_type(exchange.content_type))
-    obj = require_object(value)
+    kind = media_type(exchange.content_type)
+    obj = require_object(decode_value(body, kind))
+    if exchange.call.field_validation == "Strict" and kind.endswith("json"):
+        refuse_duplicates(body)
+    return obj
+
+
+async def _object(exchange: Exchange) -> JsonObject:
+    obj = await read_object(exchange)
     _check_type(exchange.call, obj)
     return obj
 
@@ -83,7 +92,7 @@ def _check_type(call: Call, obj: JsonObject) -> None:
 
 async def get(exchange: Exchange) -> Answer:
     """One object."""
-    return render_one(exchange.backend.require(exchange.call))
+    return exchange.renderer().one(exchange.backend.require(exchange.call))
 
 
 async def list_(exchange: Exchange) -> Answer:
@@ -91,13 +100,14 @@ async def list_(exchange: Exchange) -> Answer:
     call, query = exchange.call, exchange.query
     select = selector(query, call.kind, call.namespace)
     page = list_page(exchange.backend.store, call.kind.storage, select, list_options(query))
-    return render_list(call, page)
+    return exchange.renderer().page(page)
 
 
 async def watch(exchange: Exchange) -> Answer:
     """Objects as they change."""
     call, query = exchange.call, exchange.query
     options = watch_options(query, selector(query, call.kind, call.namespace, call.name))
+    options.render = exchange.renderer().for_watch()
     loop = asyncio.get_running_loop()
     started = Watch(exchange.backend.store, call.kind, options, loop.time)
     return Stream(started.chunks(), exchange.form.content_type)
@@ -107,7 +117,7 @@ async def create(exchange: Exchange) -> Answer:
     """A new object."""
     obj = await _object(exchange)
     entry = await writing.create(exchange.backend, exchange.call, obj)
-    return render_one(entry, 201)
+    return exchange.renderer().one(entry, 201)
 
 
 async def update(exchange: Exchange) -> Answer:
@@ -115,19 +125,28 @@ async def update(exchange: Exchange) -> Answer:
     obj = await _object(exchange)
     entry, created = await writing.update(exchange.backend, exchange.call, obj)
     code = 201 if created else 200
-    return render_one(entry, code)
+    return exchange.renderer().one(entry, code)
+
+
+async def read_patch(exchange: Exchange) -> Patch:
+    """The body, as a patch."""
+    kind = media_type(exchange.content_type)
+    body = await read_body(exchange.receive)
+    allowed = accepted(exchange.call.kind)
+    if kind not in allowed:
+        raise unsupported_media_type(allowed)
+    encoding = "application/yaml" if kind.endswith("+yaml") else "application/json"
+    return Patch(kind, decode_value(body, encoding), exchange.call.kind)
 
 
 async def patch(exchange: Exchange) -> Answer:
     """An object changed."""
-    kind = media_type(exchange.content_type)
-    body = await read_body(exchange.receive)
-    if kind not in PATCH_TYPES:
-        raise unsupported_media_type(PATCH_TYPES)
-    encoding = "application/yaml" if kind.endswith("+yaml") else "application/json"
-    change = Patch(kind, decode_value(body, encoding))
+    change = await read_patch(exchange)
+    if change.media_type == APPLY_PATCH:
+        entry, created = await applying.apply(exchange.backend, exchange.call, change.content)
+        return exchange.renderer().one(entry, 201 if created else 200)
     entry = await writing.change(exchange.backend, exchange.call, change.on)
-    return render_one(entry)
+    return exchange.renderer().one(entry)
 
 
 async def _delete_body(exchange: Exchange) -> JsonObject:
@@ -140,7 +159,7 @@ async def delete(exchange: Exchange) -> Answer:
     call = exchange.call
     options = delete_options(exchange.query, await _delete_body(exchange), call)
     deleted = await deleting.delete(exchange.backend, call, options)
-    return render_deleted(call, deleted)
+    return exchange.renderer().deleted(deleted)
 
 
 async def delete_collection(exchange: Exchange) -> Answer:
@@ -156,7 +175,7 @@ async def delete_collection(exchange: Exchange) -> Answer:
         except ApiError as error:
             if error.code != 404:
                 raise
-    return render_list(call, page)
+    return exchange.renderer().page(page)
 
 
 Handler = Callable[[Exchange], Awaitable[Answer]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from bayplan.embedded.apiserver.identity.authenticator import peer_user
 from bayplan.embedded.apiserver.rest.request import User
@@ -62,6 +62,14 @@ class Connection(HttpToolsProtocol):
         """The client is gone."""
         self._stop_timer()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The server stops: an idle connection is dropped, a busy one ends with its answer."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete:
+            self.transport.abort()
+        else:
+            super().shutdown()
 
     def _stop_timer(self) -> None:
         if self._head_timer is not None:

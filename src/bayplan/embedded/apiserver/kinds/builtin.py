@@ -33,7 +33,7 @@ CORE = (
         "pods",
         short_names=("po",),
         categories=("all",),
-        subresources=("status", "binding", "eviction", "ephemeralcontainers", "resize"),
+        subresources=("status", "binding", "eviction"),
         fields=(
             "spec.nodeName",
             "spec.restartPolicy",

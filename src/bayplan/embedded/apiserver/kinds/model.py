@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bayplan.embedded.apiserver.errors import qualified
+from bayplan.embedded.apiserver.jsontypes import JsonObject
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -26,8 +27,9 @@ class PrinterColumn:
 class CustomSchema:
     """What a CRD says about its objects."""
 
-    schema: dict[str, object] | None = None
-    preserve_unknown: bool = False
+    storage_version: str
+    schema: JsonObject | None = None
+    """The version's `openAPIV3Schema`; None for one that keeps everything."""
     scale: dict[str, str] | None = None
     columns: tuple[PrinterColumn, ...] = ()
 

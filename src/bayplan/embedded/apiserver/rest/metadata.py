@@ -15,12 +15,12 @@ from bayplan.embedded.apiserver.errors import (
 from bayplan.embedded.apiserver.jsontypes import JsonObject, metadata_of
 from bayplan.embedded.apiserver.rest.naming import (
     annotation_problems,
-    is_qualified,
     label_problems,
     suffixed,
 )
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.kube.names import is_qualified_name
 
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -86,6 +86,8 @@ def stamp(obj: JsonObject, now: str, uid: str, generations: bool) -> None:
 def keep(new: JsonObject, old: JsonObject) -> None:
     """Carry over what a change may not touch."""
     meta, before = new["metadata"], old["metadata"]
+    if "managedFields" in before and "managedFields" not in meta:
+        meta["managedFields"] = before["managedFields"]
     for field in (*_SERVER_OWNED, "generation", "generateName"):
         if field in before:
             meta[field] = before[field]
@@ -118,7 +120,7 @@ def _finalizer_problems(meta: JsonObject) -> list[Cause]:
     return [
         bad_value("metadata.finalizers", name, "name part must be a qualified name")
         for name in meta.get("finalizers") or ()
-        if not is_qualified(name)
+        if not is_qualified_name(name)
     ]
 
 

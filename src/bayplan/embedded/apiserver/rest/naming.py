@@ -8,11 +8,10 @@ from random import Random
 
 from bayplan.embedded.apiserver.errors import Cause, bad_value
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.kube.names import is_label_value, is_qualified_name, is_subdomain
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _SERVICE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _ANNOTATIONS_LIMIT = 256 * 1024
 
@@ -22,7 +21,7 @@ NameRule = Callable[[str], str]
 
 def subdomain(name: str) -> str:
     """Most names: DNS-1123 subdomains."""
-    if len(name) <= 253 and _SUBDOMAIN.match(name):
+    if is_subdomain(name):
         return ""
     return (
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
@@ -62,21 +61,13 @@ def suffixed(prefix: str, rng: Random) -> str:
     return prefix[:58] + "".join(rng.choices(_SUFFIX_LETTERS, k=5))
 
 
-def is_qualified(name: str) -> bool:
-    """Whether a label or annotation key is well formed: `[prefix/]name`."""
-    prefix, slash, rest = name.rpartition("/")
-    if slash and (len(prefix) > 253 or not _SUBDOMAIN.match(prefix)):
-        return False
-    return len(rest) <= 63 and bool(_QUALIFIED.match(rest))
-
-
 def label_problems(labels: JsonObject, field: str) -> list[Cause]:
     """What is wrong with labels."""
     problems = []
     for key, value in labels.items():
-        if not is_qualified(key):
+        if not is_qualified_name(key):
             problems.append(bad_value(field, key, "name part must be a qualified name"))
-        if value and (len(value) > 63 or not _QUALIFIED.match(value)):
+        if not is_label_value(value):
             problems.append(bad_value(field, value, "a valid label must be a qualified name"))
     return problems
 
@@ -86,7 +77,7 @@ def annotation_problems(annotations: JsonObject, field: str) -> list[Cause]:
     problems = [
         bad_value(field, key, "name part must be a qualified name")
         for key in annotations
-        if not is_qualified(key.lower())
+        if not is_qualified_name(key.lower())
     ]
     total = sum(len(key) + len(value) for key, value in annotations.items())
     if total > _ANNOTATIONS_LIMIT:

@@ -35,6 +35,8 @@ class Call:
     field_manager: str = ""
     field_validation: str = "Warn"
     force: bool = False
+    applied: bool = False
+    """Whether this is a server-side apply, which keeps `managedFields` itself."""
     warnings: list[str] = field(default_factory=list)
 
     @property

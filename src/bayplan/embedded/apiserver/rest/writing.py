@@ -17,8 +17,12 @@ from bayplan.embedded.apiserver.errors import (
     modified,
 )
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode, metadata_of
+from bayplan.embedded.apiserver.kinds.views import to_kept, to_shown
+from bayplan.embedded.apiserver.patch.managed import Manager, track
+from bayplan.embedded.apiserver.patch.shapes import shape_of
 from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.conforming import conform, custom_problems
 from bayplan.embedded.apiserver.rest.namespaces import require_namespace
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Entry
@@ -30,29 +34,35 @@ Compute = Callable[[JsonObject], JsonObject]
 """Makes the object that is wanted out of the object that is there (which it may change)."""
 
 _ATTEMPTS = 5
+_UNVALIDATED = ("status", "binding", "finalize")
+"""Subresources that leave alone what a kind's rules are about, or are the one way around them."""
 
 
 async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     """Store a new object."""
     strategy = strategy_of(call.kind.storage)
+    conform(call, obj)
     metadata.address(call, obj, backend.rng)
     require_namespace(backend, call)
-    _type_meta(call, obj)
+    obj = to_kept(call.kind, obj)
+    _type_meta(backend, call, obj)
     strategy.default(obj)
     request = AdmissionRequest("CREATE", call, obj)
     await backend.admission.mutate(request)
     obj = request.object or obj
     strategy.default(obj)
     _prepare_new(backend, call, obj, strategy)
-    refuse(call, obj, [*metadata.problems(obj, strategy), *strategy.validate(obj)])
+    found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
+    refuse(call, obj, found + custom_problems(call, obj))
     await backend.admission.validate(request)
     require_namespace(backend, call)
     return _store_new(backend, call, obj)
 
 
-def _type_meta(call: Call, obj: JsonObject) -> None:
-    obj["kind"] = call.kind.kind
-    obj["apiVersion"] = call.kind.api_version
+def _type_meta(backend: Backend, call: Call, obj: JsonObject) -> None:
+    kept = backend.catalog.stored(call.kind.storage) or call.kind
+    obj["kind"] = kept.kind
+    obj["apiVersion"] = kept.api_version
 
 
 def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strategy) -> None:
@@ -87,11 +97,17 @@ async def update(backend: Backend, call: Call, obj: JsonObject) -> tuple[Entry, 
     return await change(backend, call, lambda _: clone(obj)), False
 
 
-async def change(backend: Backend, call: Call, compute: Compute) -> Entry:
-    """Compute an object anew from what it is now, and store it."""
+async def change(backend: Backend, call: Call, compute: Compute, *, trusted: bool = False) -> Entry:
+    """Compute an object anew from what it is now, and store it.
+
+    `trusted` says that the change is the server's own, whose shape needs no check.
+    """
     for _ in range(_ATTEMPTS):
         current = backend.require(call)
-        wanted = compute(current.object())
+        wanted = compute(to_shown(call.kind, current.object()))
+        if not trusted:
+            conform(call, wanted)
+        wanted = to_kept(call.kind, wanted)
         _check_preconditions(call, wanted, current)
         try:
             return await _store_change(backend, call, wanted, current)
@@ -120,16 +136,26 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     strategy = strategy_of(call.kind.storage)
     old = current.object()
     new = _merge_scope(call, wanted, old)
+    _type_meta(backend, call, new)
     strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
     await backend.admission.mutate(request)
     new = request.object or new
     _prepare_change(call, new, old, strategy)
-    refuse(call, new, _change_problems(new, old, strategy))
+    _track_owners(backend, call, new, old)
+    refuse(call, new, _change_problems(call, new, old, strategy))
     await backend.admission.validate(request)
     if backend.store.get(call.key) is not current:
         raise StaleWrite(call.key)
     return _commit_change(backend, call, new, old, current)
+
+
+def _track_owners(backend: Backend, call: Call, new: JsonObject, old: JsonObject) -> None:
+    """Keep `managedFields` true on objects that have been applied."""
+    if call.applied or not old["metadata"].get("managedFields"):
+        return
+    manager = Manager(call.field_manager, "Update", call.kind.api_version, call.subresource)
+    track(new, old, shape_of(call.kind), manager, backend.now())
 
 
 def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
@@ -140,7 +166,6 @@ def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
         wanted = _with(merged, "status", wanted.get("status"))
     elif call.kind.has_status:
         wanted = _with(wanted, "status", old.get("status"))
-    _type_meta(call, wanted)
     if wanted["metadata"].get("ownerReferences", ()) is None:
         del wanted["metadata"]["ownerReferences"]
     return wanted
@@ -156,20 +181,23 @@ def _with(obj: JsonObject, field: str, value: object) -> JsonObject:
 
 def _prepare_change(call: Call, new: JsonObject, old: JsonObject, strategy: Strategy) -> None:
     metadata.keep(new, old)
-    strategy.prepare_update(new, old)
+    if call.subresource != "finalize":
+        strategy.prepare_update(new, old)
     if call.kind.generations and not call.subresource.startswith("status"):
         ignored = ("metadata", "status")
         if any(new.get(f) != old.get(f) for f in {*new, *old} if f not in ignored):
             new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
 
-def _change_problems(new: JsonObject, old: JsonObject, strategy: Strategy) -> list[Cause]:
-    return [
-        *metadata.problems(new, strategy),
-        *metadata.change_problems(new, old),
-        *strategy.validate(new),
-        *strategy.validate_update(new, old),
-    ]
+def _change_problems(
+    call: Call, new: JsonObject, old: JsonObject, strategy: Strategy
+) -> list[Cause]:
+    found = metadata.change_problems(new, old)
+    if new["metadata"] != old["metadata"]:
+        found += metadata.problems(new, strategy)
+    if call.subresource not in _UNVALIDATED:
+        found += [*strategy.validate(new), *strategy.validate_update(new, old)]
+    return found + custom_problems(call, new)
 
 
 def _commit_change(

@@ -22,7 +22,7 @@ class Key(NamedTuple):
 
 
 class Entry:
-    """One version of one object. It never changes: a write makes a new entry."""
+    """One version of one object. Its data never changes: a write makes a new entry."""
 
     __slots__ = ("data", "deleting", "fields", "key", "labels", "owners", "revision", "uid")
 

@@ -9,7 +9,7 @@ become visible.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
 from bayplan.embedded.apiserver.store.database import Database, Row
@@ -74,6 +74,9 @@ class Store:
         self._capacity = journal_capacity
         self._compacted = self.revision
         self._buckets: dict[str, Bucket] = {}
+        self._by_uid: dict[str, Key] = {}
+        self.listeners: list[Callable[[Change], None]] = []
+        """Told of every change, at once; they must not write."""
         self._owned: dict[str, set[Key]] = defaultdict(set)
         self._superseded: deque[tuple[int, int]] = deque()
         """Rows that are no longer anybody's state, and the revision that made them so."""
@@ -98,6 +101,25 @@ class Store:
             entry = self.get(key)
             if entry is not None:
                 yield entry
+
+    def by_uid(self, uid: str) -> Entry | None:
+        """The object of a UID."""
+        key = self._by_uid.get(uid)
+        return self.get(key) if key is not None else None
+
+    def everything(self) -> Iterator[Entry]:
+        """Every object."""
+        for bucket in list(self._buckets.values()):
+            yield from list(bucket.entries.values())
+
+    def reindex(self, storage: str) -> None:
+        """Read the selectable fields of a kind's objects anew: what can be selected by changed."""
+        for entry in self._bucket(storage).entries.values():
+            entry.fields = self._fields(storage, entry.object())
+
+    def counts(self) -> dict[str, int]:
+        """How many objects there are of each kind."""
+        return {storage: len(bucket.entries) for storage, bucket in self._buckets.items()}
 
     def in_namespace(self, namespace: str) -> Iterator[Entry]:
         """Every object of a namespace, of whatever kind."""
@@ -143,6 +165,8 @@ class Store:
         entry = change.entry
         self._database.append(Row(entry.revision, *entry.key, change.deleted, entry.data))
         self._apply(change)
+        for listener in self.listeners:
+            listener(change)
         if entry.revision - self._compacted >= HISTORY_KEPT + COMPACT_EVERY:
             self._compact(entry.revision - HISTORY_KEPT)
 
@@ -153,7 +177,9 @@ class Store:
             self._disown(change.previous)
         if change.deleted:
             self._superseded.append((change.revision, change.revision))
+            self._by_uid.pop(change.entry.uid, None)
         else:
+            self._by_uid[change.entry.uid] = change.entry.key
             for uid in change.entry.owners:
                 self._owned[uid].add(change.entry.key)
         self._bucket(change.entry.key.storage).apply(change)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.rest.naming import dns_label, path_segment, service_name
+from bayplan.embedded.apiserver.crds.definitions import STORAGE as CUSTOM_DEFINITIONS
+from bayplan.embedded.apiserver.crds.strategy import DEFINITIONS
+from bayplan.embedded.apiserver.strategies.cluster import CLUSTER
+from bayplan.embedded.apiserver.strategies.pods import PODS
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.workloads import WORKLOADS
 
 PLAIN = Strategy()
 
 STRATEGIES: dict[str, Strategy] = {
-    "nodes": Strategy(keeps_status=True),
-    "namespaces": Strategy(name_rule=dns_label),
-    "services": Strategy(name_rule=service_name, returns_deleted=True),
-    "leases.coordination.k8s.io": Strategy(create_on_update=True),
-    "events": Strategy(create_on_update=True),
-    **{
-        f"{plural}.rbac.authorization.k8s.io": Strategy(name_rule=path_segment)
-        for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
-    },
+    "pods": PODS,
+    CUSTOM_DEFINITIONS: DEFINITIONS,
+    **WORKLOADS,
+    **CLUSTER,
 }
 
 

@@ -1,0 +1,104 @@
+"""Clusters and pods to measure on."""
+
+from __future__ import annotations
+
+import random
+
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node, NodeSelectorTerm
+from bayplan.kube.pods import Pod
+from tests.builders import (
+    make_csinode,
+    make_node,
+    make_pod,
+    make_pv,
+    make_pvc,
+    make_storage_class,
+    node_term,
+    selector,
+)
+
+DRIVER = "ebs.csi.aws.com"
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+ZONES = 3
+SHAPES = 20
+
+
+def nodes(count: int) -> list[Node]:
+    """Equal nodes in three zones."""
+    return [
+        make_node(f"node-{index}")
+        .capacity(cpu="32", memory="128Gi", pods=110)
+        .zone(f"zone-{index % ZONES}")
+        .label("kubernetes.io/hostname", f"node-{index}")
+        .obj()
+        for index in range(count)
+    ]
+
+
+def csinodes(count: int, limit: int = 25) -> list[KubeObject]:
+    """A CSINode for each node."""
+    return [make_csinode(f"node-{index}").driver(DRIVER, limit).obj() for index in range(count)]
+
+
+def plain_pods(count: int) -> list[Pod]:
+    """Pods in 20 shapes, mixed."""
+    rng = random.Random(1)
+    return [
+        make_pod(f"plain-{index}")
+        .cpu(f"{100 + 50 * shape}m")
+        .memory(f"{128 + 64 * shape}Mi")
+        .labels(app=f"app-{shape}")
+        .obj()
+        for index in range(count)
+        for shape in [rng.randrange(SHAPES)]
+    ]
+
+
+def volume_pods(count: int) -> tuple[list[Pod], list[KubeObject]]:
+    """Pods with one CSI volume each, half bound and half waiting for their first consumer."""
+    objects: list[KubeObject] = [make_storage_class("ebs", DRIVER).waits().obj()]
+    pods = []
+    for index in range(count):
+        claim = make_pvc(f"claim-{index}").storage_class("ebs").size("10Gi")
+        if index % 2:
+            claim = claim.volume(f"pv-{index}")
+            volume = make_pv(f"pv-{index}").csi(DRIVER, f"vol-{index}").size("10Gi")
+            volume = volume.storage_class("ebs").bound_to(f"claim-{index}")
+            objects.append(volume.node_affinity(_in_region()).obj())
+        objects.append(claim.obj())
+        pod = make_pod(f"volume-{index}").cpu("100m").memory("128Mi")
+        pods.append(pod.claim(f"claim-{index}").obj())
+    return pods, objects
+
+
+def _in_region() -> NodeSelectorTerm:
+    return node_term(ZONE, "In", *(f"zone-{index}" for index in range(ZONES)))
+
+
+def spread_pods(count: int) -> list[Pod]:
+    """Pods of ten applications, each spread over zones and hosts."""
+    return [
+        make_pod(f"spread-{index}")
+        .cpu("100m")
+        .memory("128Mi")
+        .labels(app=f"spread-{index % 10}")
+        .spread(ZONE, max_skew=1)
+        .spread(HOST, max_skew=2)
+        .obj()
+        for index in range(count)
+    ]
+
+
+def repelling_pods(count: int) -> list[Pod]:
+    """Pods of ten applications, no two of one on the same host."""
+    return [
+        make_pod(f"apart-{index}")
+        .cpu("100m")
+        .memory("128Mi")
+        .labels(app=f"apart-{index % 10}")
+        .anti_affinity(HOST, selector(app=f"apart-{index % 10}"))
+        .obj()
+        for index in range(count)
+    ]

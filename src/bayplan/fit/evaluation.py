@@ -1,0 +1,158 @@
+"""One question, answered again and again at the cost of what has changed.
+
+An evaluation keeps for every node whether it passes the filters that look at one node at a time,
+and the points of the scores that do. Asked again, it redoes the nodes that changed since. Filters
+and scores that compare nodes (spreading, affinity, normalised scores) are redone whole, if they
+have a say at all. The result is one vector of ranks: total score first, then a hash of the node's
+name, so that equal clusters give equal answers whatever order they were built in; -1 where the pod
+does not fit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.fit.filters import Filter, Question, Reads, compile_filters
+from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
+from bayplan.fit.scores import LocalScore, RelativeScore, compile_scores
+from bayplan.fit.state.cluster import TIE_BITS
+from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows
+
+DOES_NOT_FIT = -1
+
+
+class Evaluation:
+    """Standing answers to one question."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.filters = compile_filters(question)
+        self.scores = compile_scores(question)
+        self._of_node = [f for f in self.filters if f.reads is Reads.NODE]
+        self._of_usage = [f for f in self.filters if f.reads is Reads.USAGE]
+        self._of_cluster = [f for f in self.filters if f.reads is Reads.CLUSTER]
+        local = [s for s in self.scores if isinstance(s, LocalScore)]
+        self._local = [s for s in local if s.reads is Reads.USAGE]
+        self._local_of_node = [s for s in local if s.reads is Reads.NODE]
+        self._relative = [s for s in self.scores if isinstance(s, RelativeScore)]
+        self._node_cursor = self._usage_cursor = -1
+        self._flat = DOES_NOT_FIT
+        self._quiet_version = -1
+        """While rules and relative scores have no say, and nothing has changed that."""
+        self._reset()
+
+    def best(self) -> int:
+        """The slot of the best node, or DOES_NOT_FIT."""
+        self.refresh()
+        slot = int(self.ranks.argmax())
+        return slot if self.ranks[slot] >= 0 else DOES_NOT_FIT
+
+    def feasible(self) -> BoolArray:
+        """Which slots' nodes pass every filter."""
+        self.refresh()
+        return self.ranks >= 0
+
+    def refresh(self) -> None:
+        """Bring the ranks up to date."""
+        cluster = self.question.cluster
+        if len(self.ranks) != cluster.slots.capacity:
+            self._reset()
+        rows = self._changed_rows()
+        if rows is not None:
+            self._refresh_local(rows)
+        self._rank(rows)
+
+    def _reset(self) -> None:
+        capacity = self.question.cluster.slots.capacity
+        self.ranks: IntArray = np.full(capacity, DOES_NOT_FIT, dtype=np.int64)
+        self._passes_alone: BoolArray = np.zeros(capacity, dtype=np.bool_)
+        self._passes: BoolArray = np.zeros(capacity, dtype=np.bool_)
+        self._points_alone: IntArray = np.zeros(capacity, dtype=np.int64)
+        self._points: IntArray = np.zeros(capacity, dtype=np.int64)
+        self._node_cursor = self._usage_cursor = -1
+
+    def _changed_rows(self) -> Rows | None:
+        cluster = self.question.cluster
+        nodes, usage = cluster.node_changes, cluster.usage_changes
+        usage_rows = usage.since(self._usage_cursor, len(self.ranks))
+        self._usage_cursor = usage.end
+        if self._node_cursor == nodes.end:
+            return usage_rows
+        node_rows = ALL_ROWS if self._node_cursor < 0 else self._node_rows()
+        self._node_cursor = nodes.end
+        if node_rows is None:
+            return usage_rows
+        rescored = self._refresh_nodes(node_rows)
+        if rescored or isinstance(node_rows, slice) or isinstance(usage_rows, slice):
+            return ALL_ROWS
+        return node_rows if usage_rows is None else np.union1d(node_rows, usage_rows)
+
+    def _node_rows(self) -> Rows | None:
+        return self.question.cluster.node_changes.since(self._node_cursor, len(self.ranks))
+
+    def _refresh_nodes(self, rows: Rows) -> bool:
+        """Redo what rests on node objects; says whether that moved points on other nodes too."""
+        passes = self.question.cluster.alive[rows].copy()
+        for one in self._of_node:
+            passes &= one.passes(rows)
+        self._passes_alone[rows] = passes
+        before = self._points_alone
+        self._points_alone = np.zeros_like(before)
+        for score in self._local_of_node:
+            self._points_alone += score.points(ALL_ROWS) * score.weight
+        return not np.array_equal(before, self._points_alone)
+
+    def _refresh_local(self, rows: Rows) -> None:
+        """Redo what rests on one node at a time."""
+        passes = self._passes_alone[rows]
+        for one in self._of_usage:
+            passes = passes & one.passes(rows)
+        points = self._points_alone[rows].copy()
+        for score in self._local:
+            points += score.points(rows)
+        self._passes[rows] = passes
+        self._points[rows] = points
+
+    def _rank(self, rows: Rows | None) -> None:
+        if self._quiet_version == self.question.cluster.rules_version:
+            if rows is not None:
+                self._rank_alone(rows)
+            return
+        rules = [f for f in self._of_cluster if has_say(f)]
+        relative: list[RelativeScore] = []
+        flat = 0
+        for score in self._relative:
+            if score.is_flat:
+                flat += score.flat_points * score.weight
+            else:
+                relative.append(score)
+        if rules or relative:
+            self._quiet_version = -1
+            self._rank_together(rules, relative, flat)
+            return
+        self._flat = flat
+        self._rank_alone(ALL_ROWS)
+        if all(score.stays_flat for score in self._relative):
+            self._quiet_version = self.question.cluster.rules_version
+
+    def _rank_alone(self, rows: Rows) -> None:
+        ranks = self._as_ranks(self._points[rows] + self._flat, rows)
+        ranks[~self._passes[rows]] = DOES_NOT_FIT
+        self.ranks[rows] = ranks
+
+    def _rank_together(self, rules: list[Filter], relative: list[RelativeScore], flat: int) -> None:
+        feasible = self._passes
+        for rule in rules:
+            feasible = feasible & rule.passes(ALL_ROWS)
+        totals = self._points + flat
+        for score in relative:
+            totals = totals + score.points(feasible) * score.weight
+        self.ranks = np.where(feasible, self._as_ranks(totals, ALL_ROWS), DOES_NOT_FIT)
+
+    def _as_ranks(self, totals: IntArray, rows: Rows) -> IntArray:
+        return (totals << TIE_BITS) | self.question.cluster.ties[rows]
+
+
+def has_say(rule: Filter) -> bool:
+    """Whether a rule that compares nodes has anything to say now."""
+    return not isinstance(rule, InterPodAffinity) or rule.has_rules

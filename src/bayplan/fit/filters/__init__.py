@@ -1,0 +1,48 @@
+"""Predicates: each says of every node at once whether it may take a pod, and why one may not.
+
+`PROFILE` names them in kube-scheduler's order. A filter that has nothing to say of a pod is not
+there for it: its compile function gives None.
+"""
+
+from __future__ import annotations
+
+from bayplan.fit.filters import (
+    inter_pod_affinity,
+    named_nodes,
+    node_affinity,
+    node_name,
+    node_ports,
+    node_resources_fit,
+    node_unschedulable,
+    node_volume_limits,
+    pod_topology_spread,
+    taint_toleration,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
+)
+from bayplan.fit.filters.base import Filter, Question, Reads
+
+__all__ = ["PROFILE", "Filter", "Question", "Reads", "compile_filters"]
+
+PROFILE = (
+    named_nodes.compile_filter,
+    node_unschedulable.compile_filter,
+    node_name.compile_filter,
+    taint_toleration.compile_filter,
+    node_affinity.compile_filter,
+    node_ports.compile_filter,
+    node_resources_fit.compile_filter,
+    volume_restrictions.compile_filter,
+    node_volume_limits.compile_filter,
+    volume_binding.compile_filter,
+    volume_zone.compile_filter,
+    pod_topology_spread.compile_filter,
+    inter_pod_affinity.compile_filter,
+)
+
+
+def compile_filters(question: Question) -> tuple[Filter, ...]:
+    """The filters that have something to say of a pod, in the order in which they are asked."""
+    compiled = (compile_filter(question) for compile_filter in PROFILE)
+    return tuple(one for one in compiled if one is not None)

@@ -1,0 +1,118 @@
+"""InterPodAffinity: pods that must be near others, or away from them, and others that say so
+too.
+"""
+
+from __future__ import annotations
+
+from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.podterms import PlacedTerm
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.columns import ALL_ROWS, BoolArray, Rows
+from bayplan.fit.state.domains import DomainCounts
+from bayplan.fit.state.matching import PodMatch, PodTerm
+from bayplan.fit.state.terms import StandingTerm, TermKind
+from bayplan.fit.state.topology import ABSENT
+
+NAME = "InterPodAffinity"
+NOT_NEAR = "node(s) didn't match pod affinity rules"
+NOT_AWAY = "node(s) didn't match pod anti-affinity rules"
+KEPT_OUT = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+class InterPodAffinity:
+    """Required affinity and anti-affinity, the pod's own and that of pods that run."""
+
+    name = NAME
+    reads = Reads.CLUSTER
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        cluster, terms = question.cluster, question.shape.terms
+        near = tuple(placed.term for placed in terms.affinity)
+        self._near = [domain_counts(placed, near, cluster) for placed in terms.affinity]
+        self._away = [
+            domain_counts(placed, (placed.term,), cluster) for placed in terms.anti_affinity
+        ]
+        self._near_itself = False
+        self._standing: list[StandingTerm] = []
+        self._generation = (-1, -1)
+
+    def passes(self, rows: Rows) -> BoolArray:
+        """Nodes that no rule forbids."""
+        passes = self._near_enough(rows)
+        for counts in self._away:
+            passes = passes & (counts.by_slot()[rows] == 0)
+        for standing in self._keeping_out():
+            if standing.counts.total:
+                passes = passes & (standing.counts.by_slot()[rows] == 0)
+        return passes
+
+    def refusal(self, slot: int) -> Refusal:
+        """The first rule that forbids a node, in kube-scheduler's order."""
+        if not self._near_enough(ALL_ROWS)[slot]:
+            return Refusal.lasting(NAME, NOT_NEAR)
+        if any(counts.at(slot) for counts in self._away):
+            return Refusal.passing(NAME, NOT_AWAY)
+        return Refusal.passing(NAME, KEPT_OUT)
+
+    def _near_enough(self, rows: Rows) -> BoolArray:
+        """Nodes with the labels, and with a pod that matches all terms in each of the domains."""
+        passes = self._question.cluster.alive[rows]
+        self._look_again()
+        # The first of a group that wants to be together may go anywhere that has the labels.
+        first = self._near_itself and not any(counts.total for counts in self._near)
+        for counts in self._near:
+            if first:
+                passes = passes & (counts.topology.codes[rows] != ABSENT)
+            else:
+                passes = passes & (counts.by_slot()[rows] > 0)
+        return passes
+
+    def _matches_itself(self) -> bool:
+        shape, known = self._question.shape, self._question.cluster.namespaces
+        near = shape.terms.affinity
+        return bool(near) and all(
+            placed.term.picks(shape.namespace, shape.labels, known) for placed in near
+        )
+
+    def _keeping_out(self) -> list[StandingTerm]:
+        """The anti-affinity terms of running pods that concern this pod."""
+        self._look_again()
+        return self._standing
+
+    def _look_again(self) -> None:
+        """Match terms anew, if there are new ones or namespaces have changed."""
+        cluster, shape = self._question.cluster, self._question.shape
+        generation = (cluster.terms.generation, cluster.namespaces.version)
+        if generation == self._generation:
+            return
+        self._generation = generation
+        self._near_itself = self._matches_itself()
+        self._standing = [
+            standing
+            for standing in cluster.terms.concerning(shape.namespace, shape.labels)
+            if standing.owned.kind is TermKind.KEEPS_OUT
+        ]
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether any rule, of the pod or of others, concerns it now."""
+        return bool(self._near or self._away or self._keeping_out())
+
+
+def domain_counts(placed: PlacedTerm, terms: tuple[PodTerm, ...], cluster: Cluster) -> DomainCounts:
+    """By domain of a term's topology, the pods that all of these terms pick."""
+    match = PodMatch(terms, terminating_too=True)
+    key = ("affinity", placed.topology_key, match)
+    counts = cluster.census.counter(
+        key, match, lambda: DomainCounts(cluster.topology(placed.topology_key))
+    )
+    if not isinstance(counts, DomainCounts):
+        raise TypeError("affinity counts by domain")
+    return counts
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter; whether others' rules concern the pod can change at any time."""
+    return InterPodAffinity(question)

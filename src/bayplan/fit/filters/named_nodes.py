@@ -1,0 +1,30 @@
+"""Required affinity that names its nodes: others are not even asked.
+
+kube-scheduler narrows the nodes before it filters them; such nodes carry no reason of their own.
+"""
+
+from __future__ import annotations
+
+from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+from bayplan.fit.refusal import UNRESOLVABLE, Refusal
+
+NAME = "PreFilterResult"
+SUMMARY_REASON = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+"""What kube-scheduler's summary line says of nodes that were not asked."""
+
+
+class NamedNodes(NodeSetFilter):
+    """Nodes that required affinity names."""
+
+    def refusal(self, slot: int) -> Refusal:  # noqa: ARG002 - the same for every node
+        """Not asked, and so without a reason."""
+        return Refusal(UNRESOLVABLE, NAME, ())
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if every required term names nodes."""
+    names = question.shape.node_names
+    if not names:
+        return None
+    nodes = question.cluster.node_sets.where((NAME, names), lambda node: node.name in names)
+    return NamedNodes(NAME, nodes, SUMMARY_REASON)

@@ -1,0 +1,25 @@
+"""NodeAffinity: the pod's nodeSelector and its required node affinity."""
+
+from __future__ import annotations
+
+from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+from bayplan.fit.shape import Shape
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.nodesets import NodeSet
+
+NAME = "NodeAffinity"
+REASON = "node(s) didn't match Pod's node affinity/selector"
+CONFLICT = "pod affinity terms conflict"
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if the pod says anything of nodes."""
+    if question.shape.required_nodes.says_nothing:
+        return None
+    return NodeSetFilter(NAME, required_nodes(question.shape, question.cluster), REASON)
+
+
+def required_nodes(shape: Shape, cluster: Cluster) -> NodeSet:
+    """The nodes that a shape's selector and required affinity allow."""
+    required = shape.required_nodes
+    return cluster.node_sets.where((NAME, required), required.matches)

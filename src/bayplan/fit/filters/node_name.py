@@ -1,0 +1,17 @@
+"""NodeName: a pod that names its node goes there or nowhere."""
+
+from __future__ import annotations
+
+from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+
+NAME = "NodeName"
+REASON = "node(s) didn't match the requested node name"
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if the pod names a node."""
+    wanted = question.node_name
+    if not wanted:
+        return None
+    nodes = question.cluster.node_sets.where((NAME, wanted), lambda node: node.name == wanted)
+    return NodeSetFilter(NAME, nodes, REASON)

@@ -1,0 +1,19 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate its being so."""
+
+from __future__ import annotations
+
+from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+from bayplan.kube.nodes import Taint
+from bayplan.kube.tolerations import tolerates
+
+NAME = "NodeUnschedulable"
+REASON = "node(s) were unschedulable"
+CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, unless the pod tolerates a cordon."""
+    if any(tolerates(toleration, CORDON) for toleration in question.shape.tolerations):
+        return None
+    nodes = question.cluster.node_sets.where(NAME, lambda node: not node.spec.unschedulable)
+    return NodeSetFilter(NAME, nodes, REASON)

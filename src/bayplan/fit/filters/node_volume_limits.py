@@ -1,0 +1,152 @@
+"""NodeVolumeLimits: a node can attach only so many volumes of a driver.
+
+A volume that pods on the node already use is free; every other one takes a place. With the gate
+VolumeLimitScaling, a node on which a driver has not registered takes no pod that needs the driver,
+so that a new node is not crowded before it says its limit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.profile import MissingDriver
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.columns import BoolArray, IntArray, Rows
+from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.volumes.claims import AttachNeed
+from bayplan.fit.volumes.identity import VolumeId
+from bayplan.kube.nodes import Node
+
+NAME = "NodeVolumeLimits"
+EXCEEDED = "node(s) exceed max volume count"
+
+
+class NodeVolumeLimits:
+    """Places for volumes, by driver."""
+
+    name = NAME
+    reads = Reads.USAGE
+
+    def __init__(self, question: Question) -> None:
+        self._cluster = question.cluster
+        self._attach = question.needs.attach
+        self._with_csinode = nodes_with_csinode(question.cluster)
+        self._required = {
+            need.driver: nodes_to_attach_on(need, question.cluster)
+            for need in self._attach
+            if need.needs_driver
+        }
+        self._is_simple = all(not need.plugin and not need.shared for need in self._attach)
+        self._new = _by_driver(self._attach)
+
+    def passes(self, rows: Rows) -> BoolArray:
+        """Nodes that have the drivers and a place for every volume."""
+        passes = self._cluster.alive[rows].copy()
+        for nodes in self._required.values():
+            passes &= nodes.mask()[rows]
+        if self._is_simple:
+            for driver, count in self._new.items():
+                columns = self._cluster.attachments.columns(driver)
+                passes &= columns.used[rows] + count <= columns.limit[rows]
+        else:
+            for driver in self._counted_drivers():
+                passes &= self._has_places(driver)[rows]
+        return passes
+
+    def refusal(self, slot: int) -> Refusal:
+        """The driver that is missing, or the limit that is reached."""
+        # Of several, kube-scheduler names any; the last by name is as good as another.
+        for driver, nodes in sorted(self._required.items(), reverse=True):
+            if slot not in nodes:
+                return Refusal.passing(NAME, f"{driver} CSI driver is not installed on the node")
+        return Refusal.passing(NAME, EXCEEDED)
+
+    def full_drivers(self, slot: int) -> list[str]:
+        """The drivers (or plugins) whose limit on a node is too low."""
+        return [d for d in self._counted_drivers() if not self._has_places(d)[slot]]
+
+    def missing_places(self, driver: str, slot: int) -> int:
+        """How many places of a driver a node is short of."""
+        columns = self._cluster.attachments.columns(driver)
+        new = int(self._new_places(driver)[slot])
+        return max(int(columns.used[slot]) + new - int(columns.limit[slot]), 0) if new else 0
+
+    def _counted_drivers(self) -> tuple[str, ...]:
+        names = dict.fromkeys(need.driver for need in self._attach)
+        names |= dict.fromkeys(need.plugin for need in self._attach if need.plugin)
+        return tuple(names)
+
+    def _has_places(self, driver: str) -> BoolArray:
+        """Slots with room for the volumes that count for a driver there."""
+        columns = self._cluster.attachments.columns(driver)
+        new = self._new_places(driver)
+        places: BoolArray = (new == 0) | (columns.used + new <= columns.limit)
+        return places
+
+    def _new_places(self, driver: str) -> IntArray:
+        """How many places of a driver the pod's volumes would take, by slot."""
+        new = np.zeros(self._cluster.slots.capacity, dtype=np.int64)
+        for need in self._attach:
+            counts = self._counts_for(need, driver)
+            if counts is not None:
+                new += counts & ~self._in_use(VolumeId(driver, need.shared))
+        return new
+
+    def _counts_for(self, need: AttachNeed, driver: str) -> BoolArray | None:
+        """The slots where a volume counts for a driver; None if there are none."""
+        if need.driver == driver:
+            return self._with_csinode.mask() if need.plugin else self._cluster.alive
+        return ~self._with_csinode.mask() if need.plugin == driver else None
+
+    def _in_use(self, volume: VolumeId) -> BoolArray:
+        mask = np.zeros(self._cluster.slots.capacity, dtype=np.bool_)
+        if volume.handle:
+            mask[list(self._cluster.attachments.users(volume))] = True
+        return mask
+
+
+def nodes_with_csinode(cluster: Cluster) -> NodeSet:
+    """The nodes that have a CSINode."""
+    return cluster.node_sets.where((NAME, "csinode"), lambda node: node.name in cluster.csinodes)
+
+
+def nodes_with_driver(driver: str, cluster: Cluster) -> NodeSet:
+    """The nodes on which a CSI driver has registered."""
+
+    def has_driver(node: Node) -> bool:
+        csinode = cluster.csinodes.get(node.name)
+        return csinode is not None and any(d.name == driver for d in csinode.spec.drivers)
+
+    return cluster.node_sets.where((NAME, driver), has_driver)
+
+
+def nodes_to_attach_on(need: AttachNeed, cluster: Cluster) -> NodeSet:
+    """The nodes on which nothing is missing that a volume needs.
+
+    kube-scheduler knows what an in-tree plugin serves by its CSI driver only where there is a
+    CSINode, and so lets it onto nodes that have none.
+    """
+    registered = nodes_with_driver(need.driver, cluster)
+    if not need.plugin or cluster.profile.missing_driver is MissingDriver.HOLD_BACK:
+        return registered
+
+    def allows(node: Node) -> bool:
+        return node.name not in cluster.csinodes or cluster.slots.by_name[node.name] in registered
+
+    return cluster.node_sets.where((NAME, need.driver, need.plugin), allows)
+
+
+def _by_driver(attach: tuple[AttachNeed, ...]) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for need in attach:
+        counts[need.driver] += 1
+    return dict(counts)
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if something must be attached."""
+    return NodeVolumeLimits(question) if question.needs.attach else None

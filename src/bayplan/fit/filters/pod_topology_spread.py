@@ -1,0 +1,86 @@
+"""PodTopologySpread: pods that match a constraint's selector must be spread over its domains.
+
+Counts by domain are kept by the census; a decision compares each domain's count with the least of
+all domains that have a node the constraint takes into account.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.podterms import SpreadConstraint
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.spreading import spread_counts
+from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.state.domains import SpreadCounts
+from bayplan.fit.state.topology import ABSENT
+
+NAME = "PodTopologySpread"
+UNEVEN = "node(s) didn't match pod topology spread constraints"
+NO_LABEL = f"{UNEVEN} (missing required label)"
+
+
+class _Constraint:
+    """One constraint and its counts."""
+
+    __slots__ = ("_limit", "_min_domains", "counts")
+
+    def __init__(self, constraint: SpreadConstraint, counts: SpreadCounts, *, own: bool) -> None:
+        self.counts = counts
+        self._limit = constraint.max_skew - (1 if own else 0)
+        self._min_domains = constraint.min_domains
+
+    def allowed_domains(self) -> BoolArray:
+        """Domains that one more pod would not make too full; the last entry is "no domain"."""
+        counts, domains = self.counts.by_domain(), self.counts.domains()
+        number = int(np.count_nonzero(domains))
+        least = int(counts[domains].min()) if number >= max(self._min_domains, 1) else 0
+        allowed: BoolArray = counts <= self._limit + least
+        allowed[-1] = False
+        return allowed
+
+
+class PodTopologySpread:
+    """All constraints that must hold."""
+
+    name = NAME
+    reads = Reads.CLUSTER
+
+    def __init__(self, question: Question) -> None:
+        shape, cluster = question.shape, question.cluster
+        keys = frozenset(constraint.topology_key for constraint in shape.hard_spread)
+        self._constraints = [
+            _Constraint(
+                constraint,
+                spread_counts(constraint, shape, cluster, keys),
+                own=constraint.selector.matches(shape.labels),
+            )
+            for constraint in shape.hard_spread
+        ]
+
+    def passes(self, rows: Rows) -> BoolArray:
+        """Nodes in domains that are not too full."""
+        masks = [
+            constraint.allowed_domains()[constraint.counts.topology.codes[rows]]
+            for constraint in self._constraints
+        ]
+        passes = masks[0]
+        for mask in masks[1:]:
+            passes = passes & mask
+        return passes
+
+    def refusal(self, slot: int) -> Refusal:
+        """The first constraint that does not hold."""
+        for constraint in self._constraints:
+            code = constraint.counts.topology.codes[slot]
+            if code == ABSENT:
+                return Refusal.lasting(NAME, NO_LABEL)
+            if not constraint.allowed_domains()[code]:
+                return Refusal.passing(NAME, UNEVEN)
+        raise LookupError("the node passes every spread constraint")
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if the pod has constraints that must hold."""
+    return PodTopologySpread(question) if question.shape.hard_spread else None

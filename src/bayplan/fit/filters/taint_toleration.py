@@ -1,0 +1,29 @@
+"""TaintToleration: a node's NoSchedule and NoExecute taints must all be tolerated."""
+
+from __future__ import annotations
+
+from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+from bayplan.fit.shape import Shape
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.nodesets import NodeSet
+from bayplan.kube.tolerations import find_untolerated
+
+NAME = "TaintToleration"
+REASON = "node(s) had untolerated taint(s)"
+REPELLING = frozenset({"NoSchedule", "NoExecute"})
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter."""
+    return NodeSetFilter(NAME, tolerated_nodes(question.shape, question.cluster), REASON)
+
+
+def tolerated_nodes(shape: Shape, cluster: Cluster) -> NodeSet:
+    """The nodes whose taints a shape tolerates."""
+    return cluster.node_sets.where(
+        (NAME, shape.tolerations_key),
+        lambda node: (
+            not node.spec.taints
+            or find_untolerated(node.spec.taints, shape.tolerations, REPELLING) is None
+        ),
+    )

@@ -1,0 +1,91 @@
+"""VolumeBinding: bound volumes must be reachable, and unbound claims must be servable on the
+node.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.refusal import UNRESOLVABLE, Refusal
+from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.volumes.binding import DelayedClaim, find_volume, has_capacity
+from bayplan.kube import quantity
+from bayplan.kube.nodes import Node
+
+NAME = "VolumeBinding"
+UNREACHABLE = "node(s) didn't match PersistentVolume's node affinity"
+NOTHING_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+NO_SPACE = "node(s) did not have enough free storage"
+
+
+class VolumeBinding:
+    """Reach of bound volumes and service of unbound claims."""
+
+    name = NAME
+    reads = Reads.NODE
+
+    def __init__(self, question: Question) -> None:
+        self._cluster = question.cluster
+        self._needs = question.needs
+        key = (NAME, question.needs.bound, question.needs.delayed)
+        self._nodes = question.cluster.node_sets.where(key, lambda node: not self._reasons(node))
+
+    def passes(self, rows: Rows) -> BoolArray:
+        """Nodes on which all claims are served."""
+        return self._nodes.mask()[rows]
+
+    def refusal(self, slot: int) -> Refusal:
+        """What is wrong with the node, in kube-scheduler's order."""
+        return Refusal(UNRESOLVABLE, NAME, tuple(self._reasons(self._cluster.node_at(slot))))
+
+    def _reasons(self, node: Node) -> list[str]:
+        csinode = self._cluster.csinodes.get(node.name)
+        reachable = all(reach.includes(node, csinode) for reach in self._needs.bound)
+        reasons = [] if reachable else [UNREACHABLE]
+        problem = self._unserved(node)
+        return [*reasons, problem] if problem else reasons
+
+    def _unserved(self, node: Node) -> str | None:
+        """Why the unbound claims cannot be served on a node, if they cannot."""
+        delayed = self._needs.delayed
+        if any(claim.selected_node not in (None, node.name) for claim in delayed):
+            return NOTHING_TO_BIND
+        for claim in self._to_provision(node):
+            if not claim.provisioning.allowed_on(node):
+                return NOTHING_TO_BIND
+            capacity = claim.provisioning.capacity
+            if capacity and not has_capacity(capacity, node, self._cluster.storage):
+                return NO_SPACE
+        return None
+
+    def _to_provision(self, node: Node) -> list[DelayedClaim]:
+        """The claims that no existing volume serves, smallest first as volumes are handed out."""
+        taken: set[str] = set()
+        settled = [claim for claim in self._needs.delayed if claim.selected_node is not None]
+        unsettled = [claim for claim in self._needs.delayed if claim.selected_node is None]
+        return settled + [
+            claim
+            for claim in sorted(unsettled, key=self._size)
+            if not claim.search or not self._takes(claim.search[0], node, taken)
+        ]
+
+    def _takes(self, claim_key: str, node: Node, taken: set[str]) -> bool:
+        storage = self._cluster.storage
+        pv = find_volume(storage.claims[claim_key], node, storage, taken)
+        if pv is None:
+            return False
+        taken.add(pv.name)
+        return True
+
+    def _size(self, claim: DelayedClaim) -> Fraction:
+        if not claim.search:
+            return Fraction(0)
+        wanted = self._cluster.storage.claims[claim.search[0]].spec.resources.requests
+        return quantity.parse(wanted.get("storage", 0))
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if the pod has claims."""
+    needs = question.needs
+    return VolumeBinding(question) if needs.bound or needs.delayed else None

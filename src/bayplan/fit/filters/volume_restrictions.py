@@ -1,0 +1,51 @@
+"""VolumeRestrictions: disks that pods on one node cannot share, and claims that only one pod may
+use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.state.columns import BoolArray, Rows
+
+NAME = "VolumeRestrictions"
+DISK_CONFLICT = "node(s) had no available disk"
+CLAIM_CONFLICT = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+
+
+class VolumeRestrictions:
+    """Disks and claims that are not shared."""
+
+    name = NAME
+    reads = Reads.USAGE
+
+    def __init__(self, question: Question) -> None:
+        self._needs = question.needs
+        self._cluster = question.cluster
+
+    def passes(self, rows: Rows) -> BoolArray:
+        """Nodes where the disks are free, if the claims are."""
+        mask = np.ones(self._cluster.slots.capacity, dtype=np.bool_)
+        if self._needs.exclusive_claim_in_use:
+            mask[:] = False
+        else:
+            mask[list(self._cluster.disks.conflicting(self._needs.disks))] = False
+        return mask[rows]
+
+    def refusal(self, slot: int) -> Refusal:
+        """A disk conflict on the node, else the claim that another pod uses."""
+        conflicting = slot in self._cluster.disks.conflicting(self._needs.disks)
+        return Refusal.passing(NAME, DISK_CONFLICT if conflicting else CLAIM_CONFLICT)
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if the pod names disks or wants a claim for itself that is in use."""
+    needs = question.needs
+    if not needs.disks and not needs.exclusive_claim_in_use:
+        return None
+    return VolumeRestrictions(question)

@@ -1,0 +1,260 @@
+"""Putting any object into a cluster and taking it out again, kind by kind.
+
+Every kind has a shelf: how to find an object, put one (new or changed) and remove one. Putting back
+what was there before undoes any change, which is all that forks need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from bayplan.fit.state.cluster import Cluster
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.kube.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+Kind = type[KubeObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """How objects of one kind are kept."""
+
+    find: Callable[[str], KubeObject | None]
+    put: Callable[[Any], None]
+    remove: Callable[[str], None]
+    every: Callable[[], Iterable[KubeObject]]
+
+
+class Objects:
+    """All objects of a cluster, by kind and key."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.budgets: dict[str, PodDisruptionBudget] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self._namespaces: dict[str, Namespace] = {}
+        self._shelves: dict[Kind, Shelf] = {
+            Node: Shelf(self._find_node, self._put_node, cluster.remove_node, self._every_node),
+            Pod: Shelf(self._find_pod, self._put_pod, self._remove_pod, self._every_pod),
+            CSINode: Shelf(
+                cluster.csinodes.get,
+                lambda csinode: cluster.set_csinode(csinode.name, csinode),
+                lambda name: cluster.set_csinode(name, None),
+                cluster.csinodes.values,
+            ),
+            VolumeAttachment: Shelf(
+                cluster.volume_attachments.by_name.get,
+                cluster.put_attachment,
+                cluster.remove_attachment,
+                cluster.volume_attachments.by_name.values,
+            ),
+            PodDisruptionBudget: _plain(self.budgets),
+            PriorityClass: _plain(self.priority_classes),
+            Namespace: Shelf(
+                self._namespaces.get,
+                self._put_namespace,
+                self._remove_namespace,
+                self._namespaces.values,
+            ),
+            **_storage_shelves(cluster),
+            **_workload_shelves(cluster),
+        }
+
+    def knows(self, kind: Kind) -> bool:
+        """Whether objects of this kind matter here."""
+        return kind in self._shelves
+
+    def find(self, kind: Kind, key: str) -> KubeObject | None:
+        """The object of a key, if it is there."""
+        return self._shelves[kind].find(key)
+
+    def put(self, obj: KubeObject) -> KubeObject | None:
+        """Add or replace an object; returns what was there before."""
+        shelf = self._shelves[type(obj)]
+        before = shelf.find(obj.key)
+        shelf.put(obj)
+        return before
+
+    def remove(self, kind: Kind, key: str) -> KubeObject | None:
+        """Remove an object; returns it, or None if it was not there."""
+        shelf = self._shelves[kind]
+        before = shelf.find(key)
+        if before is not None:
+            shelf.remove(key)
+        return before
+
+    def __iter__(self) -> Iterator[KubeObject]:
+        for shelf in self._shelves.values():
+            yield from shelf.every()
+
+    # -- nodes, pods, namespaces ---------------------------------------------------------------
+
+    def _find_node(self, name: str) -> Node | None:
+        return self._cluster.node_named(name)
+
+    def _every_node(self) -> Iterable[Node]:
+        return [node for node in self._cluster.nodes if node is not None]
+
+    def _put_node(self, node: Node) -> None:
+        if node.name in self._cluster.slots.by_name:
+            self._cluster.replace_node(node)
+        else:
+            self._cluster.add_node(node)
+
+    def _find_pod(self, key: str) -> Pod | None:
+        record = self._cluster.pods.by_key.get(key)
+        return None if record is None else placed_pod(record.pod, record.node)
+
+    def _every_pod(self) -> Iterable[Pod]:
+        return [placed_pod(r.pod, r.node) for r in self._cluster.pods.by_key.values()]
+
+    def _put_pod(self, pod: Pod) -> None:
+        if pod.key in self._cluster.pods.by_key:
+            self._cluster.remove_pod(pod.key)
+        self._cluster.add_pod(pod, "" if pod.is_terminal else pod.spec.node_name)
+
+    def _remove_pod(self, key: str) -> None:
+        self._cluster.remove_pod(key)
+
+    def _put_namespace(self, namespace: Namespace) -> None:
+        self._namespaces[namespace.name] = namespace
+        if self._cluster.namespaces.put(namespace.name, namespace.metadata.labels):
+            self._cluster.census.namespace_changed(namespace.name)
+
+    def _remove_namespace(self, name: str) -> None:
+        del self._namespaces[name]
+        self._cluster.namespaces.remove(name)
+        self._cluster.census.namespace_changed(name)
+
+
+def placed_pod(pod: Pod, node: str) -> Pod:
+    """The pod as an object, on the node it is assumed to be on."""
+    if pod.is_terminal or pod.spec.node_name == node:
+        return pod
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+
+
+def _plain(shelf: dict[str, Any]) -> Shelf:
+    """A kind that is only kept."""
+
+    def put(obj: KubeObject) -> None:
+        shelf[obj.key] = obj
+
+    return Shelf(shelf.get, put, lambda key: shelf.pop(key, None), shelf.values)
+
+
+def _storage_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
+    storage = cluster.storage
+
+    def recounting(
+        claims: Callable[[str], Iterable[str]], change: Callable[[Any], None]
+    ) -> Callable[[Any], None]:
+        """A change after which the pods of some claims may use other volumes."""
+
+        def apply(subject: Any) -> None:
+            key = subject if isinstance(subject, str) else subject.key
+            records = cluster.recount_claims(list(claims(key)))
+            change(subject)
+            cluster.count_again(records)
+
+        return apply
+
+    def of_volume(name: str) -> Iterable[str]:
+        return storage.claims_of_volume.get(name, ())
+
+    def of_class(name: str) -> Iterable[str]:
+        return storage.claims_of_class.get(name, ())
+
+    def put_class(storage_class: StorageClass) -> None:
+        storage.classes[storage_class.name] = storage_class
+        storage.generations[storage_class.name] += 1
+
+    def remove_class(name: str) -> None:
+        del storage.classes[name]
+        storage.generations[name] += 1
+
+    replace_claim = recounting(lambda key: [key], storage.put_claim)
+
+    def put_claim(claim: PersistentVolumeClaim) -> None:
+        if not storage.refresh_claim(claim):
+            replace_claim(claim)
+
+    return {
+        PersistentVolumeClaim: Shelf(
+            storage.claims.get,
+            put_claim,
+            recounting(lambda key: [key], storage.remove_claim),
+            storage.claims.values,
+        ),
+        PersistentVolume: Shelf(
+            storage.volumes.get,
+            recounting(of_volume, cluster.put_volume),
+            recounting(of_volume, cluster.remove_volume),
+            storage.volumes.values,
+        ),
+        StorageClass: Shelf(
+            storage.classes.get,
+            recounting(of_class, put_class),
+            recounting(of_class, remove_class),
+            storage.classes.values,
+        ),
+        CSIDriver: Shelf(
+            storage.drivers.get, cluster.put_driver, cluster.remove_driver, storage.drivers.values
+        ),
+        CSIStorageCapacity: Shelf(
+            storage.find_capacity,
+            storage.put_capacity,
+            storage.remove_capacity,
+            storage.every_capacity,
+        ),
+    }
+
+
+def _workload_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
+    workloads = cluster.workloads
+
+    def find_service(key: str) -> Service | None:
+        namespace, _, name = key.partition("/")
+        return workloads.services.get(namespace, {}).get(name)
+
+    def controllers(kind: Kind) -> Shelf:
+        name = kind.__name__
+        return Shelf(
+            lambda key: workloads.controllers.get((name, key)),
+            workloads.put_controller,
+            lambda key: workloads.remove_controller(name, key),
+            lambda: [c for c in workloads.controllers.values() if type(c) is kind],
+        )
+
+    return {
+        Service: Shelf(
+            find_service,
+            workloads.put_service,
+            workloads.remove_service,
+            lambda: [s for services in workloads.services.values() for s in services.values()],
+        ),
+        **{kind: controllers(kind) for kind in (ReplicaSet, ReplicationController, StatefulSet)},
+    }

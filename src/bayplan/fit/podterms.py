@@ -1,0 +1,140 @@
+"""What a pod says of other pods: affinity and anti-affinity terms, and spread constraints,
+compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bayplan.fit.state.matching import PodTerm
+from bayplan.fit.state.terms import OwnedTerm, TermKind
+from bayplan.kube.meta import Labels
+from bayplan.kube.pods import Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from bayplan.kube.selectors import Selector, compile_selector
+
+HARD_AFFINITY_WEIGHT = 1
+"""What a running pod's required affinity adds to a node's score for the pods it wants near."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A spread constraint, with its selector ready."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedTerm:
+    """A term and the topology it is about."""
+
+    term: PodTerm
+    topology_key: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TermSet:
+    """All that a pod says of other pods."""
+
+    affinity: tuple[PlacedTerm, ...] = ()
+    anti_affinity: tuple[PlacedTerm, ...] = ()
+    preferences: tuple[PlacedTerm, ...] = ()
+    """Preferred terms; those of anti-affinity weigh less than nothing."""
+    owned: tuple[OwnedTerm, ...] = ()
+    """What the pod's terms mean to others once it runs."""
+
+
+NO_TERMS = TermSet()
+
+
+def compile_terms(pod: Pod) -> TermSet:
+    """A pod's affinity and anti-affinity."""
+    affinity = pod.spec.affinity
+    near = affinity.pod_affinity if affinity else None
+    apart = affinity.pod_anti_affinity if affinity else None
+    if near is None and apart is None:
+        return NO_TERMS
+    required_near = _required(near, pod)
+    required_apart = _required(apart, pod)
+    preferences = (*_preferred(near, pod, 1), *_preferred(apart, pod, -1))
+    return TermSet(
+        affinity=required_near,
+        anti_affinity=required_apart,
+        preferences=preferences,
+        owned=tuple(_owned(required_near, required_apart, preferences)),
+    )
+
+
+def _owned(
+    near: Iterable[PlacedTerm], apart: Iterable[PlacedTerm], preferences: Iterable[PlacedTerm]
+) -> Iterable[OwnedTerm]:
+    for placed in apart:
+        yield OwnedTerm(TermKind.KEEPS_OUT, placed.term, placed.topology_key)
+    for placed in near:
+        yield OwnedTerm(TermKind.ATTRACTS, placed.term, placed.topology_key, HARD_AFFINITY_WEIGHT)
+    for placed in preferences:
+        yield OwnedTerm(TermKind.ATTRACTS, placed.term, placed.topology_key, placed.weight)
+
+
+def _required(affinity: PodAffinity | None, pod: Pod) -> tuple[PlacedTerm, ...]:
+    terms = affinity.required if affinity else []
+    return tuple(PlacedTerm(_term(term, pod), term.topology_key) for term in terms)
+
+
+def _preferred(affinity: PodAffinity | None, pod: Pod, sign: int) -> Iterable[PlacedTerm]:
+    for preferred in affinity.preferred if affinity else []:
+        term = preferred.pod_affinity_term
+        yield PlacedTerm(_term(term, pod), term.topology_key, sign * preferred.weight)
+
+
+def _term(term: PodAffinityTerm, pod: Pod) -> PodTerm:
+    labels = pod.metadata.labels
+    selector = compile_selector(term.label_selector)
+    selector = _with_label_keys(selector, term.match_label_keys, labels)
+    for key in term.mismatch_label_keys:
+        if key in labels:
+            selector = selector.with_requirement(key, "NotIn", [labels[key]])
+    if not term.namespaces and term.namespace_selector is None:
+        return PodTerm(frozenset({pod.metadata.namespace}), None, selector)
+    by_label = term.namespace_selector
+    return PodTerm(
+        frozenset(term.namespaces), compile_selector(by_label) if by_label else None, selector
+    )
+
+
+def _with_label_keys(selector: Selector, keys: Iterable[str], labels: Labels) -> Selector:
+    """The selector narrowed to pods that share the pod's own values of these keys."""
+    for key in keys:
+        if key in labels:
+            selector = selector.with_requirement(key, "In", [labels[key]])
+    return selector
+
+
+def compile_spread(
+    pod: Pod,
+) -> tuple[tuple[SpreadConstraint, ...], tuple[SpreadConstraint, ...]]:
+    """A pod's spread constraints: those that must hold, and those that should."""
+    hard: list[SpreadConstraint] = []
+    soft: list[SpreadConstraint] = []
+    for constraint in pod.spec.topology_spread_constraints:
+        bucket = hard if constraint.when_unsatisfiable == "DoNotSchedule" else soft
+        bucket.append(_spread(constraint, pod.metadata.labels))
+    return tuple(hard), tuple(soft)
+
+
+def _spread(constraint: TopologySpreadConstraint, labels: Labels) -> SpreadConstraint:
+    selector = compile_selector(constraint.label_selector)
+    return SpreadConstraint(
+        max_skew=constraint.max_skew,
+        topology_key=constraint.topology_key,
+        selector=_with_label_keys(selector, constraint.match_label_keys, labels),
+        min_domains=constraint.min_domains or 1,
+        honor_affinity=constraint.node_affinity_policy == "Honor",
+        honor_taints=constraint.node_taints_policy == "Honor",
+    )

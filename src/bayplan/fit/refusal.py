@@ -1,0 +1,50 @@
+"""A refusal is a value: how final it is, which plugin said so, and why.
+
+Codes, plugin names and reasons are kube-scheduler's own, so that a person who knows one knows the
+other. Helpers below turn many refusals into the one line that kube-scheduler writes into events.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Code = Literal["Unschedulable", "UnschedulableAndUnresolvable"]
+UNSCHEDULABLE: Code = "Unschedulable"
+"""It does not fit now; removing pods from the node could change that."""
+UNRESOLVABLE: Code = "UnschedulableAndUnresolvable"
+"""It does not fit, and removing pods from the node would not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node (or the whole cluster) does not take a pod."""
+
+    code: Code
+    plugin: str
+    reasons: tuple[str, ...]
+
+    @classmethod
+    def passing(cls, plugin: str, reason: str) -> Refusal:
+        """A refusal that preemption might lift."""
+        return cls(UNSCHEDULABLE, plugin, (reason,))
+
+    @classmethod
+    def lasting(cls, plugin: str, reason: str) -> Refusal:
+        """A refusal that preemption cannot lift."""
+        return cls(UNRESOLVABLE, plugin, (reason,))
+
+
+def summary(node_count: int, reasons: Iterable[str]) -> str:
+    """The line that kube-scheduler writes: `0/5 nodes are available: 3 Insufficient cpu, …`."""
+    histogram = Counter(reasons)
+    parts = sorted(f"{count} {reason}" for reason, count in histogram.items())
+    head = f"0/{node_count} nodes are available:"
+    return f"{head} {', '.join(parts)}." if parts else head
+
+
+def summary_before_nodes(node_count: int, refusal: Refusal) -> str:
+    """The same line for a pod that was refused before any node was looked at."""
+    return f"0/{node_count} nodes are available: {', '.join(refusal.reasons)}."

@@ -1,0 +1,69 @@
+"""What all scores have in common.
+
+A local score is final for each node by itself. A relative one compares the nodes that are feasible,
+so its answer for one node can change when another node becomes feasible or full.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from bayplan.fit.filters.base import Reads
+from bayplan.fit.state.columns import BoolArray, IntArray, Rows
+
+MAX_SCORE = 100
+
+
+class Score(ABC):
+    """A score, compiled for one question."""
+
+    name: ClassVar[str]
+    weight: ClassVar[int] = 1
+
+
+class LocalScore(Score):
+    """A score of each node by itself."""
+
+    reads: ClassVar[Reads]
+
+    @abstractmethod
+    def points(self, rows: Rows) -> IntArray:
+        """Points from 0 to 100 for these slots' nodes."""
+
+
+class RelativeScore(Score):
+    """A score that compares the feasible nodes with each other."""
+
+    flat_points: ClassVar[int] = 0
+    """What it gives all nodes while it is flat."""
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it now gives all feasible nodes the same."""
+        return False
+
+    @property
+    def stays_flat(self) -> bool:
+        """Whether it stays flat until nodes, namespaces or the terms of running pods change."""
+        return False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has nothing to say at all now."""
+        return False
+
+    @abstractmethod
+    def points(self, feasible: BoolArray) -> IntArray:
+        """Points from 0 to 100 by slot; what it says of infeasible slots means nothing."""
+
+
+def proportional(raw: IntArray, feasible: BoolArray, *, reverse: bool) -> IntArray:
+    """Counts scaled to 0 to 100 by the largest of the feasible nodes; reversed, less is better."""
+    largest = int(raw[feasible].max(initial=0))
+    if largest == 0:
+        return np.full_like(raw, MAX_SCORE if reverse else 0)
+    points = raw * MAX_SCORE // largest
+    return MAX_SCORE - points if reverse else points

@@ -1,0 +1,83 @@
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: emptier nodes, and evenly used ones.
+
+Both look at cpu and memory. The first likes what would be left free, counting a default for
+containers that request nothing. The second likes a pod that makes a node's use more even: 75 where
+it changes nothing, up to 100 where it helps, down to 50 where it hurts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.fit.filters.base import Question, Reads
+from bayplan.fit.scores.base import MAX_SCORE, LocalScore, Score
+from bayplan.fit.state.columns import IntArray, Rows, pick
+from bayplan.kube.resources import CPU, MEMORY
+
+LEAST_ALLOCATED = "NodeResourcesFit"
+BALANCED = "NodeResourcesBalancedAllocation"
+HALF = MAX_SCORE // 2
+
+
+class LeastAllocated(LocalScore):
+    """The share of cpu and memory that would be left, on average."""
+
+    name = LEAST_ALLOCATED
+    reads = Reads.USAGE
+
+    def __init__(self, question: Question) -> None:
+        self._columns = question.cluster.resources.scored
+        self._pod = np.array(question.shape.nonzero, dtype=np.int64)
+
+    def points(self, rows: Rows) -> IntArray:
+        """Points by what would be left."""
+        left: IntArray = pick(self._columns.left, rows) - self._pod
+        np.maximum(left, 0, out=left)
+        left *= MAX_SCORE
+        left //= pick(self._columns.total, rows)
+        points: IntArray = left[:, 0] + left[:, 1]
+        points //= self._columns.present[rows]
+        return points
+
+
+class Balanced(LocalScore):
+    """How much more even the use of cpu and memory becomes."""
+
+    name = BALANCED
+    reads = Reads.USAGE
+
+    def __init__(self, question: Question) -> None:
+        self._columns = question.cluster.resources.scored
+        requests = question.shape.requests
+        self._pod = np.array([requests.get(CPU, 0), requests.get(MEMORY, 0)], dtype=np.float64)
+
+    def points(self, rows: Rows) -> IntArray:
+        """Points by the change of balance."""
+        columns = self._columns
+        shares = pick(columns.used, rows) + self._pod
+        shares /= pick(columns.total_float, rows)
+        np.minimum(shares, 1.0, out=shares)
+        even = shares[:, 0] - shares[:, 1]
+        even *= 0.5
+        np.abs(even, out=even)
+        np.subtract(1.0, even, out=even)
+        if columns.lopsided:
+            even[columns.present[rows] < 2] = 1.0
+        even *= MAX_SCORE
+        points = even.astype(np.int64)
+        points -= columns.balance[rows]
+        points += HALF
+        points >>= 1  # halves, as it is never negative
+        points += HALF
+        return points
+
+
+def compile_least_allocated(question: Question) -> Score | None:
+    """The score for emptier nodes."""
+    return LeastAllocated(question)
+
+
+def compile_balanced(question: Question) -> Score | None:
+    """The score for even use, unless the pod requests neither cpu nor memory."""
+    requests = question.shape.requests
+    return Balanced(question) if CPU in requests or MEMORY in requests else None

@@ -1,0 +1,266 @@
+"""A shape: everything about a pod that scheduling looks at, compiled once.
+
+Pods of one shape are interchangeable, volumes aside (see `bayplan.fit.volumes`), so whatever is
+worked out for a shape holds for all its pods. Shapes are found by the encoded bytes of the fields
+that matter, which costs a few microseconds. Labels that only number the replicas of a set do not
+count, unless some selector speaks of them: the pod's own, a running pod's, or a service's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bayplan.fit.podterms import SpreadConstraint, TermSet, compile_spread, compile_terms
+from bayplan.fit.state.census import ClassKey
+from bayplan.kube.meta import Labels
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod, Toleration
+from bayplan.kube.requests import (
+    pod_requests,
+    pod_requests_nonzero,
+    pod_requests_nonzero_on_node,
+)
+from bayplan.kube.resources import CPU, MEMORY
+from bayplan.kube.selectors import (
+    NodeSelectorMatcher,
+    NodeTermMatcher,
+    Selector,
+    compile_node_selector,
+    compile_node_term,
+)
+
+NUMBERING_LABELS = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "statefulset.kubernetes.io/pod-name",
+    }
+)
+SPREADING_OWNERS = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet"})
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class HostPort(NamedTuple):
+    """A port of the host that a pod takes."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredNodes:
+    """The nodes a pod can go to: its nodeSelector and its required node affinity."""
+
+    labels: tuple[tuple[str, str], ...]
+    matcher: NodeSelectorMatcher | None
+
+    def matches(self, node: Node) -> bool:
+        """Whether a node is among them."""
+        have = node.metadata.labels
+        if any(have.get(key) != value for key, value in self.labels):
+            return False
+        return self.matcher is None or self.matcher.matches(node)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether every node will do."""
+        return not self.labels and self.matcher is None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """What scheduling looks at in a pod; compared by identity, since equal pods share one."""
+
+    namespace: str
+    labels: Labels
+    class_key: ClassKey
+    """Namespace, labels and 'not terminating': how selectors see pods of this shape."""
+    requests: dict[str, int]
+    nonzero: tuple[int, int]
+    """CPU (milli) and memory as scores count them: a default where nothing is asked for."""
+    nonzero_placed: tuple[int, int]
+    """The same once the pod is on a node, where pod-level requests are read otherwise."""
+    required_nodes: RequiredNodes
+    node_names: frozenset[str] | None
+    """The only nodes that can match by name, if required affinity names them."""
+    preferred_nodes: tuple[tuple[int, NodeTermMatcher], ...]
+    tolerations: tuple[Toleration, ...]
+    tolerations_key: bytes
+    ports: tuple[HostPort, ...]
+    images: tuple[str, ...]
+    hard_spread: tuple[SpreadConstraint, ...]
+    soft_spread: tuple[SpreadConstraint, ...]
+    has_spread: bool
+    terms: TermSet
+    owner: tuple[str, str] | None
+    """Kind and name of the controller whose selector default spreading uses."""
+
+
+class Shapes:
+    """Every shape seen, by the bytes of the fields that make it."""
+
+    MOST = 100_000
+
+    def __init__(self) -> None:
+        self._shapes: dict[bytes, Shape] = {}
+        self._last: tuple[Pod | None, Shape | None] = (None, None)
+        self._by_number = False
+
+    def of(self, pod: Pod) -> Shape:
+        """The shape of a pod."""
+        last, known = self._last
+        if last is pod and known is not None:  # a pod is decided on, then assumed
+            return known
+        shape = self._find(pod)
+        self._last = (pod, shape)
+        return shape
+
+    def heed(self, selector: Selector) -> None:
+        """Tell replicas apart from now on, if a selector does."""
+        if not self._by_number and any(
+            requirement.key in NUMBERING_LABELS for requirement in selector.requirements or ()
+        ):
+            self._by_number = True
+            self._shapes.clear()
+            self._last = (None, None)
+
+    def _find(self, pod: Pod) -> Shape:
+        key = _shape_key(pod, by_number=self._by_number)
+        shape = self._shapes.get(key)
+        if shape is None:
+            if len(self._shapes) >= self.MOST:
+                self._shapes.clear()  # shapes in use live on with their users
+            shape = compile_shape(pod)
+            self._shapes[key] = shape
+        return shape
+
+
+def _shape_key(pod: Pod, *, by_number: bool) -> bytes:
+    meta, spec = pod.metadata, pod.spec
+    labels = meta.labels
+    numbered = not (by_number or NUMBERING_LABELS.isdisjoint(labels))
+    key = _encode(
+        (
+            meta.namespace,
+            spec.containers,
+            spec.init_containers,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            spec.overhead,
+            spec.resources,
+            _owner(pod) if meta.owner_references else None,
+            _status_resources(pod) if pod.status.container_statuses else None,
+            None if numbered else labels,
+        )
+    )
+    return key + _encode(_telling_labels(labels, key)) if numbered else key
+
+
+def _telling_labels(labels: Labels, spec_key: bytes) -> Labels:
+    """The labels without those that only number replicas (and that the pod itself ignores)."""
+    if any(name.encode() in spec_key for name in NUMBERING_LABELS):
+        return labels
+    return {key: value for key, value in labels.items() if key not in NUMBERING_LABELS}
+
+
+def _status_resources(pod: Pod) -> Any:
+    status = pod.status
+    return (
+        status.container_statuses,
+        status.init_container_statuses,
+        status.resize,
+        [c.status for c in status.conditions if c.type == "PodResizePending"],
+    )
+
+
+def _owner(pod: Pod) -> tuple[str, str] | None:
+    owner = pod.metadata.controller
+    if owner is None or owner.kind not in SPREADING_OWNERS:
+        return None
+    expected = "v1" if owner.kind == "ReplicationController" else "apps/v1"
+    return (owner.kind, owner.name) if owner.api_version == expected else None
+
+
+def compile_shape(pod: Pod) -> Shape:
+    """Work a pod's shape out."""
+    spec, affinity = pod.spec, pod.spec.affinity
+    node_affinity = affinity.node_affinity if affinity else None
+    required = node_affinity.required if node_affinity else None
+    nonzero, nonzero_placed = pod_requests_nonzero(pod), pod_requests_nonzero_on_node(pod)
+    hard, soft = compile_spread(pod)
+    return Shape(
+        namespace=pod.metadata.namespace,
+        labels=pod.metadata.labels,
+        class_key=class_key(pod.metadata.namespace, pod.metadata.labels),
+        requests={name: amount for name, amount in pod_requests(pod).items() if amount},
+        nonzero=(nonzero.get(CPU, 0), nonzero.get(MEMORY, 0)),
+        nonzero_placed=(nonzero_placed.get(CPU, 0), nonzero_placed.get(MEMORY, 0)),
+        required_nodes=RequiredNodes(
+            labels=tuple(sorted(spec.node_selector.items())),
+            matcher=compile_node_selector(required) if required else None,
+        ),
+        node_names=_named_nodes(pod),
+        preferred_nodes=tuple(
+            (preferred.weight, compile_node_term(preferred.preference))
+            for preferred in (node_affinity.preferred if node_affinity else ())
+            if preferred.weight
+        ),
+        tolerations=tuple(spec.tolerations),
+        tolerations_key=_encode(spec.tolerations),
+        ports=_host_ports(pod),
+        images=tuple(
+            normalized_image(container.image)
+            for container in (*spec.init_containers, *spec.containers)
+        ),
+        hard_spread=hard,
+        soft_spread=soft,
+        has_spread=bool(spec.topology_spread_constraints),
+        terms=compile_terms(pod),
+        owner=_owner(pod),
+    )
+
+
+def class_key(namespace: str, labels: Labels, *, terminating: bool = False) -> ClassKey:
+    """How selectors see a pod: see `bayplan.fit.state.census`."""
+    return (namespace, tuple(sorted(labels.items())), terminating)
+
+
+def normalized_image(name: str) -> str:
+    """An image name with its tag said: `latest` unless it says otherwise."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    sidecars = [c for c in pod.spec.init_containers if c.restart_policy == "Always"]
+    return tuple(
+        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104
+        for container in (*pod.spec.containers, *sidecars)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def _named_nodes(pod: Pod) -> frozenset[str] | None:
+    """The node names that every required term insists on, together; None if one does not."""
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None or not affinity.node_affinity.required:
+        return None
+    terms = affinity.node_affinity.required.node_selector_terms
+    named: frozenset[str] = frozenset()
+    for term in terms:
+        by_name = [
+            frozenset(field.values)
+            for field in term.match_fields
+            if field.key == "metadata.name" and field.operator == "In"
+        ]
+        if not by_name:
+            return None
+        named |= frozenset.intersection(*by_name)
+    return named if terms else None

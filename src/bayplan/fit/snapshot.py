@@ -1,0 +1,287 @@
+"""The snapshot: a cluster as objects say it is, and what would fit into it.
+
+    >>> from bayplan import Snapshot
+    >>> snapshot = Snapshot.load("cluster.json")    # doctest: +SKIP
+    >>> snapshot.decide(pod)                        # doctest: +SKIP
+
+Fill it with `put` and `delete` as objects come and go, or with `Snapshot.load` from a dump.
+`decide` says where a pod would go, `assume` takes it as placed, `explain` says why or why not.
+Everything that is done between `fork` and `revert` is undone, at the cost of what was done; forks
+nest.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayplan.fit.defaults import default_spread
+from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation
+from bayplan.fit.filters import Question
+from bayplan.fit.filters.node_affinity import CONFLICT
+from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
+from bayplan.fit.objects import Kind, Objects
+from bayplan.fit.profile import Profile
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.shape import Shape
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.volumes.needs import NeedsBook, Refused, VolumeNeeds
+from bayplan.fit.volumes.report import VolumeReport, all_volumes
+from bayplan.kube.codec import ObjectError
+from bayplan.kube.loading import Progress, load
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import PodDisruptionBudget
+
+if TYPE_CHECKING:
+    from bayplan.fit.explanation import Explanation
+
+Undo = tuple[Callable[..., Any], tuple[Any, ...]]
+EVALUATION_BYTES = 256 * 1024 * 1024
+"""What standing answers may take; the least recently asked are dropped first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where a pod would go: a node, or nowhere."""
+
+    node: str | None
+    refused_before: Refusal | None = None
+    """Why no node was even looked at, if none was."""
+
+
+class Snapshot:
+    """A cluster's objects, ready to be asked what fits."""
+
+    def __init__(
+        self, objects: Iterable[KubeObject] = (), *, profile: Profile | None = None
+    ) -> None:
+        self.profile = profile or Profile()
+        self.cluster = Cluster(self.profile)
+        self._objects = Objects(self.cluster)
+        self._needs = NeedsBook(self.cluster)
+        self._journal: list[Undo] = []
+        self._forks: list[int] = []
+        self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
+        self._defaults: dict[Shape, tuple[int, Any]] = {}
+        self.problems: tuple[ObjectError, ...] = ()
+        """What was wrong with objects that `load` left out."""
+        self.put_all(objects)
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path | bytes,
+        *,
+        profile: Profile | None = None,
+        progress: Progress | None = None,
+    ) -> Snapshot:
+        """A snapshot of a dump: a file, a directory, `-` for standard input, or bytes.
+
+        Objects that cannot be used are left out and told in `problems`; LoadError is raised only
+        if the source cannot be read at all.
+        """
+        loaded = load(source, progress=progress)
+        snapshot = cls(loaded.objects, profile=profile)
+        snapshot.problems = tuple(loaded.problems)
+        return snapshot
+
+    # -- objects -------------------------------------------------------------------------------
+
+    def put(self, obj: KubeObject) -> None:
+        """Add an object, or replace the one of its kind and name; kinds of no concern are
+        ignored.
+        """
+        if self._objects.knows(type(obj)):
+            before = self._objects.put(obj)
+            self._note(self._restore, type(obj), obj.key, before)
+
+    def put_all(self, objects: Iterable[KubeObject]) -> None:
+        """Put many objects, in an order in which nothing has to be counted twice."""
+        everything = sorted(objects, key=lambda obj: _LOADING_ORDER.get(type(obj).__name__, 0))
+        nodes = sum(type(obj).__name__ == "Node" for obj in everything)
+        self.cluster.slots.reserve(len(self.cluster.slots) + nodes)
+        for obj in everything:
+            self.put(obj)
+
+    def delete(self, kind: Kind, key: str) -> None:
+        """Remove an object by its kind and key (`namespace/name`, or the name alone)."""
+        if self._objects.knows(kind):
+            before = self._objects.remove(kind, key)
+            if before is not None:
+                self._note(self._restore, kind, key, before)
+
+    def get(self, kind: Kind, key: str) -> KubeObject | None:
+        """An object by its kind and key; a pod is shown on the node it is assumed to be on."""
+        return self._objects.find(kind, key) if self._objects.knows(kind) else None
+
+    def objects(self) -> Iterator[KubeObject]:
+        """All objects, as they would have to be put to get this snapshot again."""
+        return iter(self._objects)
+
+    def pods_on(self, node: str) -> list[Pod]:
+        """The pods on a node, assumed ones too."""
+        return [record.pod for record in self.cluster.pods.by_node.get(node, {}).values()]
+
+    def budgets(self) -> list[PodDisruptionBudget]:
+        """All disruption budgets."""
+        return list(self._objects.budgets.values())
+
+    def priority(self, pod: Pod) -> int:
+        """A pod's priority: its own, or that of its class, or the default class's."""
+        if pod.spec.priority is not None:
+            return pod.spec.priority
+        classes = self._objects.priority_classes
+        named = classes.get(pod.spec.priority_class_name)
+        if named is None and not pod.spec.priority_class_name:
+            named = next((one for one in classes.values() if one.global_default), None)
+        return named.value if named else 0
+
+    # -- forks ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def fork(self) -> Iterator[Snapshot]:
+        """Try something: all that is done inside is undone at the end, unless `commit` is
+        called.
+        """
+        depth = self.begin()
+        try:
+            yield self
+        finally:
+            if len(self._forks) >= depth:
+                self.revert()
+
+    def begin(self) -> int:
+        """Start a fork by hand; returns how deep forks now nest."""
+        self._forks.append(len(self._journal))
+        return len(self._forks)
+
+    def commit(self) -> None:
+        """Keep what was done since the last fork began; an outer fork can still undo it."""
+        self._forks.pop()
+        if not self._forks:
+            self._journal.clear()
+
+    def revert(self) -> None:
+        """Undo what was done since the last fork began."""
+        start = self._forks.pop()
+        journal = self._journal
+        while len(journal) > start:
+            undo, arguments = journal.pop()
+            undo(*arguments)
+
+    def _note(self, undo: Callable[..., Any], *arguments: Any) -> None:
+        if self._forks:
+            self._journal.append((undo, arguments))
+
+    def _restore(self, kind: Kind, key: str, before: KubeObject | None) -> None:
+        if before is None:
+            self._objects.remove(kind, key)
+        else:
+            self._objects.put(before)
+
+    def _move(self, key: str, node: str) -> None:
+        self.cluster.move_pod(self.cluster.pods.by_key[key], node)
+
+    # -- decisions -----------------------------------------------------------------------------
+
+    def decide(self, pod: Pod) -> Decision:
+        """The best node for a pod, if one fits; nothing is changed."""
+        if self.cluster.usage_changes.is_long:
+            self.cluster.tidy()
+        try:
+            evaluation = self.evaluation(pod)
+        except Refused as answer:
+            return Decision(None, answer.refusal)
+        slot = evaluation.best()
+        return Decision(None if slot == DOES_NOT_FIT else self.cluster.slots.names[slot])
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Take a pod as placed on a node, as if it had been bound; one that has ended takes
+        nothing.
+        """
+        cluster = self.cluster
+        record = cluster.pods.by_key.get(pod.key)
+        if pod.is_terminal or (record is not None and record.pod is not pod):
+            self.put(pod)
+            record = cluster.pods.by_key[pod.key]
+        if pod.is_terminal:
+            return
+        for promised in self._needs.promises(pod, node):
+            self.put(promised)
+        if record is None:
+            cluster.add_pod(pod, node)
+            self._note(cluster.remove_pod, pod.key)
+        else:
+            self._note(self._move, pod.key, record.node)
+            cluster.move_pod(record, node)
+
+    def unassume(self, pod: Pod) -> None:
+        """Take a pod as not placed (any more)."""
+        record = self.cluster.pods.by_key[pod.key]
+        self._note(self._move, pod.key, record.node)
+        self.cluster.move_pod(record, "")
+
+    def place(self, pod: Pod) -> Decision:
+        """Decide, and assume the decision."""
+        decision = self.decide(pod)
+        if decision.node is not None:
+            self.assume(pod, decision.node)
+        return decision
+
+    def explain(self, pod: Pod, *, with_fixes: bool = True) -> Explanation:
+        """Why a pod goes where it goes, or goes nowhere and what would help; nothing is
+        changed.
+        """
+        from bayplan.fit.explanation import explain  # noqa: PLC0415 - it stands on this module
+
+        return explain(self, pod, with_fixes=with_fixes)
+
+    def volumes(self) -> list[VolumeReport]:
+        """By node and driver: the volumes in use, by whom, the limit, and who set it."""
+        return all_volumes(self.cluster)
+
+    def evaluation(self, pod: Pod) -> Evaluation:
+        """The standing answers for pods like this one; raises Refused if no node matters."""
+        shape = self.cluster.shapes.of(pod)
+        if shape.node_names is not None and not shape.node_names:
+            raise Refused(Refusal.lasting(NODE_AFFINITY, CONFLICT))
+        needs = self._needs.of(pod)
+        defaults = self._default_spread(shape)
+        key = (shape, needs, pod.spec.node_name, defaults)
+        evaluation = self._evaluations.get(key)
+        if evaluation is None:
+            evaluation = self._evaluate(shape, needs, pod.spec.node_name, defaults)
+            self._evaluations[key] = evaluation
+        else:
+            self._evaluations.move_to_end(key)
+        return evaluation
+
+    def _evaluate(
+        self, shape: Shape, needs: VolumeNeeds, node_name: str, defaults: Any
+    ) -> Evaluation:
+        self._make_room()
+        return Evaluation(Question(self.cluster, shape, needs, node_name, defaults))
+
+    def _default_spread(self, shape: Shape) -> Any:
+        generation = self.cluster.workloads.generations[shape.namespace]
+        known = self._defaults.get(shape)
+        if known is None or known[0] != generation:
+            known = (generation, default_spread(shape, self.cluster))
+            self._defaults[shape] = known
+        return known[1]
+
+    def _make_room(self) -> None:
+        if self.cluster.census.is_crowded:
+            self._evaluations.clear()
+            self.cluster.census.forget_counters()
+        each = self.cluster.slots.capacity * 64
+        while len(self._evaluations) * each > EVALUATION_BYTES:
+            self._evaluations.popitem(last=False)
+
+
+_LOADING_ORDER = {"Node": 1, "VolumeAttachment": 2, "Pod": 3}

@@ -1,0 +1,56 @@
+"""Pods of a snapshot: where each one is, and who uses which claim."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from bayplan.fit.shape import NUMBERING_LABELS, Shape, class_key
+from bayplan.fit.state.census import ClassKey
+from bayplan.fit.state.disks import Disk
+from bayplan.fit.volumes.identity import VolumeIdentity
+from bayplan.kube.pods import Pod
+
+NO_SLOT = -1
+
+
+class PodRecord:
+    """A pod, its shape, and the node it is (or is assumed to be) on."""
+
+    __slots__ = ("class_key", "disks", "node", "pod", "shape", "slot", "volumes")
+
+    def __init__(self, pod: Pod, shape: Shape, node: str) -> None:
+        self.pod = pod
+        self.shape = shape
+        self.node = node
+        self.slot = NO_SLOT
+        """The slot it is counted on; NO_SLOT while its node is unknown or it has none."""
+        self.class_key: ClassKey = _class_key(pod, shape)
+        self.volumes: tuple[VolumeIdentity, ...] = ()
+        self.disks: tuple[Disk, ...] = ()
+
+
+def _class_key(pod: Pod, shape: Shape) -> ClassKey:
+    labels = pod.metadata.labels
+    if not pod.is_terminating and NUMBERING_LABELS.isdisjoint(labels):
+        return shape.class_key
+    return class_key(shape.namespace, labels, terminating=pod.is_terminating)
+
+
+class Pods:
+    """All pods, by name, by node and by claim."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, PodRecord] = {}
+        self.by_node: dict[str, dict[str, PodRecord]] = {}
+        self.by_claim: dict[str, set[str]] = defaultdict(set)
+
+    def settle(self, key: str, record: PodRecord) -> None:
+        """The pod is on its node from now on."""
+        self.by_node.setdefault(record.node, {})[key] = record
+
+    def unsettle(self, key: str, record: PodRecord) -> None:
+        """The pod is no longer on its node."""
+        there = self.by_node[record.node]
+        del there[key]
+        if not there:
+            del self.by_node[record.node]

@@ -1,0 +1,102 @@
+"""Resource columns: what nodes have, what is free, and what scores need to know of both.
+
+Columns are pods, cpu (milli), memory, ephemeral-storage, and then whatever else pods have asked
+for; a resource that nobody asks for has no column. Amounts are clamped far below the range of a
+64-bit integer, so that no sum of hostile numbers can wrap around and make something fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bayplan.fit.shape import Shape
+from bayplan.fit.state.columns import IntArray, grown
+from bayplan.fit.state.scored import ScoredColumns
+from bayplan.kube import quantity
+from bayplan.kube.meta import Quantity
+from bayplan.kube.nodes import Node
+from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+
+LARGEST = 1 << 52
+"""Nothing has more than this (4 PiB of memory); a request this large fits nowhere."""
+NEVER_SHORT = -(1 << 62)
+"""The need of a resource that was not asked for: less than any node is ever short of."""
+BASE_COLUMNS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class Resources:
+    """Allocatable and free amounts by slot, with what each shape takes."""
+
+    def __init__(self, capacity: int, nodes: list[Node | None]) -> None:
+        self._nodes = nodes
+        self.columns = {name: index for index, name in enumerate(BASE_COLUMNS)}
+        self.allocatable: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
+        self.free: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
+        self.scored = ScoredColumns(capacity)
+        self._vectors: dict[Shape, IntArray] = {}
+
+    def grow(self, capacity: int) -> None:
+        """Follow the slots."""
+        self.allocatable = grown(self.allocatable, capacity)
+        self.free = grown(self.free, capacity)
+        self.scored.grow(capacity)
+
+    def set_node(self, slot: int, node: Node | None) -> None:
+        """A node with nothing on it takes the slot, or leaves it."""
+        amounts = node.status.allocatable if node else {}
+        row = [_allocatable(amounts, name) for name in self.columns]
+        self.allocatable[slot] = row
+        self.free[slot] = row
+        self.scored.set_node(slot, row[1], row[2])
+
+    def take(self, slot: int, shape: Shape, sign: int) -> None:
+        """A pod of this shape comes to the slot's node (+1) or leaves it (-1)."""
+        vector = self._vectors.get(shape)
+        if vector is None:
+            vector = self._vector(shape)
+        if sign > 0:
+            self.free[slot] -= vector
+        else:
+            self.free[slot] += vector
+        self.scored.take(slot, shape, sign)
+
+    def need(self, shape: Shape) -> IntArray:
+        """The least that must be free for one more pod of this shape, by column."""
+        for name in shape.requests:
+            self._column(name)
+        need = np.full(len(self.columns), NEVER_SHORT, dtype=np.int64)
+        need[0] = 1
+        for name, amount in shape.requests.items():
+            need[self.columns[name]] = min(amount, LARGEST)
+        return need
+
+    def _vector(self, shape: Shape) -> IntArray:
+        for name in shape.requests:
+            self._column(name)
+        vector = np.zeros(len(self.columns), dtype=np.int64)
+        vector[0] = 1
+        for name, amount in shape.requests.items():
+            vector[self.columns[name]] = min(amount, LARGEST)
+        self._vectors[shape] = vector
+        return vector
+
+    def _column(self, name: str) -> None:
+        """Make sure that there is a column for a resource that somebody asks for."""
+        if name in self.columns:
+            return
+        self.columns[name] = len(self.columns)
+        self._vectors.clear()
+        amounts = [_allocatable(n.status.allocatable, name) if n else 0 for n in self._nodes]
+        column = np.array(amounts, dtype=np.int64)[:, None]
+        self.allocatable = np.hstack([self.allocatable, column])
+        self.free = np.hstack([self.free, column])
+
+
+def _allocatable(amounts: Mapping[str, Quantity], name: str) -> int:
+    written = amounts.get(name)
+    if written is None:
+        return 0
+    amount = quantity.milli_value(written) if name == CPU else quantity.value(written)
+    return min(max(amount, 0), LARGEST - 1)

@@ -1,0 +1,81 @@
+"""What the resource scores read: cpu and memory by slot, kept so that scoring a few nodes is short.
+
+Scores count a default for containers that request nothing, so what would be left is not what is
+free. How evenly a node is used without the pod in question is the same for every pod, and kept as
+well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.fit.shape import Shape
+from bayplan.fit.state.columns import FloatArray, IntArray, grown
+from bayplan.kube.resources import CPU, MEMORY
+
+MAX_SCORE = 100
+MOST_VECTORS = 100_000
+
+
+class ScoredColumns:
+    """Cpu (milli) and memory as scores count them."""
+
+    def __init__(self, capacity: int) -> None:
+        self.total: IntArray = np.ones((capacity, 2), dtype=np.int64)
+        """What nodes have; 1 stands for none, so that it can be divided by."""
+        self.total_float: FloatArray = np.ones((capacity, 2))
+        """The same as floats: dividing by integers would convert them every time."""
+        self.left: IntArray = np.zeros((capacity, 2), dtype=np.int64)
+        """What is left of it, with defaults counted."""
+        self.used: FloatArray = np.zeros((capacity, 2))
+        """What is requested, without defaults."""
+        self.present: IntArray = np.ones(capacity, dtype=np.int64)
+        """How many of the two a node has at all, at least 1."""
+        self.balance: IntArray = np.full(capacity, MAX_SCORE, dtype=np.int64)
+        """How evenly both are used: 100 where their shares are equal."""
+        self.lopsided: set[int] = set()
+        """Slots of nodes that lack one of the two."""
+        self._vectors: dict[Shape, tuple[IntArray, FloatArray]] = {}
+
+    def grow(self, capacity: int) -> None:
+        """Follow the slots."""
+        self.total = grown(self.total, capacity, 1)
+        self.total_float = grown(self.total_float, capacity, 1)
+        self.left = grown(self.left, capacity)
+        self.used = grown(self.used, capacity)
+        self.present = grown(self.present, capacity, 1)
+        self.balance = grown(self.balance, capacity, MAX_SCORE)
+
+    def set_node(self, slot: int, cpu: int, memory: int) -> None:
+        """A node with nothing on it takes the slot."""
+        self.total[slot] = self.total_float[slot] = max(cpu, 1), max(memory, 1)
+        self.left[slot] = cpu, memory
+        self.used[slot] = 0.0
+        self.present[slot] = max((cpu > 0) + (memory > 0), 1)
+        self.balance[slot] = MAX_SCORE
+        self.lopsided.discard(slot)
+        if not (cpu and memory):
+            self.lopsided.add(slot)
+
+    def take(self, slot: int, shape: Shape, sign: int) -> None:
+        """A pod of this shape comes to the slot's node (+1) or leaves it (-1)."""
+        counted, requested = self._vectors.get(shape) or self._vectors_of(shape)
+        if sign > 0:
+            self.left[slot] -= counted
+            self.used[slot] += requested
+        else:
+            self.left[slot] += counted
+            self.used[slot] -= requested
+        if slot not in self.lopsided:
+            cpu, memory = self.used[slot].tolist()
+            total_cpu, total_memory = self.total[slot].tolist()
+            uneven = abs((min(cpu / total_cpu, 1.0) - min(memory / total_memory, 1.0)) / 2)
+            self.balance[slot] = int((1 - uneven) * MAX_SCORE)
+
+    def _vectors_of(self, shape: Shape) -> tuple[IntArray, FloatArray]:
+        if len(self._vectors) > MOST_VECTORS:
+            self._vectors.clear()
+        counted = np.array(shape.nonzero_placed, dtype=np.int64)
+        requested = [shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)]
+        self._vectors[shape] = counted, np.array(requested, dtype=np.float64)
+        return self._vectors[shape]

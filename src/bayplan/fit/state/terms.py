@@ -1,0 +1,85 @@
+"""Terms that running pods have and that waiting pods must, or might, heed.
+
+A running pod's required anti-affinity keeps others out; its required affinity and its preferences
+pull or push them. Pods of one workload have the same terms, so each distinct term is kept once,
+with the number of pods that have it by topology domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from bayplan.fit.state.domains import DomainCounts
+from bayplan.fit.state.matching import Namespaces, PodTerm
+from bayplan.fit.state.topology import Topology
+
+FEW_TERMS = 1000
+"""As long as there are no more than this, those that no pod has any more do no harm."""
+
+
+class TermKind(Enum):
+    """What a running pod's term does to a waiting pod that it concerns."""
+
+    KEEPS_OUT = "required anti-affinity"
+    ATTRACTS = "an affinity or a preference, by its weight"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedTerm:
+    """A term as a pod has it."""
+
+    kind: TermKind
+    term: PodTerm
+    topology_key: str
+    weight: int = 0
+
+
+class StandingTerm:
+    """A distinct term, and how many pods have it in each domain."""
+
+    __slots__ = ("counts", "owned")
+
+    def __init__(self, owned: OwnedTerm, counts: DomainCounts) -> None:
+        self.owned = owned
+        self.counts = counts
+
+
+class TermBook:
+    """All terms that running pods have."""
+
+    def __init__(self, namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+        self._terms: dict[OwnedTerm, StandingTerm] = {}
+        self.generation = 0
+        """Grows with every new term; a reader matches again when it has moved."""
+
+    def standing(self, owned: OwnedTerm, topology: Topology) -> StandingTerm:
+        """The standing term for a pod's term."""
+        found = self._terms.get(owned)
+        if found is None:
+            found = StandingTerm(owned, DomainCounts(topology))
+            self._terms[owned] = found
+            self.generation += 1
+        return found
+
+    def concerning(self, namespace: str, labels: Mapping[str, str]) -> Iterable[StandingTerm]:
+        """The terms that concern a waiting pod."""
+        known = self._namespaces
+        return (
+            standing
+            for owned, standing in self._terms.items()
+            if owned.term.concerns(namespace, labels, known)
+        )
+
+    def prune(self) -> bool:
+        """Forget terms that no pod has any more, if most are such; says whether it did."""
+        if len(self._terms) < FEW_TERMS:
+            return False
+        alive = {owned: one for owned, one in self._terms.items() if one.counts.total}
+        if len(alive) * 2 > len(self._terms):
+            return False
+        self._terms = alive
+        self.generation += 1
+        return True

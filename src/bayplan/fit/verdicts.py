@@ -1,0 +1,70 @@
+"""What every filter and every score says of every node, for explanations.
+
+Deciding needs only ranks; this walks the filters in order and keeps, for each node that fails, the
+first filter that refused it and why, and for each node that passes, what each score gives it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.scores import LocalScore, RelativeScore
+from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Each node by name: refused, or scored."""
+
+    refusals: dict[str, Refusal]
+    scores: dict[str, dict[str, int]]
+    """By node and plugin the weighted points, with their sum under `total`."""
+
+
+def verdicts(evaluation: Evaluation) -> Verdicts:
+    """What the filters and scores say of every node."""
+    cluster = evaluation.question.cluster
+    names = cluster.slots.names
+    left = cluster.alive.copy()
+    refusals: dict[str, Refusal] = {}
+    for one in evaluation.filters:
+        if not has_say(one):
+            continue
+        passes = one.passes(ALL_ROWS)
+        for slot in np.flatnonzero(left & ~passes).tolist():
+            refusals[names[slot]] = one.refusal(slot)
+        left &= passes
+    return Verdicts(refusals, _scores(evaluation, left))
+
+
+def first_refusal(evaluation: Evaluation, slot: int) -> Refusal | None:
+    """The first filter's refusal of one node; None if it passes them all."""
+    row = np.array([slot], dtype=np.intp)
+    for one in evaluation.filters:
+        if has_say(one) and not one.passes(row)[0]:
+            return one.refusal(slot)
+    return None
+
+
+def _scores(evaluation: Evaluation, feasible: BoolArray) -> dict[str, dict[str, int]]:
+    names = evaluation.question.cluster.slots.names
+    by_plugin = _points(evaluation, feasible)
+    scores = {}
+    for slot in np.flatnonzero(feasible).tolist():
+        points = {plugin: int(vector[slot]) for plugin, vector in by_plugin.items()}
+        scores[names[slot]] = {**points, "total": sum(points.values())}
+    return scores
+
+
+def _points(evaluation: Evaluation, feasible: BoolArray) -> dict[str, IntArray]:
+    found: dict[str, IntArray] = {}
+    for score in evaluation.scores:
+        if isinstance(score, LocalScore):
+            found[score.name] = score.points(ALL_ROWS) * score.weight
+        elif isinstance(score, RelativeScore) and not score.is_silent:
+            found[score.name] = score.points(feasible) * score.weight
+    return found

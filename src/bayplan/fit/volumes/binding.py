@@ -1,0 +1,186 @@
+"""Where a claim that waits for its first consumer can be served.
+
+A claim can take a volume that exists (the smallest that will do) or have one made. What its class
+and its driver say about where volumes can be made, and how much room is left there, decides the
+latter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import msgspec
+
+from bayplan.fit.volumes.objects import StorageObjects, class_of_claim, class_of_volume
+from bayplan.fit.volumes.topology import reach_of
+from bayplan.kube import quantity
+from bayplan.kube.meta import ObjectReference
+from bayplan.kube.nodes import Node
+from bayplan.kube.selectors import compile_selector
+from bayplan.kube.storage import (
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+STORAGE = "storage"
+
+Topologies = tuple[tuple[tuple[str, frozenset[str]], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """What it takes to make a volume for a claim, by value, so that equal claims are one shape."""
+
+    can_provision: bool
+    topologies: Topologies
+    capacity: tuple[str, int, int] | None = None
+    """Class, size in bytes and generation of the class's capacities, if capacity is checked."""
+
+    def allowed_on(self, node: Node) -> bool:
+        """Whether the class makes volumes for this node."""
+        if not self.can_provision:
+            return False
+        labels = node.metadata.labels
+        return not self.topologies or any(
+            all(labels.get(key) in values for key, values in term) for term in self.topologies
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedClaim:
+    """A claim that waits for its first consumer."""
+
+    provisioning: Provisioning
+    selected_node: str | None = None
+    search: tuple[str, int] | None = None
+    """Claim and generation, where existing volumes could serve this very claim."""
+
+
+def delayed_claim(claim: PersistentVolumeClaim, storage: StorageObjects) -> DelayedClaim:
+    """What is to be known of a claim that waits for its first consumer."""
+    class_name = class_of_claim(claim)
+    searchable = storage.open_volumes.get(class_name) or storage.reserved_volumes.get(claim.key)
+    return DelayedClaim(
+        provisioning=_provisioning(claim, storage),
+        selected_node=claim.metadata.annotations.get(SELECTED_NODE),
+        search=(claim.key, storage.generations[class_name]) if searchable else None,
+    )
+
+
+def _provisioning(claim: PersistentVolumeClaim, storage: StorageObjects) -> Provisioning:
+    storage_class = storage.class_of(claim)
+    if storage_class is None:
+        return Provisioning(can_provision=False, topologies=())
+    provisioner = storage_class.provisioner
+    return Provisioning(
+        can_provision=bool(provisioner) and provisioner != NO_PROVISIONER,
+        topologies=_topologies(storage_class),
+        capacity=_capacity_check(claim, storage_class, storage),
+    )
+
+
+def _topologies(storage_class: StorageClass) -> Topologies:
+    return tuple(
+        tuple((e.key, frozenset(e.values)) for e in term.match_label_expressions)
+        for term in storage_class.allowed_topologies
+    )
+
+
+def _capacity_check(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, storage: StorageObjects
+) -> tuple[str, int, int] | None:
+    driver = storage.drivers.get(storage_class.provisioner)
+    size = claim.spec.resources.requests.get(STORAGE)
+    if size is None or driver is None or not driver.spec.storage_capacity:
+        return None
+    name = storage_class.name
+    return name, quantity.value(size), storage.generations[name]
+
+
+def has_capacity(needed: tuple[str, int, int], node: Node, storage: StorageObjects) -> bool:
+    """Whether a driver says that it has room for a volume of this size on this node."""
+    class_name, size, _ = needed
+    return any(
+        _limit(capacity) >= size and _reaches(capacity, node)
+        for capacity in storage.capacities.get(class_name, {}).values()
+    )
+
+
+def _limit(capacity: CSIStorageCapacity) -> int:
+    written = capacity.maximum_volume_size
+    if written is None:
+        written = capacity.capacity
+    return -1 if written is None else quantity.value(written)
+
+
+def _reaches(capacity: CSIStorageCapacity, node: Node) -> bool:
+    selector = compile_selector(capacity.node_topology)
+    return selector.matches(node.metadata.labels)
+
+
+def find_volume(
+    claim: PersistentVolumeClaim, node: Node, storage: StorageObjects, taken: set[str]
+) -> PersistentVolume | None:
+    """The volume that a claim would take on a node: its own, or the smallest that will do."""
+    for pv in storage.reserved_volumes.get(claim.key, {}).values():
+        if pv.name not in taken and _is_reserved_for(pv, claim) and _could_serve(pv, claim):
+            return pv if reach_of(pv).includes(node, None) else None
+    fitting = [
+        pv
+        for pv in storage.open_volumes.get(class_of_claim(claim), {}).values()
+        if pv.name not in taken and _is_open_to(pv, claim) and reach_of(pv).includes(node, None)
+    ]
+    return min(fitting, key=lambda pv: (_size(pv), pv.name), default=None)
+
+
+def promise(
+    claim: PersistentVolumeClaim, delayed: DelayedClaim, node: Node | None, storage: StorageObjects
+) -> PersistentVolumeClaim | PersistentVolume:
+    """The claim or volume as it is once the claim's pod is placed on a node."""
+    pv = find_volume(claim, node, storage, set()) if delayed.search and node else None
+    if pv is None:
+        annotations = {**claim.metadata.annotations, SELECTED_NODE: node.name if node else ""}
+        metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
+        return msgspec.structs.replace(claim, metadata=metadata)
+    reference = ObjectReference(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.metadata.uid,
+    )
+    return msgspec.structs.replace(pv, spec=msgspec.structs.replace(pv.spec, claim_ref=reference))
+
+
+def _is_reserved_for(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    reference = pv.spec.claim_ref
+    return reference is not None and (not reference.uid or reference.uid == claim.metadata.uid)
+
+
+def _could_serve(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    wanted = quantity.parse(claim.spec.resources.requests.get(STORAGE, 0))
+    return (
+        _size(pv) >= wanted
+        and pv.spec.volume_mode == claim.spec.volume_mode
+        and pv.metadata.deletion_timestamp is None
+    )
+
+
+def _is_open_to(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    selector = claim.spec.selector
+    return (
+        _could_serve(pv, claim)
+        and pv.status.phase == "Available"
+        and (selector is None or compile_selector(selector).matches(pv.metadata.labels))
+        and class_of_volume(pv) == class_of_claim(claim)
+        and set(claim.spec.access_modes) <= set(pv.spec.access_modes)
+    )
+
+
+def _size(pv: PersistentVolume) -> Fraction:
+    return quantity.parse(pv.spec.capacity.get(STORAGE, 0))

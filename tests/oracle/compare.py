@@ -1,0 +1,121 @@
+"""Comparing Bayplan's answers with kube-scheduler's, and counting where they agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bayplan.fit import Profile, Refusal, Snapshot
+from bayplan.fit.preemption import preempt
+from bayplan.fit.verdicts import verdicts
+from bayplan.fit.volumes.needs import Refused
+from bayplan.kube.codec import decode_object
+from bayplan.kube.pods import Pod
+from tests.oracle.corpus import Case, Expectation
+
+
+@dataclass
+class Score:
+    """How many answers of one kind agree, of how many."""
+
+    right: int = 0
+    asked: int = 0
+
+    def note(self, agrees: bool) -> None:
+        """Count one answer."""
+        self.asked += 1
+        self.right += agrees
+
+    def __str__(self) -> str:
+        return f"{self.right}/{self.asked}"
+
+
+@dataclass
+class Tally:
+    """The figures of a whole run, and what disagreed."""
+
+    verdicts: Score = field(default_factory=Score)
+    reasons: Score = field(default_factory=Score)
+    scores: Score = field(default_factory=Score)
+    preemption: Score = field(default_factory=Score)
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether everything agrees."""
+        return not self.differences
+
+    def __str__(self) -> str:
+        return (
+            f"verdicts {self.verdicts}, reasons {self.reasons}, "
+            f"scores {self.scores}, preemption {self.preemption}"
+        )
+
+    def note(self, score: Score, where: str, ours: object, theirs: object) -> None:
+        """Count one answer and keep it if it differs."""
+        score.note(ours == theirs)
+        if ours != theirs:
+            self.differences.append(f"{where}: ours {ours}, kube-scheduler's {theirs}")
+
+
+def compare(case: Case, tally: Tally) -> None:
+    """Put one case to Bayplan and count the answers."""
+    for expected in case.expect:
+        gate = expected.gates.get("VolumeLimitScaling", False)
+        snapshot = Snapshot(
+            [decode_object(obj) for obj in case.objects],
+            profile=Profile.kubernetes(volume_limit_scaling=gate),
+        )
+        pod = decode_object(case.pod)
+        assert isinstance(pod, Pod)
+        _compare_filters(case, expected, snapshot, pod, tally)
+        if expected.preempt is not None:
+            _compare_preemption(case, expected, snapshot, pod, tally)
+
+
+def _compare_filters(
+    case: Case, expected: Expectation, snapshot: Snapshot, pod: Pod, tally: Tally
+) -> None:
+    try:
+        evaluation = snapshot.evaluation(pod)
+    except Refused as answer:
+        _compare_refused(case, expected, answer.refusal, tally)
+        return
+    if expected.prefilter is not None:
+        tally.note(tally.verdicts, case.id, "asked nodes", expected.prefilter)
+        return
+    ours = verdicts(evaluation)
+    for name, theirs in (expected.nodes or {}).items():
+        refusal = ours.refusals.get(name)
+        tally.note(tally.verdicts, f"{case.id} {name}", refusal is None, theirs["fits"])
+        if not theirs["fits"]:
+            want = (theirs["code"], theirs["plugin"], sorted(theirs.get("reasons") or []))
+            tally.note(tally.reasons, f"{case.id} {name}", _shown(refusal), want)
+    for name, theirs in (expected.scores or {}).items():
+        have = {k: v for k, v in ours.scores.get(name, {}).items() if v or k == "total"}
+        wanted = {k: v for k, v in theirs.items() if v or k == "total"}
+        tally.note(tally.scores, f"{case.id} {name}", have, wanted)
+
+
+def _compare_refused(case: Case, expected: Expectation, refusal: Refusal, tally: Tally) -> None:
+    theirs = expected.prefilter
+    tally.note(tally.verdicts, case.id, True, theirs is not None)
+    if theirs is not None:
+        want = (theirs["code"], theirs["plugin"], sorted(theirs["reasons"]))
+        tally.note(tally.reasons, case.id, _shown(refusal), want)
+
+
+def _compare_preemption(
+    case: Case, expected: Expectation, snapshot: Snapshot, pod: Pod, tally: Tally
+) -> None:
+    theirs = expected.preempt or {}
+    found = preempt(snapshot, pod)
+    ours = (found.node or "", sorted(victim.key for victim in found.victims))
+    want = (theirs["node"], sorted(theirs.get("victims") or []))
+    if theirs.get("message"):
+        tally.note(tally.preemption, case.id, (*ours, found.message), (*want, theirs["message"]))
+    else:
+        tally.note(tally.preemption, case.id, ours, want)
+
+
+def _shown(refusal: Refusal | None) -> object:
+    return refusal and (refusal.code, refusal.plugin, sorted(refusal.reasons))

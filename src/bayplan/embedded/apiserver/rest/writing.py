@@ -139,12 +139,15 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     _type_meta(backend, call, new)
     strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
-    await backend.admission.mutate(request)
+    admitted = call.subresource == "binding"
+    if not admitted:
+        await backend.admission.mutate(request)
     new = request.object or new
     _prepare_change(call, new, old, strategy)
     _track_owners(backend, call, new, old)
     refuse(call, new, _change_problems(call, new, old, strategy))
-    await backend.admission.validate(request)
+    if not admitted:
+        await backend.admission.validate(request)
     if backend.store.get(call.key) is not current:
         raise StaleWrite(call.key)
     return _commit_change(backend, call, new, old, current)

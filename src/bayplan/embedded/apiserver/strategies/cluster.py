@@ -175,6 +175,9 @@ def _webhook_problems(obj: JsonObject) -> list[Cause]:
             found.append(required(f"{place}.sideEffects"))
         if not hook.get("admissionReviewVersions"):
             found.append(required(f"{place}.admissionReviewVersions"))
+        if hook.get("matchConditions"):
+            why = "conditions in CEL are not evaluated by this server"
+            found.append(forbidden_field(f"{place}.matchConditions", why))
         if not 1 <= hook["timeoutSeconds"] <= 30:
             why = "the timeout value must be between 1 and 30 seconds"
             found.append(bad_value(f"{place}.timeoutSeconds", hook["timeoutSeconds"], why))

@@ -147,3 +147,28 @@ def test_no_secret_is_in_an_accesss_repr(tmp_path: Path) -> None:
     assert SECRET not in repr(access)
     assert repr(SECRET.encode()) not in repr(access)
     assert "c.example" in repr(access)
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "proxy"),
+    [
+        ("https://c.example", {"HTTPS_PROXY": "http://p:3128"}, "http://p:3128"),
+        ("https://c.example", {"https_proxy": "p:3128"}, "http://p:3128"),
+        ("http://c.example", {"HTTPS_PROXY": "http://p:3128"}, None),
+        ("http://c.example", {"HTTP_PROXY": "https://p:3128"}, "https://p:3128"),
+        ("https://c.example", {"HTTPS_PROXY": "http://p", "NO_PROXY": "a, c.example"}, None),
+        ("https://a.c.example", {"HTTPS_PROXY": "http://p", "NO_PROXY": ".c.example"}, None),
+        ("https://xc.example", {"HTTPS_PROXY": "http://p", "NO_PROXY": "c.example"}, "http://p"),
+        ("https://10.96.0.1", {"HTTPS_PROXY": "http://p", "NO_PROXY": "10.0.0.0/8"}, None),
+        ("https://11.96.0.1", {"HTTPS_PROXY": "http://p", "no_proxy": "10.0.0.0/8"}, "http://p"),
+        ("https://[fd00::1]:6443", {"HTTPS_PROXY": "http://p", "NO_PROXY": "fd00::/8"}, None),
+        ("https://c.example", {"HTTPS_PROXY": "http://p", "NO_PROXY": "*"}, None),
+        ("https://127.0.0.1:6443", {"HTTPS_PROXY": "http://p"}, None),
+        ("https://localhost", {"HTTPS_PROXY": "http://p"}, None),
+    ],
+)
+def test_the_environment_names_proxies_as_everywhere(
+    tmp_path: Path, server: str, environment: dict[str, str], proxy: str | None
+) -> None:
+    path = kubeconfig(tmp_path / "config", cluster={"server": server})
+    assert load_access(path, environment=environment).proxy == proxy

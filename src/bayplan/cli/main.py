@@ -15,9 +15,17 @@ import bayplan
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
 
 COMMANDS: dict[str, str] = {
+    "explain": "bayplan.cli.explain:explain",
+    "volumes": "bayplan.cli.volumes:volumes",
     "cri": "bayplan.cli.cri:cri",
 }
 """Command name → where its function (or its sub-App) lives."""
+SUMMARIES: dict[str, str] = {
+    "explain": "Say where a pod would go and why, or why nowhere and what would help.",
+    "volumes": "Show how many volumes each node has attached, how many it can, and who says so.",
+    "cri": "Serve images per runtime handler on a CRI socket.",
+}
+"""What `bayplan --help` says of a command, since it does not import it."""
 
 
 def build_app() -> App:
@@ -29,7 +37,7 @@ def build_app() -> App:
         result_action="return_value",
     )
     for name, target in COMMANDS.items():
-        app.command(target, name=name)
+        app.command(target, name=name, help=SUMMARIES.get(name))
     return app
 
 
@@ -41,7 +49,9 @@ def run(arguments: list[str] | None = None) -> int:
     except CycloptsError:
         return EXIT_BAD_INPUT
     except BadInput as problem:
-        errors.print(f"error: {problem}", style="red", highlight=False, markup=False)
+        errors.print(
+            f"error: {problem}", style="red", highlight=False, markup=False, soft_wrap=True
+        )
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

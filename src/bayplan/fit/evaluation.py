@@ -107,9 +107,9 @@ class Evaluation:
         passes = self._passes_alone[rows]
         for one in self._of_usage:
             passes = passes & one.passes(rows)
-        points = self._points_alone[rows]
+        points = self._points_alone[rows].copy()
         for score in self._local:
-            points = points + score.points(rows)
+            points += score.points(rows)
         self._passes[rows] = passes
         self._points[rows] = points
 
@@ -136,8 +136,9 @@ class Evaluation:
             self._quiet_version = self.question.cluster.rules_version
 
     def _rank_alone(self, rows: Rows) -> None:
-        totals = self._points[rows] + self._flat
-        self.ranks[rows] = np.where(self._passes[rows], self._as_ranks(totals, rows), DOES_NOT_FIT)
+        ranks = self._as_ranks(self._points[rows] + self._flat, rows)
+        ranks[~self._passes[rows]] = DOES_NOT_FIT
+        self.ranks[rows] = ranks
 
     def _rank_together(self, rules: list[Filter], relative: list[RelativeScore], flat: int) -> None:
         feasible = self._passes

@@ -191,9 +191,11 @@ def _storage_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
 
     def put_class(storage_class: StorageClass) -> None:
         storage.classes[storage_class.name] = storage_class
+        storage.generations[storage_class.name] += 1
 
     def remove_class(name: str) -> None:
         del storage.classes[name]
+        storage.generations[name] += 1
 
     return {
         PersistentVolumeClaim: Shelf(
@@ -214,7 +216,9 @@ def _storage_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
             recounting(of_class, remove_class),
             storage.classes.values,
         ),
-        CSIDriver: _plain(storage.drivers),
+        CSIDriver: Shelf(
+            storage.drivers.get, cluster.put_driver, cluster.remove_driver, storage.drivers.values
+        ),
         CSIStorageCapacity: Shelf(
             storage.find_capacity,
             storage.put_capacity,

@@ -72,7 +72,7 @@ def victims_on(snapshot: Snapshot, pod: Pod, node: str) -> Preemption | Refusal:
     with snapshot.fork():
         for one in possible:
             snapshot.unassume(one)
-        refusal = _refusal_on(snapshot, pod, node)
+        refusal = refusal_on(snapshot, pod, node)
         if refusal is not None:
             return refusal
         protected, others = _by_budget(possible, snapshot.budgets())
@@ -113,7 +113,8 @@ def _leaves_by_preemption(pod: Pod) -> bool:
     )
 
 
-def _refusal_on(snapshot: Snapshot, pod: Pod, node: str) -> Refusal | None:
+def refusal_on(snapshot: Snapshot, pod: Pod, node: str) -> Refusal | None:
+    """The first refusal of a pod on one node; None if it fits there."""
     try:
         evaluation = snapshot.evaluation(pod)
     except Refused as answer:
@@ -124,7 +125,7 @@ def _refusal_on(snapshot: Snapshot, pod: Pod, node: str) -> Refusal | None:
 def _reprieved(snapshot: Snapshot, pod: Pod, victim: Pod, node: str) -> bool:
     """Put a pod back, and leave it there if the waiting pod still fits."""
     snapshot.assume(victim, node)
-    if _refusal_on(snapshot, pod, node) is None:
+    if refusal_on(snapshot, pod, node) is None:
         return True
     snapshot.unassume(victim)
     return False

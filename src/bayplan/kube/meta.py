@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 Labels = dict[str, str]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+Weight = Annotated[int, msgspec.Meta(ge=1, le=100)]
 Quantity = str | int | float
 """A quantity as written; `bayplan.kube.quantity` gives it its exact value."""
 
@@ -36,10 +43,10 @@ class ObjectMeta(Struct):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     labels: Labels = {}
     annotations: Labels = {}
     owner_references: list[OwnerReference] = []

@@ -10,13 +10,19 @@ _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _LABEL_NAME = re.compile(_WORD)
 _SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 
+_PATH_SEGMENT = re.compile(r"[!-$&-.0-~]{1,253}")
+
 MAX_NAME = 253
 MAX_LABEL = 63
 
 
-@lru_cache(4096)
 def is_qualified_name(text: str) -> bool:
     """Whether it is a label key: a name of up to 63 characters, perhaps after a DNS prefix."""
+    return len(text) <= MAX_NAME + 1 + MAX_LABEL and _is_qualified_name(text)
+
+
+@lru_cache(4096)
+def _is_qualified_name(text: str) -> bool:
     prefix, slash, name = text.rpartition("/")
     if slash and not is_subdomain(prefix):
         return False
@@ -31,3 +37,8 @@ def is_label_value(text: str) -> bool:
 def is_subdomain(text: str) -> bool:
     """Whether it is a DNS subdomain, as most objects' names are."""
     return 0 < len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_object_name(text: str) -> bool:
+    """Whether it can name any object: printable ASCII without `/` or `%`, as in a URL's path."""
+    return _PATH_SEGMENT.fullmatch(text) is not None and text not in {".", ".."}

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from bayplan.kube.meta import Condition, KubeObject, Quantity, Struct
+from bayplan.kube.meta import Condition, KubeObject, Quantity, Size, Struct, Weight
 
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
@@ -23,7 +23,7 @@ class ContainerImage(Struct):
     """An image that a node already has."""
 
     names: list[str] = []
-    size_bytes: int = 0
+    size_bytes: Size = 0
 
 
 class NodeSpec(Struct):
@@ -74,5 +74,5 @@ class NodeSelector(Struct):
 class PreferredSchedulingTerm(Struct):
     """A node selector term that adds to a node's score."""
 
-    weight: int
+    weight: Weight
     preference: NodeSelectorTerm

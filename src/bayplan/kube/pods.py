@@ -6,7 +6,19 @@ from typing import Literal
 
 import msgspec
 
-from bayplan.kube.meta import Condition, KubeObject, Labels, LabelSelector, Quantity, Struct
+from bayplan.kube.meta import (
+    Condition,
+    Int32,
+    Int64,
+    KubeObject,
+    Labels,
+    LabelSelector,
+    Port,
+    Positive,
+    Quantity,
+    Struct,
+    Weight,
+)
 from bayplan.kube.nodes import NodeSelector, PreferredSchedulingTerm, TaintEffect
 from bayplan.kube.volumes import Volume
 
@@ -23,8 +35,8 @@ class ResourceRequirements(Struct):
 class ContainerPort(Struct):
     """A port of a container, and the host's port it takes."""
 
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Port = 0
+    host_port: Port = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: Literal["TCP", "UDP", "SCTP", ""] = "TCP"
 
@@ -47,7 +59,7 @@ class Toleration(Struct):
     operator: Literal["Exists", "Equal", "Lt", "Gt", ""] = "Equal"
     value: str = ""
     effect: TaintEffect | Literal[""] = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class NodeAffinity(Struct):
@@ -75,7 +87,7 @@ class PodAffinityTerm(Struct):
 class WeightedPodAffinityTerm(Struct):
     """A term that adds to (or takes from) a node's score."""
 
-    weight: int
+    weight: Weight
     pod_affinity_term: PodAffinityTerm
 
 
@@ -101,12 +113,12 @@ class Affinity(Struct):
 class TopologySpreadConstraint(Struct):
     """How evenly pods are to be spread over a topology."""
 
-    max_skew: int
+    max_skew: Positive
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
     label_selector: LabelSelector | None = None
     match_label_keys: list[str] = []
-    min_domains: int | None = None
+    min_domains: Positive | None = None
     node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
     node_taints_policy: Literal["Honor", "Ignore"] = "Ignore"
 
@@ -136,7 +148,7 @@ class PodSpec(Struct):
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     overhead: ResourceMap = {}
     resources: ResourceRequirements | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
     scheduler_name: str = "default-scheduler"
@@ -144,7 +156,7 @@ class PodSpec(Struct):
     runtime_class_name: str | None = None
     host_network: bool = False
     restart_policy: str = "Always"
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
     service_account_name: str = ""
     image_pull_secrets: list[LocalObjectReference] = []
 

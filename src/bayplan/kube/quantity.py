@@ -38,6 +38,7 @@ _FORM = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
     r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i|)|[eE](?P<exponent>[+-]?[0-9]+))"
 )
+_GO_SPACE = " \t\n\v\f\r\x85\xa0"
 _CACHED = 1 << 16
 
 
@@ -110,9 +111,10 @@ def _milli_value(q: Quantity) -> int:
 
 @lru_cache(_CACHED, typed=True)
 def _read(q: Quantity) -> _Reading:
-    text = q.strip(" \t\n\v\f\r\x85\xa0") if isinstance(q, str) else _number_text(q)
+    text = q if isinstance(q, str) else _number_text(q)
     if len(text) > MAX_LENGTH:
         raise QuantityError(q, f"longer than {MAX_LENGTH} characters")
+    text = text.strip(_GO_SPACE)
     match = _FORM.fullmatch(text)
     if match is None or not (match["whole"] or match["part"]):
         raise QuantityError(q, "not a number with an optional suffix, such as 100m, 1.5Gi or 12e6")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
 
 from bayplan.kube.names import is_qualified_name
 
@@ -34,7 +33,6 @@ def is_attach_limit(name: str) -> bool:
     return name.startswith(ATTACH_LIMIT_PREFIXES)
 
 
-@lru_cache(4096)
 def is_extended(name: str) -> bool:
     """Whether Kubernetes itself knows nothing of it, as with `nvidia.com/gpu`."""
     if "/" not in name or _NATIVE_DOMAIN in name or name.startswith(_QUOTA_PREFIX):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bayplan.kube.meta import KubeObject, LabelSelector, ObjectReference, Quantity, Struct
+from bayplan.kube.meta import Count, KubeObject, LabelSelector, ObjectReference, Quantity, Struct
 from bayplan.kube.nodes import NodeSelector
 from bayplan.kube.volumes import ClaimSpec, InTreeSources
 
@@ -76,7 +76,7 @@ class StorageClass(KubeObject):
 class VolumeNodeResources(Struct):
     """How many volumes a driver can attach: None is no limit, 0 is none at all."""
 
-    count: int | None = None
+    count: Count | None = None
 
 
 class CSINodeDriver(Struct):

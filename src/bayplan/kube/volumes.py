@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.kube.meta import LabelSelector, ObjectMeta, Quantity, Struct
+from bayplan.kube.meta import Int32, LabelSelector, ObjectMeta, Quantity, Struct
 
 
 class AwsElasticBlockStore(Struct):
@@ -12,7 +12,7 @@ class AwsElasticBlockStore(Struct):
 
     volume_id: str = msgspec.field(default="", name="volumeID")
     read_only: bool = False
-    partition: int = 0
+    partition: Int32 = 0
 
 
 class GcePersistentDisk(Struct):
@@ -20,7 +20,7 @@ class GcePersistentDisk(Struct):
 
     pd_name: str = ""
     read_only: bool = False
-    partition: int = 0
+    partition: Int32 = 0
 
 
 class AzureDisk(Struct):
@@ -65,7 +65,7 @@ class Iscsi(Struct):
 
     target_portal: str = ""
     iqn: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     read_only: bool = False
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from bayplan.kube.meta import KubeObject, Labels, LabelSelector, Quantity, Struct
+from bayplan.kube.meta import Int32, KubeObject, Labels, LabelSelector, Quantity, Struct
 
 
 class Namespace(KubeObject):
@@ -52,10 +52,10 @@ class StatefulSet(KubeObject):
 class PodDisruptionBudgetStatus(Struct):
     """How many pods may be evicted now, and which evictions are under way."""
 
-    disruptions_allowed: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
+    disruptions_allowed: Int32 = 0
+    current_healthy: Int32 = 0
+    desired_healthy: Int32 = 0
+    expected_pods: Int32 = 0
     disrupted_pods: dict[str, str | None] = {}
 
 
@@ -69,7 +69,7 @@ class PodDisruptionBudget(KubeObject):
 class PriorityClass(KubeObject):
     """A name for a priority."""
 
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
 

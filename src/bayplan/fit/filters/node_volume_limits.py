@@ -17,8 +17,8 @@ from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows
 from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.volumes.claims import AttachNeed
 from bayplan.fit.volumes.identity import VolumeId
-from bayplan.fit.volumes.needs import AttachNeed
 from bayplan.kube.nodes import Node
 
 NAME = "NodeVolumeLimits"
@@ -68,6 +68,12 @@ class NodeVolumeLimits:
     def full_drivers(self, slot: int) -> list[str]:
         """The drivers (or plugins) whose limit on a node is too low."""
         return [d for d in self._counted_drivers() if not self._has_places(d)[slot]]
+
+    def missing_places(self, driver: str, slot: int) -> int:
+        """How many places of a driver a node is short of."""
+        columns = self._cluster.attachments.columns(driver)
+        new = int(self._new_places(driver)[slot])
+        return max(int(columns.used[slot]) + new - int(columns.limit[slot]), 0) if new else 0
 
     def _counted_drivers(self) -> tuple[str, ...]:
         names = dict.fromkeys(need.driver for need in self._attach)

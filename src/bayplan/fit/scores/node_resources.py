@@ -31,11 +31,12 @@ class LeastAllocated(LocalScore):
 
     def points(self, rows: Rows) -> IntArray:
         """Points by what would be left."""
-        left = pick(self._columns.left, rows) - self._pod
+        left: IntArray = pick(self._columns.left, rows) - self._pod
         np.maximum(left, 0, out=left)
         left *= MAX_SCORE
         left //= pick(self._columns.total, rows)
-        points: IntArray = (left[:, 0] + left[:, 1]) // self._columns.present[rows]
+        points: IntArray = left[:, 0] + left[:, 1]
+        points //= self._columns.present[rows]
         return points
 
 
@@ -53,13 +54,21 @@ class Balanced(LocalScore):
     def points(self, rows: Rows) -> IntArray:
         """Points by the change of balance."""
         columns = self._columns
-        shares = (pick(columns.used, rows) + self._pod) / pick(columns.total, rows)
+        shares = pick(columns.used, rows) + self._pod
+        shares /= pick(columns.total_float, rows)
         np.minimum(shares, 1.0, out=shares)
-        even = 1 - np.abs((shares[:, 0] - shares[:, 1]) / 2)
+        even = shares[:, 0] - shares[:, 1]
+        even *= 0.5
+        np.abs(even, out=even)
+        np.subtract(1.0, even, out=even)
         if columns.lopsided:
-            even[(columns.present[rows] < 2)] = 1.0
-        after = (even * MAX_SCORE).astype(np.int64)
-        points: IntArray = HALF + (HALF + after - columns.balance[rows]) // 2
+            even[columns.present[rows] < 2] = 1.0
+        even *= MAX_SCORE
+        points = even.astype(np.int64)
+        points -= columns.balance[rows]
+        points += HALF
+        points >>= 1  # halves, as it is never negative
+        points += HALF
         return points
 
 

@@ -35,7 +35,7 @@ from bayplan.fit.volumes.limits import limit_of
 from bayplan.fit.volumes.objects import StorageObjects, claim_name
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import CSINode, PersistentVolume, VolumeAttachment
+from bayplan.kube.storage import CSIDriver, CSINode, PersistentVolume, VolumeAttachment
 
 TIE_BITS = 48
 """Bits of a node's name's hash that decide between nodes of one score."""
@@ -52,6 +52,8 @@ class Cluster:
         self.csinodes: dict[str, CSINode] = {}
         self.registered_drivers: Counter[str] = Counter()
         """On how many nodes each CSI driver has registered."""
+        self.drivers_version = 0
+        """Moves whenever more or less is known of which CSI drivers there are."""
         self.node_changes = ChangeLog()
         """Slots whose node (or CSINode) changed."""
         self.usage_changes = ChangeLog()
@@ -69,11 +71,11 @@ class Cluster:
         self.census = Census(self.namespaces)
         self.terms = TermBook(self.namespaces)
         self.storage = StorageObjects()
-        self.workloads = Workloads()
         self.volume_attachments: dict[str, VolumeAttachment] = {}
         self._attachments_of_node: dict[str, set[str]] = defaultdict(set)
         self._attachments_of_volume: dict[str, set[str]] = defaultdict(set)
         self.shapes = Shapes()
+        self.workloads = Workloads(self.shapes)
         self.pods = Pods()
         self._standing: dict[Shape, tuple[StandingTerm, ...]] = {}
         self.slots.on_growth(self._grow)
@@ -135,8 +137,8 @@ class Cluster:
         """A node's CSINode comes, changes or goes."""
         records = self._uncount_all(self._pods_on(name))
         before = self.csinodes.pop(name, None)
-        self.registered_drivers.subtract(_drivers(before))
-        self.registered_drivers.update(_drivers(csinode))
+        self._register(_drivers(before), -1)
+        self._register(_drivers(csinode), 1)
         if csinode is not None:
             self.csinodes[name] = csinode
         slot = self.slots.by_name.get(name)
@@ -144,6 +146,13 @@ class Cluster:
             self.attachments.set_node(slot)
             self.node_changes.note(slot)
         self._count_all(records)
+
+    def _register(self, drivers: list[str], sign: int) -> None:
+        for driver in drivers:
+            before = self.registered_drivers[driver]
+            self.registered_drivers[driver] = before + sign
+            if before == 0 or before + sign == 0:
+                self.drivers_version += 1
 
     def _occupy(self, slot: int, node: Node) -> None:
         self.nodes[slot] = node
@@ -155,12 +164,12 @@ class Cluster:
         self.attachments.set_node(slot)
         self.node_changes.note(slot)
         self.census.joined(slot, 1)
-        for attachment in self._attachments_on(node.name):
+        for attachment in self.attachments_on(node.name):
             self._attach(attachment, 1)
 
     def _vacate(self, slot: int) -> None:
         node = self.node_at(slot)
-        for attachment in self._attachments_on(node.name):
+        for attachment in self.attachments_on(node.name):
             self._attach(attachment, -1)
         self.census.joined(slot, -1)
         self.images.set_node(slot, node, present=False)
@@ -223,6 +232,8 @@ class Cluster:
         """Where a shape's own terms are counted."""
         found = self._standing.get(shape)
         if found is None:
+            for owned in shape.terms.owned:
+                self.shapes.heed(owned.term.selector)
             found = tuple(
                 self.terms.standing(owned, self.topology(owned.topology_key))
                 for owned in shape.terms.owned
@@ -308,6 +319,16 @@ class Cluster:
             self._attach(attachment, -1)
         return found
 
+    def put_driver(self, driver: CSIDriver) -> None:
+        """A CSI driver is described, or described anew."""
+        self.storage.drivers[driver.name] = driver
+        self.drivers_version += 1
+
+    def remove_driver(self, name: str) -> None:
+        """A CSI driver is no longer described."""
+        del self.storage.drivers[name]
+        self.drivers_version += 1
+
     def put_attachment(self, attachment: VolumeAttachment) -> None:
         """A VolumeAttachment comes or changes."""
         self.remove_attachment(attachment.name)
@@ -324,18 +345,20 @@ class Cluster:
             self._attachments_of_node[attachment.spec.node_name].discard(name)
             self._attachments_of_volume[_volume_name(attachment)].discard(name)
 
-    def _attachments_on(self, node: str) -> list[VolumeAttachment]:
+    def attachments_on(self, node: str) -> list[VolumeAttachment]:
+        """The VolumeAttachments of a node."""
         names = self._attachments_of_node.get(node, ())
         return [self.volume_attachments[name] for name in sorted(names)]
 
     def _attach(self, attachment: VolumeAttachment, sign: int) -> None:
         slot = self.slots.by_name.get(attachment.spec.node_name)
-        volume = self._attached_volume(attachment)
+        volume = self.attached_volume(attachment)
         if slot is not None and volume is not None and self.alive[slot]:
             self.attachments.attach(slot, volume, sign)
             self.usage_changes.note(slot)
 
-    def _attached_volume(self, attachment: VolumeAttachment) -> VolumeId | None:
+    def attached_volume(self, attachment: VolumeAttachment) -> VolumeId | None:
+        """What a VolumeAttachment counts as; None if it counts as nothing."""
         pv = self.storage.volumes.get(_volume_name(attachment))
         if pv is None or pv.spec.csi is None or not attachment.spec.attacher:
             return None

@@ -1,51 +1,32 @@
-"""What a waiting pod needs of storage, by value: equal needs are one shape, whatever claims are
-called.
+"""What a waiting pod needs of storage: equal needs are one shape, whatever claims are called.
 
 Two pods of a StatefulSet have claims of different names, of one class and size; their needs are
-equal. A claim's own name shows only where it matters: where its volume is already in use somewhere,
-or where existing volumes could serve that very claim.
+equal and are given the same object. A claim's own name shows only where it matters: where its
+volume is already in use somewhere, or where existing volumes could serve that very claim.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bayplan.fit.profile import MissingDriver
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.disks import Disk, disks_of
 from bayplan.fit.volumes import identity
-from bayplan.fit.volumes.binding import DelayedClaim, delayed_claim
+from bayplan.fit.volumes.binding import DelayedClaim
+from bayplan.fit.volumes.claims import AttachNeed, ClaimBook, ClaimFacts, ClaimNeeds
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
-from bayplan.fit.volumes.migration import BY_DRIVER
-from bayplan.fit.volumes.topology import Reach, ZoneNeed, reach_of, zone_needs
+from bayplan.fit.volumes.topology import Reach, ZoneNeed
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolumeClaim
+from bayplan.kube.volumes import Volume
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-READ_WRITE_ONCE_POD = "ReadWriteOncePod"
-
-
-@dataclass(frozen=True, slots=True)
-class AttachNeed:
-    """A volume that must be attached where the pod goes."""
-
-    driver: str
-    plugin: str
-    """The in-tree plugin that it counts for on nodes without a CSINode, or empty."""
-    needs_driver: bool
-    """Whether a node that does not report the driver is refused."""
-    shared: str = ""
-    """The volume's handle, if pods somewhere use it already."""
-
-    def counted_as(self, *, has_csinode: bool) -> str:
-        """The driver or plugin that it counts for on a node."""
-        return self.plugin if self.plugin and not has_csinode else self.driver
+MOST_KEPT = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VolumeNeeds:
-    """Everything that a pod needs of storage."""
+    """Everything that a pod needs of storage; compared by identity, since equal needs share one."""
 
     attach: tuple[AttachNeed, ...] = ()
     bound: tuple[Reach, ...] = ()
@@ -66,153 +47,133 @@ class Refused(Exception):  # noqa: N818 - not an error: an answer found before a
         self.refusal = refusal
 
 
-def needs_of(pod: Pod, cluster: Cluster) -> VolumeNeeds:
-    """What a pod needs; raises Refused if its claims are in no state to be scheduled."""
-    if not pod.spec.volumes:
-        return NO_NEEDS
-    claims = _claims(pod, cluster)
-    in_use = any(_is_exclusive_and_used(claim, pod, cluster) for claim in _named(pod, cluster))
-    _check_claims(pod, cluster)
-    bound, delayed = _bound_and_delayed(claims, cluster)
-    volumes = [cluster.storage.volumes[claim.spec.volume_name] for claim in bound]
-    return VolumeNeeds(
-        attach=_attach_needs(pod, claims, cluster),
-        bound=tuple(reach_of(pv) for pv in volumes),
-        delayed=tuple(delayed_claim(claim, cluster.storage) for claim in delayed),
-        zones=tuple(need for pv in volumes for need in zone_needs(pv)),
-        disks=disks_of(pod),
-        exclusive_claim_in_use=in_use,
-    )
+class NeedsBook:
+    """The needs of pods, each distinct one kept once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._claims = ClaimBook(cluster)
+        self._kept: dict[object, VolumeNeeds] = {}
+
+    def of(self, pod: Pod) -> VolumeNeeds:
+        """What a pod needs; raises Refused if its claims are in no state to be scheduled."""
+        if not pod.spec.volumes:
+            return NO_NEEDS
+        facts = self._facts(pod)
+        disks = disks_of(pod)
+        inline = _inline(pod) if len(facts) < len(pod.spec.volumes) else []
+        shared = tuple([one.handle for one in _identities(facts, inline) if self._is_used(one)])
+        in_use = any(one.exclusive and self._is_taken(key, pod) for key, one in facts.items())
+        claims = tuple([one.needs for one in facts.values()])
+        key = (claims, tuple(inline), shared, disks, in_use, self._cluster.drivers_version)
+        needs = self._kept.get(key)
+        if needs is None:
+            if len(self._kept) > MOST_KEPT:
+                self._kept.clear()
+            needs = self._combine(facts, inline, shared, disks, in_use=in_use)
+            self._kept[key] = needs
+        return needs
+
+    def _facts(self, pod: Pod) -> dict[str, ClaimFacts]:
+        """The facts of the pod's claims, by key; raises Refused if one stands in the way."""
+        facts: dict[str, ClaimFacts] = {}
+        stuck = False
+        for volume in pod.spec.volumes:
+            key, claim = self._cluster.storage.claim_of(pod, volume)
+            if not key:
+                continue
+            if claim is None or _problem(pod, volume, key, claim):
+                stuck = True
+                break
+            one = facts[key] = self._claims.facts(claim)
+            stuck = stuck or one.is_immediate or bool(one.lost_volume)
+        if stuck:
+            raise Refused(self._refusal(pod))
+        return facts
+
+    def _refusal(self, pod: Pod) -> Refusal:
+        """Which plugin refuses a pod for its claims first, in kube-scheduler's order."""
+        found = [
+            (volume, *self._cluster.storage.claim_of(pod, volume)) for volume in pod.spec.volumes
+        ]
+        for volume, _, claim in found:
+            if claim is None and volume.persistent_volume_claim is not None:
+                name = volume.persistent_volume_claim.claim_name
+                reason = f'persistentvolumeclaim "{name}" not found'
+                return Refusal.lasting("VolumeRestrictions", reason)
+        for volume, key, claim in found:
+            problem = _problem(pod, volume, key, claim) if key else ""
+            if problem:
+                return Refusal.lasting("VolumeBinding", problem)
+        facts = [self._claims.facts(claim) for _, _, claim in found if claim]
+        if any(one.is_immediate for one in facts):
+            reason = "pod has unbound immediate PersistentVolumeClaims"
+            return Refusal.lasting("VolumeBinding", reason)
+        lost = next(one.lost_volume for one in facts if one.lost_volume)
+        return Refusal.lasting("VolumeZone", f'persistentvolume "{lost}" not found')
+
+    def _is_used(self, one: VolumeIdentity) -> bool:
+        """Whether pods on any node use a volume."""
+        users = self._cluster.attachments.users
+        if users(VolumeId(one.driver, one.handle)):
+            return True
+        return one.plugin is not None and bool(users(VolumeId(one.plugin.name, one.handle)))
+
+    def _is_taken(self, claim: str, pod: Pod) -> bool:
+        """Whether another pod that is placed uses a claim."""
+        pods = self._cluster.pods
+        users = pods.by_claim.get(claim, set())
+        return any(user != pod.key and pods.by_key[user].slot >= 0 for user in users)
+
+    def _combine(
+        self,
+        facts: dict[str, ClaimFacts],
+        inline: list[VolumeIdentity],
+        shared: tuple[str, ...],
+        disks: tuple[Disk, ...],
+        *,
+        in_use: bool,
+    ) -> VolumeNeeds:
+        claims: list[ClaimNeeds] = [one.needs for one in facts.values()]
+        attach = {
+            one: replace(
+                self._claims.attach_need(one), shared=one.handle if one.handle in shared else ""
+            )
+            for one in _identities(facts, inline)
+        }
+        return VolumeNeeds(
+            attach=tuple(attach.values()),
+            bound=tuple(one.bound for one in claims if one.bound),
+            delayed=tuple(one.delayed for one in claims if one.delayed),
+            zones=tuple(zone for one in claims for zone in one.zones),
+            disks=disks,
+            exclusive_claim_in_use=in_use,
+        )
 
 
-def _claims(pod: Pod, cluster: Cluster) -> list[PersistentVolumeClaim]:
-    found = (cluster.storage.claim_of(pod, volume)[1] for volume in pod.spec.volumes)
-    return [claim for claim in found if claim is not None]
+def _inline(pod: Pod) -> list[VolumeIdentity]:
+    """The volumes that a pod names without a claim and that must be attached."""
+    found = map(identity.of_inline_volume, pod.spec.volumes)
+    return [one for one in found if one is not None]
 
 
-def _named(pod: Pod, cluster: Cluster) -> list[PersistentVolumeClaim]:
-    """The claims that the pod names; one that is missing refuses the pod."""
-    claims = []
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is None:
-            continue
-        _, claim = cluster.storage.claim_of(pod, volume)
-        if claim is None:
-            name = volume.persistent_volume_claim.claim_name
-            raise _lasting("VolumeRestrictions", f'persistentvolumeclaim "{name}" not found')
-        claims.append(claim)
-    return claims
+def _identities(facts: dict[str, ClaimFacts], inline: list[VolumeIdentity]) -> list[VolumeIdentity]:
+    return [one.identity for one in facts.values() if one.identity] + inline
 
 
-def _is_exclusive_and_used(claim: PersistentVolumeClaim, pod: Pod, cluster: Cluster) -> bool:
-    if READ_WRITE_ONCE_POD not in claim.spec.access_modes:
-        return False
-    users = cluster.pods.by_claim.get(claim.key, set())
-    return any(key != pod.key and cluster.pods.by_key[key].slot >= 0 for key in users)
-
-
-def _check_claims(pod: Pod, cluster: Cluster) -> None:
-    """Raise Refused for the first claim that cannot be used at all."""
-    for volume in pod.spec.volumes:
-        key, claim = cluster.storage.claim_of(pod, volume)
-        if not key:
-            continue
-        problem = _problem(pod, key, claim, ephemeral=volume.ephemeral is not None)
-        if problem:
-            raise _lasting("VolumeBinding", problem)
-
-
-def _problem(pod: Pod, key: str, claim: PersistentVolumeClaim | None, *, ephemeral: bool) -> str:
-    name = key.partition("/")[2]
+def _problem(pod: Pod, volume: Volume, key: str, claim: PersistentVolumeClaim | None) -> str:
+    """Why a claim cannot be used at all, as VolumeBinding says it; empty if it can."""
     if claim is None:
+        name = key.partition("/")[2]
         waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
         return f'{waiting} "{name}"'
+    name = claim.name
     if claim.status.phase == "Lost":
-        volume = claim.spec.volume_name
-        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+        lost = claim.spec.volume_name
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{lost}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
-    owner = claim.metadata.controller
-    if ephemeral and (owner is None or owner.uid != pod.metadata.uid):
+    owner = claim.metadata.controller if volume.ephemeral is not None else None
+    if volume.ephemeral is not None and (owner is None or owner.uid != pod.metadata.uid):
         return f"PVC {key} was not created for pod {pod.key} (pod is not owner)"
     return ""
-
-
-def _bound_and_delayed(
-    claims: list[PersistentVolumeClaim], cluster: Cluster
-) -> tuple[list[PersistentVolumeClaim], list[PersistentVolumeClaim]]:
-    bound = [claim for claim in claims if _is_bound(claim)]
-    unbound = [claim for claim in claims if not _is_bound(claim)]
-    if not all(_waits_for_consumer(claim, cluster) for claim in unbound):
-        raise _lasting("VolumeBinding", "pod has unbound immediate PersistentVolumeClaims")
-    for claim in bound:
-        name = claim.spec.volume_name
-        if name not in cluster.storage.volumes:
-            raise _lasting("VolumeZone", f'persistentvolume "{name}" not found')
-    return bound, unbound
-
-
-def _is_bound(claim: PersistentVolumeClaim) -> bool:
-    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
-
-
-def _waits_for_consumer(claim: PersistentVolumeClaim, cluster: Cluster) -> bool:
-    storage_class = cluster.storage.class_of(claim)
-    return (
-        not claim.spec.volume_name
-        and storage_class is not None
-        and storage_class.volume_binding_mode == "WaitForFirstConsumer"
-    )
-
-
-def _attach_needs(
-    pod: Pod, claims: list[PersistentVolumeClaim], cluster: Cluster
-) -> tuple[AttachNeed, ...]:
-    inline = [identity.of_inline_volume(volume) for volume in pod.spec.volumes]
-    by_claim = [cluster.storage.identity(claim) for claim in claims]
-    distinct = dict.fromkeys(one for one in (*inline, *by_claim) if one is not None)
-    return tuple(_attach_need(one, cluster) for one in distinct)
-
-
-def _attach_need(one: VolumeIdentity, cluster: Cluster) -> AttachNeed:
-    ids = [VolumeId(one.driver, one.handle)]
-    if one.plugin is not None:
-        ids.append(VolumeId(one.plugin.name, one.handle))
-    is_shared = any(cluster.attachments.users(volume) for volume in ids)
-    return AttachNeed(
-        driver=one.driver,
-        plugin=one.plugin.name if one.plugin else "",
-        needs_driver=_needs_driver(one, cluster),
-        shared=one.handle if is_shared else "",
-    )
-
-
-def _needs_driver(one: VolumeIdentity, cluster: Cluster) -> bool:
-    """Whether a node without the driver is refused: the gate, the rule and the driver's own
-    word.
-    """
-    profile = cluster.profile
-    if not profile.gates.enabled("VolumeLimitScaling"):
-        return False
-    driver = cluster.storage.drivers.get(one.driver)
-    word = driver.spec.prevent_pod_scheduling_if_missing if driver else None
-    if profile.missing_driver is MissingDriver.OPT_IN:
-        return word is True
-    return word is not False and _is_csi(one, cluster)
-
-
-def _is_csi(one: VolumeIdentity, cluster: Cluster) -> bool:
-    """Whether a CSI driver is known to serve a volume.
-
-    A class may name a provisioner that is no CSI driver and never registers on any node, and an
-    in-tree plugin may still be served without one: neither may keep its pods from running.
-    """
-    if one.driver in cluster.storage.drivers or cluster.registered_drivers[one.driver]:
-        return True
-    if one.plugin is not None:
-        return False
-    return one.is_certainly_csi or one.driver in BY_DRIVER
-
-
-def _lasting(plugin: str, reason: str) -> Refused:
-    return Refused(Refusal.lasting(plugin, reason))

@@ -5,12 +5,13 @@ to drop explicit nulls, which Kubernetes takes as absent, and, if that was not i
 and the value in the error.
 """
 
+from bayplan.kube.codec.defaults import DEFAULT_NAMESPACE
 from bayplan.kube.codec.kinds import KINDS, Kind, find_kind
 from bayplan.kube.codec.objects import (
-    DEFAULT_NAMESPACE,
     Head,
     JsonObject,
     JsonValue,
+    Wire,
     decode_as,
     decode_object,
     encode,
@@ -26,6 +27,7 @@ __all__ = [
     "JsonValue",
     "Kind",
     "ObjectError",
+    "Wire",
     "decode_as",
     "decode_object",
     "encode",

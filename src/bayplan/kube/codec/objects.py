@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 
+from bayplan.kube.codec.defaults import settle
 from bayplan.kube.codec.kinds import Kind, find_kind
 from bayplan.kube.codec.places import locate, reason
 from bayplan.kube.codec.problems import ObjectError, identify
-from bayplan.kube.meta import KubeObject, ObjectMeta
+from bayplan.kube.meta import KubeObject
 
-JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject = dict[str, JsonValue]
-
-DEFAULT_NAMESPACE = "default"
+Wire = bytes | memoryview | msgspec.Raw | JsonObject
+"""An object not yet decoded: JSON text, or plain values such as YAML gives."""
 
 
 class _HeadMeta(msgspec.Struct):
@@ -36,9 +39,10 @@ class Head(msgspec.Struct, rename="camel"):
 
 
 _read_head = msgspec.json.Decoder(Head).decode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def decode_object(data: bytes | msgspec.Raw | JsonObject) -> KubeObject:
+def decode_object(data: Wire) -> KubeObject:
     """The object that JSON or plain values say; ObjectError if they do not say one we know."""
     head = read_head(data)
     kind = find_kind(head.kind, head.api_version)
@@ -47,68 +51,71 @@ def decode_object(data: bytes | msgspec.Raw | JsonObject) -> KubeObject:
     return decode_as(kind, data)
 
 
-def read_head(data: bytes | msgspec.Raw | JsonObject) -> Head:
-    """What an object says that it is; whatever of that is malformed reads as empty."""
+def read_head(data: Wire) -> Head:
+    """What an object says that it is; what of that has the wrong type reads as empty."""
     try:
         return msgspec.convert(data, Head) if isinstance(data, dict) else _read_head(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _lenient_head(data)
+    except _UNREADABLE:
+        return _lenient_head(_plain(data))
 
 
-def decode_as(kind: Kind, data: bytes | msgspec.Raw | JsonObject) -> KubeObject:
+def decode_as(kind: Kind, data: Wire) -> KubeObject:
     """The object, which is known to be of that kind."""
     try:
-        decoded: KubeObject = (
-            msgspec.convert(data, kind.type) if isinstance(data, dict) else _decoder(kind)(data)
-        )
-    except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
-        decoded = _decode_again(kind, data)
-    except msgspec.DecodeError as error:
-        raise ObjectError(f"{kind.name} (unreadable)", "", None, str(error)) from None
-    return _settled(decoded, kind)
+        if isinstance(data, dict):
+            return settle(msgspec.convert(data, kind.type), kind)
+        return settle(_decoder(kind)(data), kind)
+    except _UNREADABLE as error:
+        return settle(_decode_again(kind, data, str(error)), kind)
 
 
 def encode(obj: KubeObject) -> bytes:
     """The object as JSON, with its kind and version."""
     kind = find_kind(type(obj).__name__)
-    if kind is not None:
-        obj.kind = obj.kind or kind.name
-        obj.api_version = obj.api_version or kind.api_version
+    if kind is not None and not (obj.kind and obj.api_version):
+        obj = msgspec.structs.replace(obj, kind=kind.name, api_version=kind.api_version)
     return msgspec.json.encode(obj)
 
 
 @functools.cache
-def _decoder(kind: Kind) -> functools.partial[KubeObject]:
-    return functools.partial(msgspec.json.Decoder(kind.type).decode)
+def _decoder(kind: Kind) -> Callable[[bytes | memoryview | msgspec.Raw], KubeObject]:
+    return msgspec.json.Decoder(kind.type).decode
 
 
-def _settled(obj: KubeObject, kind: Kind) -> KubeObject:
-    """The object with what goes without saying: its kind, and the namespace it is in."""
-    obj.kind = kind.name
-    obj.api_version = obj.api_version or kind.api_version
-    meta: ObjectMeta = obj.metadata
-    if kind.namespaced:
-        meta.namespace = meta.namespace or DEFAULT_NAMESPACE
-    elif meta.namespace:
-        meta.namespace = ""
-    return obj
-
-
-def _decode_again(kind: Kind, data: bytes | msgspec.Raw | JsonObject) -> KubeObject:
+def _decode_again(kind: Kind, data: Wire, first_error: str) -> KubeObject:
     """The object without its nulls, or the error with its place."""
-    head = read_head(data)
-    identity = identify(kind.name, head.metadata.namespace, head.metadata.name)
-    plain: JsonValue = None
+    plain = _plain(data, _identity(kind, data))
+    message = first_error
     try:
-        plain = without_nulls(data if isinstance(data, dict) else msgspec.json.decode(data))
+        plain = without_nulls(plain)
         return msgspec.convert(plain, kind.type)
+    except RecursionError:
+        message = "nested too deeply"
     except msgspec.ValidationError as error:
-        path, shown = locate(plain, str(error))
-        raise ObjectError(identity, path, shown, reason(str(error))) from None
+        message = str(error)
+    path, shown = locate(plain, message)
+    raise ObjectError(_identity(kind, data), path, shown, reason(message))
+
+
+def _identity(kind: Kind, data: Wire) -> str:
+    try:
+        meta = read_head(data).metadata
+    except ObjectError:
+        return kind.name
+    return identify(kind.name, meta.namespace, meta.name)
+
+
+def _plain(data: Wire, identity: str = "object") -> JsonValue:
+    """The plain values of an object; ObjectError where it is not even JSON."""
+    try:
+        plain: JsonValue = data if isinstance(data, dict) else msgspec.json.decode(data)
     except RecursionError:
         raise ObjectError(identity, "", None, "nested too deeply") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ObjectError(identity, "", None, f"not UTF-8 JSON: {error}"[:200]) from None
+    except UnicodeDecodeError:
+        raise ObjectError(identity, "", None, "not UTF-8") from None
+    except msgspec.DecodeError as error:
+        raise ObjectError(identity, "", None, f"cannot be read: {error}"[:200]) from None
+    return plain
 
 
 def without_nulls(value: JsonValue) -> JsonValue:
@@ -120,13 +127,9 @@ def without_nulls(value: JsonValue) -> JsonValue:
     return value
 
 
-def _lenient_head(data: bytes | msgspec.Raw | JsonObject) -> Head:
-    try:
-        plain = data if isinstance(data, dict) else msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Head()
+def _lenient_head(plain: JsonValue) -> Head:
     if not isinstance(plain, dict):
-        return Head()
+        raise ObjectError("object", "", plain, "not an object")
     metadata = plain.get("metadata")
     meta = metadata if isinstance(metadata, dict) else {}
     return Head(
@@ -136,5 +139,5 @@ def _lenient_head(data: bytes | msgspec.Raw | JsonObject) -> Head:
     )
 
 
-def _text(value: object) -> str:
+def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""

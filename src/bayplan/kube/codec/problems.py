@@ -9,16 +9,22 @@ class ObjectError(ValueError):
     """An object that cannot be used as it is: who it is, the field, the value and what is wrong."""
 
     def __init__(self, identity: str, path: str, shown: object, problem: str) -> None:
+        super().__init__(identity, path, problem)
+        self.source = ""
         self.identity = identity
         self.path = path
         self.shown = shorten(shown)
         self.problem = problem
-        super().__init__(self._sentence())
 
-    def _sentence(self) -> str:
-        place = f"{self.identity}: {self.path}" if self.path else self.identity
+    def at(self, source: str) -> ObjectError:
+        """The same error, knowing which file it came from."""
+        self.source = source
+        return self
+
+    def __str__(self) -> str:
+        places = ": ".join(filter(None, (self.source, self.identity, self.path)))
         value = f" (value {self.shown})" if self.shown else ""
-        return f"{place}: {self.problem}{value}"
+        return printable(f"{places}: {self.problem}{value}")
 
 
 def shorten(shown: object) -> str:
@@ -33,6 +39,13 @@ def shorten(shown: object) -> str:
     if isinstance(shown, int):
         return repr(shown) if shown.bit_length() < 256 else "a huge integer"
     return f"a {type(shown).__name__}"
+
+
+def printable(text: str) -> str:
+    """The text on one line and without what could upset a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def identify(kind: str, namespace: str, name: str) -> str:

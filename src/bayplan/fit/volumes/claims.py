@@ -1,0 +1,199 @@
+"""What is to be known of one claim, worked out once and kept until something behind it changes.
+
+A claim's facts rest on the claim, its volume, its class and driver. They are checked by identity
+when they are read, so that a change costs nothing until the claim is asked about again. Needs are
+interned: claims that need the same are given the same object, which makes comparing shapes cheap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from bayplan.fit.profile import MissingDriver
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.volumes.binding import DelayedClaim, delayed_claim
+from bayplan.fit.volumes.identity import VolumeIdentity
+from bayplan.fit.volumes.migration import BY_DRIVER
+from bayplan.fit.volumes.topology import Reach, ZoneNeed, reach_of, zone_needs
+from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+MOST_KEPT = 500_000
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class AttachNeed:
+    """A volume that must be attached where the pod goes."""
+
+    driver: str
+    plugin: str
+    """The in-tree plugin that it counts for on nodes without a CSINode, or empty."""
+    needs_driver: bool
+    """Whether a node that does not report the driver is refused."""
+    shared: str = ""
+    """The volume's handle, if pods somewhere use it already."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimNeeds:
+    """What a claim asks of a node; compared by identity, since equal claims share one."""
+
+    attach: AttachNeed | None = None
+    bound: Reach | None = None
+    delayed: DelayedClaim | None = None
+    zones: tuple[ZoneNeed, ...] = ()
+
+
+class ClaimFacts:
+    """A claim and all that follows from it."""
+
+    __slots__ = (
+        "claim",
+        "exclusive",
+        "identity",
+        "is_immediate",
+        "lost_volume",
+        "needs",
+        "version",
+        "volume",
+    )
+
+    def __init__(
+        self, claim: PersistentVolumeClaim, volume: PersistentVolume | None, version: int
+    ) -> None:
+        self.claim = claim
+        self.volume = volume
+        self.version = version
+        self.identity: VolumeIdentity | None = None
+        self.needs = NO_CLAIM_NEEDS
+        self.is_immediate = False
+        """Unbound, and nobody will bind it for the pod's sake."""
+        self.lost_volume = ""
+        """The name of the volume that it is bound to and that is not there."""
+        self.exclusive = READ_WRITE_ONCE_POD in claim.spec.access_modes
+        """Whether only one pod at a time may use it."""
+
+
+NO_CLAIM_NEEDS = ClaimNeeds()
+
+
+class ClaimBook:
+    """The facts of every claim that has been asked about."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._facts: dict[str, ClaimFacts] = {}
+        self._interned: dict[tuple[object, ...], ClaimNeeds] = {}
+        self._reaches: dict[bytes, Reach] = {}
+        self._attach_needs: dict[tuple[str, str, bool, int], AttachNeed] = {}
+
+    def facts(self, claim: PersistentVolumeClaim) -> ClaimFacts:
+        """What is to be known of a claim now."""
+        storage = self._cluster.storage
+        volume = storage.volumes.get(claim.spec.volume_name)
+        version = self._cluster.drivers_version + storage.version_behind(claim)
+        known = self._facts.get(claim.key)
+        if (
+            known is not None
+            and known.claim is claim
+            and known.volume is volume
+            and known.version == version
+        ):
+            return known
+        if len(self._facts) > MOST_KEPT:
+            self._facts.clear()
+            self._interned.clear()
+            self._attach_needs.clear()
+        facts = self._work_out(ClaimFacts(claim, volume, version))
+        self._facts[claim.key] = facts
+        return facts
+
+    def attach_need(self, one: VolumeIdentity) -> AttachNeed:
+        """What attaching a volume asks of a node: the same for all volumes of a driver."""
+        plugin = one.plugin.name if one.plugin else ""
+        key = (one.driver, plugin, one.is_certainly_csi, self._cluster.drivers_version)
+        need = self._attach_needs.get(key)
+        if need is None:
+            need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
+            self._attach_needs[key] = need
+        return need
+
+    def _work_out(self, facts: ClaimFacts) -> ClaimFacts:
+        claim, volume, storage = facts.claim, facts.volume, self._cluster.storage
+        facts.identity = storage.identity(claim)
+        attach = self.attach_need(facts.identity) if facts.identity else None
+        if not _is_bound(claim):
+            facts.is_immediate = not self._waits_for_consumer(claim)
+            delayed = None if facts.is_immediate else delayed_claim(claim, storage)
+            facts.needs = self._intern(attach, delayed=delayed)
+        elif volume is None:
+            facts.lost_volume = claim.spec.volume_name
+        else:
+            facts.needs = self._intern(attach, self._reach(volume), zones=zone_needs(volume))
+        return facts
+
+    def _intern(
+        self,
+        attach: AttachNeed | None,
+        bound: Reach | None = None,
+        delayed: DelayedClaim | None = None,
+        zones: tuple[ZoneNeed, ...] = (),
+    ) -> ClaimNeeds:
+        key = (attach, bound, delayed, zones)
+        needs = self._interned.get(key)
+        if needs is None:
+            needs = self._interned[key] = ClaimNeeds(attach, bound, delayed, zones)
+        return needs
+
+    def _reach(self, volume: PersistentVolume) -> Reach:
+        """Where a volume can be reached; most volumes of a class say the same."""
+        in_tree = None if volume.spec.csi else (volume.spec, volume.metadata.labels)
+        key = _encode((volume.spec.node_affinity, in_tree))
+        reach = self._reaches.get(key)
+        if reach is None:
+            if len(self._reaches) > MOST_KEPT:
+                self._reaches.clear()
+            reach = self._reaches[key] = reach_of(volume)
+        return reach
+
+    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool:
+        storage_class = self._cluster.storage.class_of(claim)
+        return (
+            not claim.spec.volume_name
+            and storage_class is not None
+            and storage_class.volume_binding_mode == "WaitForFirstConsumer"
+        )
+
+
+def _is_bound(claim: PersistentVolumeClaim) -> bool:
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def _needs_driver(one: VolumeIdentity, cluster: Cluster) -> bool:
+    """Whether a node without the driver is refused: by gate, rule and the driver's own word."""
+    profile = cluster.profile
+    if not profile.gates.enabled("VolumeLimitScaling"):
+        return False
+    driver = cluster.storage.drivers.get(one.driver)
+    word = driver.spec.prevent_pod_scheduling_if_missing if driver else None
+    if profile.missing_driver is MissingDriver.OPT_IN:
+        return word is True
+    return word is not False and _is_csi(one, cluster)
+
+
+def _is_csi(one: VolumeIdentity, cluster: Cluster) -> bool:
+    """Whether a CSI driver is known to serve a volume.
+
+    A class may name a provisioner that is no CSI driver and never registers on any node, and an
+    in-tree plugin may still be served without one: neither may keep its pods from running.
+    """
+    if one.driver in cluster.storage.drivers or cluster.registered_drivers[one.driver]:
+        return True
+    if one.plugin is not None:
+        return False
+    return one.is_certainly_csi or one.driver in BY_DRIVER

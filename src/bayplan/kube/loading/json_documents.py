@@ -1,0 +1,122 @@
+"""JSON: one object, a list of them, or several one after another.
+
+Lists are split without decoding their items, so that each item can fail by itself and no item is
+held twice. Where the text itself is broken, reading goes on at the next line that begins an
+object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from bayplan.kube.codec import read_head
+from bayplan.kube.codec.places import locate, reason
+from bayplan.kube.codec.problems import ObjectError
+from bayplan.kube.loading.collector import Collector
+
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_NEXT_OBJECT = re.compile(rb"\n[ \t]*(?=\{)")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+
+
+class _Listing(msgspec.Struct, rename="camel"):
+    """A list of objects, or one object, of which only the list part is looked at."""
+
+    kind: str = ""
+    api_version: str = ""
+    items: list[msgspec.Raw] = []
+
+
+_listing = msgspec.json.Decoder(_Listing).decode
+_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_whole = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def take_json(collector: Collector, data: bytes) -> bool:
+    """Take all objects in the text; False, with nothing taken, if it is no JSON from the start."""
+    # Large dumps are one list: worth a look before the text is searched for where documents end.
+    if (sole := _sole_list(data)) is not None:
+        collector.take_list(sole.kind, sole.api_version, sole.items)
+        return True
+    for number, document in enumerate(_documents(data)):
+        if isinstance(document, str):
+            if number == 0 and _NEXT_OBJECT.search(data) is None:
+                return False
+            collector.report_text(f"document {number + 1}", document)
+        else:
+            _take(collector, document)
+    return True
+
+
+def _sole_list(data: bytes) -> _Listing | None:
+    try:
+        listing = _listing(data)
+    except _UNREADABLE:
+        return None
+    return listing if listing.kind.endswith("List") else None
+
+
+def _documents(data: bytes) -> Iterator[msgspec.Raw | str]:
+    """Every JSON value in the text, or what is wrong where there should be one."""
+    view, start = memoryview(data), _skip_space(data, 0)
+    while start < len(data):
+        try:
+            document, length = _first(view[start:])
+        except _UNREADABLE as error:
+            yield f"not JSON at byte {start}: {error}"
+            start = _next_object(data, start)
+        else:
+            yield document
+            start = _skip_space(data, start + length)
+
+
+def _first(text: memoryview) -> tuple[msgspec.Raw, int]:
+    """The value that the text starts with, and its length."""
+    try:
+        return _whole(text), len(text)
+    except msgspec.DecodeError as error:
+        trailing = _TRAILING.search(str(error))
+        if trailing is None:
+            raise
+        length = int(trailing[1]) - 1  # the byte it names is the one after the surplus one
+        return _whole(text[:length]), length
+
+
+def _take(collector: Collector, document: msgspec.Raw) -> None:
+    try:
+        if bytes(memoryview(document)[:1]) == b"[":
+            collector.take_all(_array(document))
+        elif (listing := _read_listing(document)) is not None:
+            collector.take_list(listing.kind, listing.api_version, listing.items)
+        else:
+            collector.take(document)
+    except _UNREADABLE as error:
+        path, _ = locate(None, str(error))
+        collector.report(ObjectError("document", path, None, reason(str(error))))
+    except ObjectError as error:
+        collector.report(error)
+
+
+def _read_listing(document: msgspec.Raw) -> _Listing | None:
+    """The list that a document is, or None if it is an object of its own."""
+    try:
+        listing = _listing(document)
+    except msgspec.ValidationError:
+        if read_head(document).kind.endswith("List"):
+            raise
+        return None
+    return listing if listing.kind.endswith("List") else None
+
+
+def _skip_space(data: bytes, start: int) -> int:
+    found = _SPACE.match(data, start)
+    return found.end() if found else start
+
+
+def _next_object(data: bytes, start: int) -> int:
+    found = _NEXT_OBJECT.search(data, start)
+    return found.end() if found else len(data)

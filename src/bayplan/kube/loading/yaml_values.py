@@ -1,0 +1,184 @@
+"""Plain values out of one YAML document, built from the parser's events.
+
+Building from events rather than with PyYAML's constructor keeps hostile documents cheap: nothing
+recurses, depth is bounded, and what aliases repeat is counted, so that neither a bomb of aliases
+nor an anchor that contains itself gets through. A key that is there twice is an error, not a
+surprise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import yaml
+
+from bayplan.kube.codec import JsonValue
+from bayplan.kube.loading.yaml_scalars import key_text, plain_scalar
+
+MAX_DEPTH = 100
+MAX_REPEATED = 1_000_000
+"""How many values the aliases of one document may repeat."""
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE = "<<"
+Event: TypeAlias = yaml.events.Event
+
+
+class YamlError(ValueError):
+    """A document that is not plain data, with the line it goes wrong at."""
+
+    def __init__(self, event: Event, problem: str) -> None:
+        self.line: int = event.start_mark.line + 1 if event.start_mark else 0
+        super().__init__(problem)
+
+
+class _Frame:
+    """A mapping or a sequence that is being filled."""
+
+    __slots__ = ("anchor", "filled", "key", "merged", "merging", "size")
+
+    def __init__(self, filled: list[JsonValue] | dict[str, JsonValue], anchor: str | None) -> None:
+        self.filled = filled
+        self.anchor = anchor
+        self.key: str | None = None
+        self.merged: list[JsonValue] = []
+        self.merging = False
+        self.size = 1
+
+    @property
+    def wants_key(self) -> bool:
+        return isinstance(self.filled, dict) and self.key is None and not self.merging
+
+
+class _Builder:
+    """Takes events in order; `result` is the document's value at its end."""
+
+    def __init__(self) -> None:
+        self.result: JsonValue = None
+        self._stack: list[_Frame] = []
+        self._anchored: dict[str, tuple[JsonValue, int]] = {}
+        self._repeated = 0
+
+    def feed(self, event: Event) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.MappingStartEvent):
+            self._open(event, {})
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self._open(event, [])
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._close(event)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        value = _scalar_value(event)
+        if event.anchor is not None:
+            self._anchored[event.anchor] = (value, 1)
+        merges = value == _MERGE and event.style in {"", None}
+        self._put(event, value, 1, merges=merges)
+
+    def _open(
+        self,
+        event: yaml.MappingStartEvent | yaml.SequenceStartEvent,
+        filled: list[JsonValue] | dict[str, JsonValue],
+    ) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            raise YamlError(event, f"nested deeper than {MAX_DEPTH}")
+        if event.tag and event.tag not in {f"{_TAG}map", f"{_TAG}seq", "!"}:
+            raise YamlError(event, f"tag {event.tag[:80]!r} is not plain data")
+        if self._stack and self._stack[-1].wants_key:
+            raise YamlError(event, "a key must be a scalar")
+        if event.anchor is not None:
+            self._anchored.pop(event.anchor, None)
+        self._stack.append(_Frame(filled, event.anchor))
+
+    def _close(self, event: Event) -> None:
+        frame = self._stack.pop()
+        for source in frame.merged:
+            _merge(event, frame.filled, source)
+        if frame.anchor is not None:
+            self._anchored[frame.anchor] = (frame.filled, frame.size)
+        self._put(event, frame.filled, frame.size)
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        anchor = event.anchor or ""
+        if anchor not in self._anchored:
+            raise YamlError(event, f"alias {anchor[:80]!r} has no finished anchor")
+        value, size = self._anchored[anchor]
+        self._repeated += size
+        if self._repeated > MAX_REPEATED:
+            raise YamlError(event, f"aliases repeat more than {MAX_REPEATED} values")
+        self._put(event, value, size)
+
+    def _put(self, event: Event, value: JsonValue, size: int, *, merges: bool = False) -> None:
+        if not self._stack:
+            self.result = value
+            return
+        frame = self._stack[-1]
+        frame.size += size
+        if isinstance(frame.filled, list):
+            frame.filled.append(value)
+        elif frame.merging:
+            frame.merged.append(value)
+            frame.merging = False
+        elif frame.key is None and merges:
+            frame.merging = True
+        elif frame.key is None:
+            frame.key = _key(event, value, frame.filled)
+        else:
+            frame.filled[frame.key] = value
+            frame.key = None
+
+
+def build(events: Iterable[Event]) -> JsonValue:
+    """The value of the one document in the events; YamlError if it is not plain data."""
+    builder = _Builder()
+    documents = 0
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise YamlError(event, "more than one document where one was expected")
+        builder.feed(event)
+    return builder.result
+
+
+def _key(event: Event, value: JsonValue, filled: dict[str, JsonValue]) -> str:
+    key = None if isinstance(value, list | dict) else key_text(value)
+    if key is None:
+        raise YamlError(event, "a key must be text")
+    if key in filled:
+        raise YamlError(event, f"key {key[:80]!r} is there twice")
+    return key
+
+
+def _merge(event: Event, filled: list[JsonValue] | dict[str, JsonValue], source: JsonValue) -> None:
+    """Bring in the keys of another mapping, or of several, that are not there yet."""
+    for merged in source if isinstance(source, list) else [source]:
+        if not isinstance(merged, dict) or not isinstance(filled, dict):
+            raise YamlError(event, "only mappings can be merged with <<")
+        for key, value in merged.items():
+            filled.setdefault(key, value)
+
+
+def _scalar_value(event: yaml.ScalarEvent) -> JsonValue:
+    text: str = event.value
+    tag = event.tag
+    if tag is None:
+        return plain_scalar(text) if event.implicit[0] else text
+    if tag in {f"{_TAG}str", "!"}:
+        return text
+    value = plain_scalar(text)
+    if tag.removeprefix(_TAG) not in _tags_of(value):
+        raise YamlError(event, f"{text[:40]!r} is not what its tag {tag[:80]!r} says")
+    return value
+
+
+def _tags_of(value: JsonValue) -> set[str]:
+    if isinstance(value, bool):
+        return {"bool"}
+    if isinstance(value, int):
+        return {"int", "float"}
+    return {"float"} if isinstance(value, float) else {"null"} if value is None else set()

@@ -1,0 +1,74 @@
+"""The check of any object: what all have in common, then what its kind needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bayplan.kube.codec.problems import ObjectError, identify
+from bayplan.kube.meta import KubeObject, ObjectMeta
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import (
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.kube.validation import fields, nodes, pods, storage, workloads
+from bayplan.kube.workloads import (
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    RuntimeClass,
+    Service,
+    StatefulSet,
+)
+
+# A table from a type to the check of that type cannot be said more narrowly than this.
+_CHECKS: Mapping[type[KubeObject], Callable[[Any], None]] = {
+    Pod: pods.check_pod,
+    Node: nodes.check_node,
+    PersistentVolume: storage.check_volume,
+    PersistentVolumeClaim: storage.check_claim,
+    StorageClass: storage.check_class,
+    CSINode: storage.check_csi_node,
+    CSIStorageCapacity: storage.check_capacity,
+    VolumeAttachment: storage.check_attachment,
+    ReplicaSet: workloads.check_selecting,
+    StatefulSet: workloads.check_selecting,
+    PodDisruptionBudget: workloads.check_selecting,
+    Service: workloads.check_service,
+    ReplicationController: workloads.check_service,
+    RuntimeClass: workloads.check_runtime_class,
+}
+
+
+def check(obj: KubeObject) -> None:
+    """Raise ObjectError for the first thing that is wrong with the object."""
+    try:
+        _metadata(obj.metadata)
+        special = _CHECKS.get(type(obj))
+        if special is not None:
+            special(obj)
+    except fields.FieldError as error:
+        identity = identify(type(obj).__name__, obj.namespace, obj.name)
+        raise ObjectError(identity, error.path, error.shown, error.problem) from None
+
+
+def validate(obj: KubeObject) -> ObjectError | None:
+    """The first thing that is wrong with the object, or None."""
+    try:
+        check(obj)
+    except ObjectError as error:
+        return error
+    return None
+
+
+def _metadata(meta: ObjectMeta) -> None:
+    fields.name("metadata.name", meta.name)
+    fields.optional_name("metadata.namespace", meta.namespace)
+    if meta.labels:
+        fields.labels("metadata.labels", meta.labels)

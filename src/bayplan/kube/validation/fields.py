@@ -1,0 +1,147 @@
+"""The vocabulary of checks: a field that is wrong, and the checks that all objects share.
+
+Paths are put together only on the way out of a failure, so that sound objects cost no strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TypeVar
+
+from bayplan.kube import quantity
+from bayplan.kube.meta import LabelSelector, Quantity
+from bayplan.kube.names import MAX_NAME, is_label_value, is_object_name, is_qualified_name
+from bayplan.kube.nodes import NodeSelectorTerm
+from bayplan.kube.resources import CPU, is_extended, is_hugepage
+from bayplan.kube.selectors import SelectorError, compile_node_term, compile_selector
+
+T = TypeVar("T")
+
+# The cached checks raise for what is wrong, and so never keep hold of it: it could be of any size.
+_CACHED = 1 << 16
+
+
+class FieldError(ValueError):
+    """A field that is wrong; the path grows as the error rises."""
+
+    def __init__(self, path: str, shown: object, problem: str) -> None:
+        super().__init__(problem)
+        self.path, self.shown, self.problem = path, shown, problem
+
+    def under(self, parent: str) -> FieldError:
+        """The same error seen from one level up."""
+        dot = "." if self.path and not self.path.startswith("[") else ""
+        return FieldError(f"{parent}{dot}{self.path}", self.shown, self.problem)
+
+
+def within(field: str, checked: Callable[[T], None], value: T) -> None:
+    """Check a value that stands in a field."""
+    try:
+        checked(value)
+    except FieldError as error:
+        raise error.under(field) from None
+
+
+def each(field: str, checked: Callable[[T], None], values: Iterable[T]) -> None:
+    """Check every value of a list."""
+    for index, value in enumerate(values):
+        try:
+            checked(value)
+        except FieldError as error:
+            raise error.under(f"{field}[{index}]") from None
+
+
+def amounts(field: str, quantities: Mapping[str, Quantity]) -> None:
+    """Check the quantities of a resource map."""
+    for name, written in quantities.items():
+        try:
+            _check_amount(name, written)
+        except ValueError as error:
+            raise FieldError(f"{field}.{name[:80]}", written, str(error)) from None
+
+
+def amount(field: str, written: Quantity) -> None:
+    """Check one quantity that is not of a map."""
+    try:
+        _check_amount("", written)
+    except ValueError as error:
+        raise FieldError(field, written, str(error)) from None
+
+
+def labels(field: str, pairs: Mapping[str, str]) -> None:
+    """Check labels, or a selector that is a map of them."""
+    for key, value in pairs.items():
+        try:
+            _check_label(key, value)
+        except ValueError as error:
+            raise FieldError(f"{field}.{key[:80]}", value, str(error)) from None
+
+
+def name(field: str, text: str) -> None:
+    """Check the name of an object."""
+    if not is_object_name(text):
+        problem = "longer than a name can be, or not a name" if text else "is missing"
+        raise FieldError(field, text, problem)
+
+
+def optional_name(field: str, text: str | None) -> None:
+    """Check the name of an object where there is one."""
+    if text and (len(text) > MAX_NAME or not _is_known_name(text)):
+        name(field, text)
+
+
+def label_key(field: str, text: str) -> None:
+    """Check the key of a label."""
+    if not is_qualified_name(text):
+        raise FieldError(field, text, "not a label key" if text else "is missing")
+
+
+def selector(field: str, written: LabelSelector | None) -> None:
+    """Check that a label selector compiles."""
+    if written is None:
+        return
+    try:
+        compile_selector(written)
+    except SelectorError as error:
+        raise FieldError(field, None, str(error)) from None
+
+
+def node_term(written: NodeSelectorTerm) -> None:
+    """Check that a node selector term compiles."""
+    error = compile_node_term(written).error
+    if error is not None:
+        raise FieldError("", None, str(error))
+
+
+def need(holds: bool, field: str, shown: object, problem: str) -> None:
+    """Check that something holds."""
+    if not holds:
+        raise FieldError(field, shown, problem)
+
+
+@lru_cache(_CACHED)
+def _is_known_name(text: str) -> bool:
+    return is_object_name(text)
+
+
+@lru_cache(_CACHED)
+def _check_label(key: str, value: str) -> None:
+    if not is_qualified_name(key):
+        raise ValueError("not a label key")
+    if not is_label_value(value):
+        raise ValueError("not a label value")
+
+
+@lru_cache(_CACHED, typed=True)
+def _check_amount(resource: str, written: Quantity) -> None:
+    if resource and not is_qualified_name(resource):
+        raise ValueError("not the name of a resource")
+    exact = quantity.parse(written)
+    if exact < 0:
+        raise ValueError("must not be negative")
+    counted = quantity.milli_value(written) if resource == CPU else quantity.value(written)
+    if counted > quantity.MAX_INT64:
+        raise ValueError("does not fit 64 bits")
+    if exact.denominator != 1 and (is_hugepage(resource) or is_extended(resource)):
+        raise ValueError("must be a whole number")

@@ -1,0 +1,30 @@
+"""Checks of what makes, guards and groups pods."""
+
+from __future__ import annotations
+
+from bayplan.kube.validation import fields
+from bayplan.kube.workloads import (
+    PodDisruptionBudget,
+    ReplicaSet,
+    RuntimeClass,
+    Service,
+    StatefulSet,
+)
+
+
+def check_selecting(workload: ReplicaSet | StatefulSet | PodDisruptionBudget) -> None:
+    """Check the selector of a workload or a budget."""
+    fields.selector("spec.selector", workload.spec.selector)
+
+
+def check_service(service: Service) -> None:
+    """Check the plain selector of a service or a replication controller."""
+    fields.labels("spec.selector", service.spec.selector)
+
+
+def check_runtime_class(runtime_class: RuntimeClass) -> None:
+    """Check a runtime class."""
+    if runtime_class.overhead is not None:
+        fields.amounts("overhead.podFixed", runtime_class.overhead.pod_fixed)
+    if runtime_class.scheduling is not None:
+        fields.labels("scheduling.nodeSelector", runtime_class.scheduling.node_selector)

@@ -1,8 +1,9 @@
 """As much of the runtime service as image clients call."""
 
+from importlib.metadata import version
+
 import msgspec
 
-import bayplan
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.settings import Settings
 
@@ -13,12 +14,12 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def version(self, request: cri.VersionRequest) -> cri.VersionResponse:
+    async def version(self, _request: cri.VersionRequest) -> cri.VersionResponse:
         """Introduce ourselves."""
         return cri.VersionResponse(
-            version=request.version or "0.1.0",
+            version="0.1.0",
             runtime_name="bayplan",
-            runtime_version=bayplan.__version__,
+            runtime_version=version("bayplan"),
             runtime_api_version="v1",
         )
 

@@ -13,6 +13,7 @@ from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
 from bayplan.images.cri.server import start_server
 from bayplan.images.store.layout import StoreInUseError
+from bayplan.images.store.store import ImageStore
 from tests.images.parts.hostile import HostileRegistry
 from tests.images.parts.layouts import ImageBuilder, linux, tar_of
 from tests.images.parts.registry import Registry
@@ -204,6 +205,28 @@ async def test_everything_is_still_there_after_a_restart(
         assert await service.list() == before
         after = (await service.client.image_fs_info()).image_filesystems[0].used_bytes
         assert abs(after.value - usage.value) < 1_000_000
+
+
+async def test_a_name_that_looks_like_an_id_is_a_name_first(
+    hostile: HostileRegistry, service: Service
+) -> None:
+    one = await service.pull(hostile.tag(hostile.builder.image(tar_of(("f", b"1"))), "a:1"))
+    hexadecimal = one.removeprefix("sha256:")[:8]
+    other = await service.pull(
+        hostile.tag(hostile.builder.image(tar_of(("f", b"2"))), f"{hexadecimal}:latest")
+    )
+    found = await service.status(f"{hostile.host}/{hexadecimal}")
+    assert found is not None
+    assert found.id == other
+    short = await service.status(hexadecimal)
+    assert short is not None
+    assert short.id == one
+
+
+def test_a_catalogue_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "images.db").write_bytes(b"something else entirely" * 100)
+    with pytest.raises(ValueError, match=r"images\.db"):
+        ImageStore(tmp_path)
 
 
 async def test_a_store_serves_one_process(service: Service, tmp_path: Path) -> None:

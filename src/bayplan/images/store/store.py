@@ -31,6 +31,13 @@ class ImageStore:
 
     def __init__(self, root: Path) -> None:
         self.layout = Layout(root).open()
+        try:
+            self._open()
+        except BaseException:
+            self.layout.close()
+            raise
+
+    def _open(self) -> None:
         for leftover in self.layout.ingest.iterdir():
             delete(leftover)
         self._database = Database(self.layout.database)

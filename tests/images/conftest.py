@@ -7,6 +7,25 @@ from tests.images.parts.hostile import HostileRegistry, running_hostile
 from tests.images.parts.layouts import ImageBuilder
 from tests.images.parts.registry import Registry, missing, running_registry
 from tests.images.parts.service import Service, running_service, settings
+from tests.images.peers.fixtures import (
+    bayplan_socket,
+    containerd_socket,
+    desk,
+    guarded_registry,
+    push,
+    runtime,
+    runtime_socket,
+)
+
+__all__ = [
+    "bayplan_socket",
+    "containerd_socket",
+    "desk",
+    "guarded_registry",
+    "push",
+    "runtime",
+    "runtime_socket",
+]
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.objects import Kind, Objects
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shape import Shape
+from bayplan.fit.shape import Shape, Shapes
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.needs import NeedsBook, Refused, VolumeNeeds
 from bayplan.fit.volumes.report import VolumeReport, all_volumes
@@ -191,6 +191,8 @@ class Snapshot:
 
     def decide(self, pod: Pod) -> Decision:
         """The best node for a pod, if one fits; nothing is changed."""
+        if self.cluster.usage_changes.is_long:
+            self.cluster.tidy()
         try:
             evaluation = self.evaluation(pod)
         except Refused as answer:
@@ -209,6 +211,8 @@ class Snapshot:
             record = cluster.pods.by_key[pod.key]
         if pod.is_terminal:
             return
+        for promised in self._needs.promises(pod, node):
+            self.put(promised)
         if record is None:
             cluster.add_pod(pod, node)
             self._note(cluster.remove_pod, pod.key)
@@ -267,11 +271,16 @@ class Snapshot:
         generation = self.cluster.workloads.generations[shape.namespace]
         known = self._defaults.get(shape)
         if known is None or known[0] != generation:
+            if len(self._defaults) > Shapes.MOST:
+                self._defaults.clear()
             known = (generation, default_spread(shape, self.cluster))
             self._defaults[shape] = known
         return known[1]
 
     def _make_room(self) -> None:
+        if self.cluster.census.is_crowded:
+            self._evaluations.clear()
+            self.cluster.census.forget_counters()
         each = self.cluster.slots.capacity * 64
         while len(self._evaluations) * each > EVALUATION_BYTES:
             self._evaluations.popitem(last=False)

@@ -47,7 +47,7 @@ async def test_it_exposes_its_metrics(short: Path) -> None:
     async with cri_process(short, short / "config.toml", *options):
         url = f"http://127.0.0.1:{port}/metrics"
         text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())
-    assert b'bayplan_images{default="true",runtime_handler="runc"} 0.0' in text
+    assert b'bayplan_cri_images{default="true",runtime_handler="runc"} 0.0' in text
 
 
 async def test_a_bad_configuration_is_said_in_one_line(short: Path) -> None:

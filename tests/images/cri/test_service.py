@@ -297,9 +297,9 @@ async def test_images_are_counted_by_handler(registry: Registry, service: Servic
     with pytest.raises(grpc.aio.AioRpcError):
         await service.pull(name, "arm")
     text = generate_latest(service.metrics).decode()
-    assert 'bayplan_images{default="true",runtime_handler="runc"} 1.0' in text
-    assert 'bayplan_images{default="false",runtime_handler="kata"} 1.0' in text
-    assert 'bayplan_image_pulls_total{result="failed",runtime_handler="arm"} 1.0' in text
+    assert 'bayplan_cri_images{default="true",runtime_handler="runc"} 1.0' in text
+    assert 'bayplan_cri_images{default="false",runtime_handler="kata"} 1.0' in text
+    assert 'bayplan_cri_image_pulls_total{result="failed",runtime_handler="arm"} 1.0' in text
 
 
 async def test_only_owner_and_group_may_use_the_socket(service: Service) -> None:

@@ -20,7 +20,10 @@ storage:
   filesystem: {{rootdirectory: {root}}}
   delete: {{enabled: true}}
 http: {{addr: "127.0.0.1:{port}"}}
+{auth}
 """
+USER, PASSWORD = "ann", "open-sesame"
+_USERS = f"{USER}:$2b$04$abcdefghijklmnopqrstuuXcjcm5avyCiJoD2uS24xa2lb6fjMB3G\n"  # bcrypt
 
 
 def missing() -> str:
@@ -37,9 +40,10 @@ def free_port() -> int:
 class Registry:
     """A running registry."""
 
-    def __init__(self, host: str, scratch: Path) -> None:
+    def __init__(self, host: str, scratch: Path, login: str = "") -> None:
         self.host = host
         self._scratch = scratch
+        self._login = ["--dest-creds", login] if login else []
         self._count = 0
 
     def push(self, builder: ImageBuilder, top: dict[str, object], name: str) -> str:
@@ -51,6 +55,7 @@ class Registry:
         subprocess.run(
             [
                 *("skopeo", "copy", "--quiet", "--all", "--dest-tls-verify=false"),
+                *self._login,
                 *("--preserve-digests", f"oci:{layout}:it", f"docker://{reference}"),
             ],
             check=True,
@@ -61,18 +66,26 @@ class Registry:
 
 
 @contextlib.contextmanager
-def running_registry(scratch: Path) -> Iterator[Registry]:
+def running_registry(scratch: Path, *, guarded: bool = False) -> Iterator[Registry]:
     """Start a registry, wait until it answers, and stop it by its pid."""
     port = free_port()
     config = scratch / "registry.yml"
-    config.write_text(_CONFIG.format(root=scratch / "registry", port=port))
+    auth = _guard(scratch) if guarded else ""
+    config.write_text(_CONFIG.format(root=scratch / "registry", port=port, auth=auth))
     log = (scratch / "registry.log").open("wb")
     with log, subprocess.Popen([REGISTRY, "serve", str(config)], stdout=log, stderr=log) as process:
         try:
             _wait_for(f"http://127.0.0.1:{port}/v2/", process)
-            yield Registry(f"localhost:{port}", scratch)
+            yield Registry(f"localhost:{port}", scratch, f"{USER}:{PASSWORD}" if guarded else "")
         finally:
             process.terminate()
+
+
+def _guard(scratch: Path) -> str:
+    """Let only one user in."""
+    users = scratch / "users"
+    users.write_text(_USERS)
+    return f"auth: {{htpasswd: {{realm: tests, path: {users}}}}}"
 
 
 def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
@@ -80,7 +93,10 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
         if process.poll() is not None:
             raise RuntimeError(f"the registry ended with {process.returncode}")
         with contextlib.suppress(urllib.error.URLError, ConnectionError):
-            urllib.request.urlopen(url, timeout=5).close()
+            try:
+                urllib.request.urlopen(url, timeout=5).close()
+            except urllib.error.HTTPError as answer:
+                answer.close()  # it is there, and guarded
             return
         time.sleep(0.05)  # another process is starting; there is nothing to wait on but time
     raise RuntimeError("the registry does not answer")

@@ -17,6 +17,8 @@ MESSAGE_LIMIT = 16 * 1024 * 1024
 CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
+    # A runtime that restarts is back in seconds; gRPC would wait for minutes.
+    ("grpc.max_reconnect_backoff_ms", 2000),
     # The socket's path means nothing as an authority, and some servers refuse it.
     ("grpc.default_authority", "localhost"),
 ]

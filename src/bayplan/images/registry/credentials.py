@@ -69,12 +69,12 @@ class Keyring:
     """Credentials by registry key."""
 
     def __init__(self, entries: Iterable[tuple[str, Credentials]] = ()) -> None:
-        self._entries = [(_split_key(key), found) for key, found in entries if found]
+        self._entries = [(split_key(key), found) for key, found in entries if found]
 
     def lookup(self, repository: str) -> list[Credentials]:
         """List the credentials for `registry/path`, the most specific first."""
         host, _, path = repository.partition("/")
-        hits = [(key, found) for key, found in self._entries if _key_fits(key, host, path)]
+        hits = [(key, found) for key, found in self._entries if key_fits(key, host, path)]
         hits.sort(key=lambda hit: len(hit[0][1]), reverse=True)
         return [found for _, found in hits]
 
@@ -82,7 +82,9 @@ class Keyring:
 def decode_auth(auth: str) -> tuple[str, str]:
     """Split base64 of `username:password`."""
     try:
-        text = base64.b64decode(auth, validate=True).decode()
+        # Some tools leave the padding out.
+        padded = auth.strip() + "=" * (-len(auth.strip()) % 4)
+        text = base64.b64decode(padded, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         raise ValueError("a registry's auth is not base64 of username:password") from None
     username, colon, password = text.partition(":")
@@ -121,7 +123,8 @@ def _entries(auths: dict[str, DockerEntry], place: str) -> list[tuple[str, Crede
     return found
 
 
-def _split_key(key: str) -> tuple[str, str]:
+def split_key(key: str) -> tuple[str, str]:
+    """Split an entry's key into host and path, without what says nothing."""
     host, _, path = key.partition("://")[2].partition("/") if "://" in key else key.partition("/")
     if host in {"index.docker.io", "registry-1.docker.io"}:
         host = DOCKER_HUB
@@ -129,7 +132,8 @@ def _split_key(key: str) -> tuple[str, str]:
     return host, "" if path.strip("/") in {"v1", "v2"} else path.strip("/")
 
 
-def _key_fits(key: tuple[str, str], host: str, path: str) -> bool:
+def key_fits(key: tuple[str, str], host: str, path: str) -> bool:
+    """Say whether an entry is for a repository."""
     wanted, prefix = key
     if prefix and path != prefix and not path.startswith(f"{prefix}/"):
         return False

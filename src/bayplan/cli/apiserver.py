@@ -1,0 +1,84 @@
+"""`bayplan apiserver`: a Kubernetes API server in one process, with its data in one file."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.identity.tokens import TokenFileError
+from bayplan.embedded.apiserver.server import ApiServer
+from bayplan.embedded.apiserver.store.database import StoreError
+
+
+def apiserver(  # noqa: PLR0913 - one for each option of the command
+    *,
+    data: Path | None = None,
+    listen: str = "127.0.0.1:0",
+    kubeconfig: Path | None = None,
+    tokens: Path | None = None,
+    authorization: Annotated[
+        Literal["rbac", "always-allow"], Parameter(show_choices=True)
+    ] = "always-allow",
+    durability: Literal["process", "power"] = "process",
+) -> int:
+    """Serve the Kubernetes API until interrupted.
+
+    Parameters
+    ----------
+    data
+        Keep everything in this file; without it, in memory.
+    listen
+        Address and port; port 0 takes a free one.
+    kubeconfig
+        Write the administrator's kubeconfig here; without it, print where the server listens.
+    tokens
+        Further users: CSV lines of token,user,uid,"group1,group2".
+    authorization
+        Who may do what: as RBAC objects say, or everybody everything.
+    durability
+        What an acknowledged write survives: the death of the process, or also a power cut.
+    """
+    host, port = _address(listen)
+    config = ServerConfig(
+        host=host,
+        port=port,
+        data=data,
+        kubeconfig=kubeconfig,
+        tokens=tokens,
+        authorization=authorization,
+        durability=durability,
+    )
+    import uvloop  # noqa: PLC0415 - not on every platform
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(config))
+    return EXIT_OK
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise BadInput(f"--listen {listen}: must be ADDRESS:PORT")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+async def _serve(config: ServerConfig) -> None:
+    try:
+        server = ApiServer(config)
+    except (StoreError, TokenFileError, OSError) as problem:
+        raise BadInput(str(problem)) from problem
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with server:
+        sys.stdout.write(f"serving {server.url}\n")
+        sys.stdout.flush()
+        await stopped.wait()

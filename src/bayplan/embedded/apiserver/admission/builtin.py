@@ -1,0 +1,201 @@
+"""The admission steps that every server has: what a pod or a claim gets from other objects.
+
+They need the store, which is why they are not part of a kind's strategy.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+
+from bayplan.embedded.apiserver.admission.chain import AdmissionRequest, Step
+from bayplan.embedded.apiserver.errors import ApiError, bad_value, forbidden, invalid
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.store.entry import Entry, Key
+
+PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
+RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
+STORAGE_CLASSES = "storageclasses.storage.k8s.io"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_PROTECTED = ("default", "kube-system", "kube-public")
+_UNWELL = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
+
+Rule = Callable[[AdmissionRequest], None]
+
+
+class BuiltinAdmission:
+    """The built-in rules of one server."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._on_create: dict[str, tuple[Rule, ...]] = {
+            "pods": (self._priority, self._runtime_class, self._tolerations, self._account),
+            "persistentvolumeclaims": (self._storage_class,),
+            "services": (self._cluster_ip,),
+        }
+
+    def step(self) -> Step:
+        """The rules as one mutating step of the chain."""
+
+        async def admit(request: AdmissionRequest) -> None:
+            if request.operation == "DELETE":
+                _protect_namespaces(request)
+            elif request.operation == "CREATE" and not request.call.subresource:
+                for rule in self._on_create.get(request.call.kind.storage, ()):
+                    rule(request)
+
+        return admit
+
+    def _priority(self, request: AdmissionRequest) -> None:
+        spec = _spec(request)
+        name = spec.get("priorityClassName") or ""
+        found = self._priority_class(request, name) if name else self._default_priority()
+        value = found.get("value") or 0
+        if spec.get("priority") not in (None, value):
+            raise _refuse(
+                request,
+                f"the integer value of priority ({spec['priority']}) must not be provided in pod "
+                f"spec; priority admission controller computed {value} from the given "
+                "PriorityClass name",
+            )
+        spec["priority"] = value
+        if found.get("metadata") and not name:
+            spec["priorityClassName"] = found["metadata"]["name"]
+        spec.setdefault("preemptionPolicy", found.get("preemptionPolicy", "PreemptLowerPriority"))
+
+    def _priority_class(self, request: AdmissionRequest, name: str) -> JsonObject:
+        entry = self._backend.store.get(Key(PRIORITY_CLASSES, "", name))
+        if entry is None:
+            raise _refuse(request, f"no PriorityClass with name {name} was found")
+        return entry.object()
+
+    def _default_priority(self) -> JsonObject:
+        classes = (entry.object() for entry in self._backend.store.list(PRIORITY_CLASSES))
+        defaults = [one for one in classes if one.get("globalDefault")]
+        return min(defaults, key=lambda one: one.get("value") or 0, default={})
+
+    def _runtime_class(self, request: AdmissionRequest) -> None:
+        spec = _spec(request)
+        name = spec.get("runtimeClassName")
+        if not name:
+            return
+        entry = self._backend.store.get(Key(RUNTIME_CLASSES, "", name))
+        if entry is None:
+            raise _refuse(request, f'pod rejected: RuntimeClass "{name}" not found')
+        _apply_runtime_class(request, spec, entry.object())
+
+    def _tolerations(self, request: AdmissionRequest) -> None:
+        """A pod leaves a node that is unwell after five minutes, unless it says otherwise."""
+        tolerations = _spec(request).setdefault("tolerations", [])
+        for key in _UNWELL:
+            if not any(_tolerates(one, key) for one in tolerations):
+                tolerations.append(
+                    {
+                        "key": key,
+                        "operator": "Exists",
+                        "effect": "NoExecute",
+                        "tolerationSeconds": 300,
+                    }
+                )
+
+    def _account(self, request: AdmissionRequest) -> None:
+        spec = _spec(request)
+        name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+
+    def _storage_class(self, request: AdmissionRequest) -> None:
+        spec = _spec(request)
+        if spec.get("storageClassName") is not None:
+            return
+        defaults = [
+            entry
+            for entry in self._backend.store.list(STORAGE_CLASSES)
+            if _annotation(entry, DEFAULT_CLASS) == "true"
+        ]
+        if defaults:
+            spec["storageClassName"] = max(defaults, key=lambda entry: entry.revision).key.name
+
+    def _cluster_ip(self, request: AdmissionRequest) -> None:
+        spec = _spec(request)
+        if spec.get("type") == "ExternalName":
+            return
+        if not spec.get("clusterIP"):
+            spec["clusterIP"] = self._free_address()
+        elif spec["clusterIP"] != "None":
+            _check_address(request, spec["clusterIP"])
+        spec["clusterIPs"] = [spec["clusterIP"]]
+
+    def _free_address(self) -> str:
+        taken = {
+            entry.fields.get("spec.clusterIP") for entry in self._backend.store.list("services")
+        }
+        addresses = _SERVICE_NETWORK.num_addresses - 2
+        start = self._backend.rng.randrange(addresses)
+        for offset in range(addresses):
+            address = str(_SERVICE_NETWORK[1 + (start + offset) % addresses])
+            if address not in taken:
+                return address
+        raise ApiError(507, "InsufficientStorage", "no service address is free")
+
+
+def _check_address(request: AdmissionRequest, address: str) -> None:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError as problem:
+        cause = bad_value("spec.clusterIP", address, "must be empty, 'None', or a valid IP address")
+        raise invalid("", "Service", request.call.name, [cause]) from problem
+
+
+def _spec(request: AdmissionRequest) -> JsonObject:
+    obj = request.object or {}
+    if obj.get("spec") is None:
+        obj["spec"] = {}
+    spec: JsonObject = obj["spec"]
+    return spec
+
+
+def _refuse(request: AdmissionRequest, why: str) -> ApiError:
+    kind = request.call.kind
+    return forbidden(kind.group, kind.plural, request.call.name, why)
+
+
+def _tolerates(toleration: JsonObject, key: str) -> bool:
+    return toleration.get("key") in (None, "", key) and toleration.get("effect") in (
+        None,
+        "",
+        "NoExecute",
+    )
+
+
+def _annotation(entry: Entry, name: str) -> str:
+    return str((entry.object()["metadata"].get("annotations") or {}).get(name, ""))
+
+
+def _apply_runtime_class(request: AdmissionRequest, spec: JsonObject, found: JsonObject) -> None:
+    overhead = (found.get("overhead") or {}).get("podFixed")
+    if overhead:
+        if spec.get("overhead") not in (None, overhead):
+            raise _refuse(request, "pod rejected: Pod's Overhead doesn't match RuntimeClass's")
+        spec["overhead"] = overhead
+    scheduling = found.get("scheduling") or {}
+    selector = spec.get("nodeSelector") or {}
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if selector.get(key, value) != value:
+            raise _refuse(
+                request, f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}]"
+            )
+        selector[key] = value
+    if selector:
+        spec["nodeSelector"] = selector
+    tolerations = spec.get("tolerations") or []
+    spec["tolerations"] = tolerations + [
+        one for one in scheduling.get("tolerations") or () if one not in tolerations
+    ]
+
+
+def _protect_namespaces(request: AdmissionRequest) -> None:
+    call = request.call
+    if call.kind.storage == "namespaces" and call.name in _PROTECTED:
+        raise _refuse(request, "this namespace may not be deleted")

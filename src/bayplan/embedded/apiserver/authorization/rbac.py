@@ -1,0 +1,142 @@
+"""RBAC: what roles grant to the subjects that bindings name.
+
+Roles and bindings are read from the store and kept compiled until one of them changes. Whoever is
+in `system:masters` may do everything; whoever is known may look at discovery and ask about
+themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayplan.embedded.apiserver.authorization.authorizer import EVERYTHING, Attributes, Decision
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.rest.request import User
+from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.store.store import Store
+
+_GROUP = "rbac.authorization.k8s.io"
+ROLES = f"roles.{_GROUP}"
+CLUSTER_ROLES = f"clusterroles.{_GROUP}"
+ROLE_BINDINGS = f"rolebindings.{_GROUP}"
+CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{_GROUP}"
+MASTERS = "system:masters"
+
+_BASIC: list[JsonObject] = [
+    {
+        "verbs": ["get"],
+        "nonResourceURLs": [
+            *("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"),
+            *("/healthz", "/livez", "/readyz", "/version", "/version/"),
+        ],
+    },
+    {
+        "verbs": ["create"],
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    },
+    {
+        "verbs": ["create"],
+        "apiGroups": ["authentication.k8s.io"],
+        "resources": ["selfsubjectreviews"],
+    },
+]
+
+
+class Rbac:
+    """The authorizer that RBAC objects rule."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._decoded: dict[Key, tuple[Entry, JsonObject]] = {}
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        """May this happen?"""
+        user = attributes.user
+        if MASTERS in user.groups:
+            return Decision(True)
+        for rule, why in self._granted(user, attributes.namespace):
+            if _allows(rule, attributes):
+                return Decision(True, why)
+        return Decision(False)
+
+    def rules(self, user: User, namespace: str) -> list[JsonObject]:
+        """Everything that a user may do in a namespace."""
+        if MASTERS in user.groups:
+            return EVERYTHING
+        return [rule for rule, _ in self._granted(user, namespace)]
+
+    def _granted(self, user: User, namespace: str) -> Iterator[tuple[JsonObject, str]]:
+        for rule in _BASIC:
+            yield rule, "RBAC: allowed to everybody who is known"
+        yield from self._bound(user, CLUSTER_ROLE_BINDINGS, "")
+        if namespace:
+            yield from self._bound(user, ROLE_BINDINGS, namespace)
+
+    def _bound(self, user: User, storage: str, namespace: str) -> Iterator[tuple[JsonObject, str]]:
+        for entry in self._store.list(storage, namespace):
+            binding = self._read(entry)
+            if any(_is_subject(one, user, namespace) for one in binding.get("subjects") or ()):
+                reference = binding.get("roleRef") or {}
+                why = f'RBAC: allowed by {binding["kind"]} "{entry.key.name}" of {reference}'
+                for rule in self._role_rules(reference, namespace):
+                    yield rule, why
+
+    def _role_rules(self, reference: JsonObject, namespace: str) -> list[JsonObject]:
+        name = reference.get("name") or ""
+        if reference.get("kind") == "ClusterRole":
+            entry = self._store.get(Key(CLUSTER_ROLES, "", name))
+        else:
+            entry = self._store.get(Key(ROLES, namespace, name)) if namespace else None
+        return (self._read(entry).get("rules") or []) if entry is not None else []
+
+    def _read(self, entry: Entry) -> JsonObject:
+        kept = self._decoded.get(entry.key)
+        if kept is None or kept[0] is not entry:
+            kept = self._decoded[entry.key] = (entry, entry.object())
+        return kept[1]
+
+
+def _is_subject(subject: JsonObject, user: User, namespace: str) -> bool:
+    name = subject.get("name") or ""
+    match subject.get("kind"):
+        case "User":
+            return user.name == name
+        case "Group":
+            return name in user.groups
+        case "ServiceAccount":
+            where = subject.get("namespace") or namespace
+            return bool(where) and user.name == f"system:serviceaccount:{where}:{name}"
+    return False
+
+
+def _allows(rule: JsonObject, wanted: Attributes) -> bool:
+    if not _has(rule, "verbs", wanted.verb):
+        return False
+    if wanted.path:
+        return any(_covers(path, wanted.path) for path in rule.get("nonResourceURLs") or ())
+    names = rule.get("resourceNames") or ()
+    return (
+        _has(rule, "apiGroups", wanted.group)
+        and _resource(rule, wanted)
+        and (not names or (bool(wanted.name) and wanted.name in names))
+    )
+
+
+def _has(rule: JsonObject, field: str, value: str) -> bool:
+    values = rule.get(field) or ()
+    return "*" in values or value in values
+
+
+def _resource(rule: JsonObject, wanted: Attributes) -> bool:
+    resources = rule.get("resources") or ()
+    if not wanted.subresource:
+        return "*" in resources or wanted.resource in resources
+    full = f"{wanted.resource}/{wanted.subresource}"
+    return "*" in resources or full in resources or f"*/{wanted.subresource}" in resources
+
+
+def _covers(pattern: str, path: str) -> bool:
+    if pattern.endswith("*"):
+        return path.startswith(pattern[:-1])
+    return pattern == path

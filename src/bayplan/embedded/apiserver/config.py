@@ -1,0 +1,33 @@
+"""How a server is to be: where it listens, where it keeps its data, whom it lets do what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import Literal
+
+from bayplan.embedded.apiserver.store.database import Durability
+from bayplan.embedded.apiserver.store.store import JOURNAL_CAPACITY
+from bayplan.embedded.clock import Clock, SystemClock
+
+
+@dataclass(slots=True)
+class ServerConfig:
+    """Everything that can be chosen about a server."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    data: Path | None = None
+    """The data file; None keeps everything in memory."""
+    kubeconfig: Path | None = None
+    """Where to write the administrator's kubeconfig."""
+    tokens: Path | None = None
+    authorization: Literal["rbac", "always-allow"] = "always-allow"
+    durability: Durability = "process"
+    clock: Clock = field(default_factory=SystemClock)
+    rng: Random = field(default_factory=SystemRandom)
+    journal_capacity: int = JOURNAL_CAPACITY
+    """Changes per resource from which watches can resume."""
+    grace_seconds: int = 2
+    """How long a stopping server waits for its clients."""

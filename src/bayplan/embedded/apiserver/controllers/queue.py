@@ -1,0 +1,62 @@
+"""A controller's queue: keys of what changed, each worked on once at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+_RETRY_SECONDS = 0.05
+
+
+class WorkQueue(Generic[K]):
+    """Runs a function for each key that is added, one after the other."""
+
+    def __init__(self, name: str, work: Callable[[K], Awaitable[bool]]) -> None:
+        self._name = name
+        self._work = work
+        self._waiting: deque[K] = deque()
+        self._known: set[K] = set()
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, key: K) -> None:
+        """Work on a key, soon."""
+        if key not in self._known:
+            self._known.add(key)
+            self._waiting.append(key)
+            self._news.set()
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._task = asyncio.create_task(self._run(), name=self._name)
+
+    async def stop(self) -> None:
+        """Stop working."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await self._news.wait()
+            while self._waiting:
+                await self._one(self._waiting.popleft())
+            self._news.clear()
+
+    async def _one(self, key: K) -> None:
+        """Work on one key; whatever fails or says it is not done comes again a little later."""
+        self._known.discard(key)
+        try:
+            done = await self._work(key)
+        except Exception:
+            log.exception("%s: %s failed", self._name, key)
+            done = False
+        if not done:
+            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self.add, key)
+        await asyncio.sleep(0)

@@ -1,0 +1,1 @@
+"""Custom resources: kinds that objects define, with schemas of their own."""

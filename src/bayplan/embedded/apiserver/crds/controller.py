@@ -1,0 +1,98 @@
+"""Serves what definitions define: at once when one is written, no more when it is gone.
+
+A definition that is being deleted waits until its objects are gone.
+"""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.controllers.queue import WorkQueue
+from bayplan.embedded.apiserver.crds.definitions import STORAGE, kinds_of
+from bayplan.embedded.apiserver.crds.strategy import CLEANUP
+from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.rest import deleting, writing
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.request import ADMIN, Call, DeleteOptions
+from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.store.journal import Change
+
+
+class DefinitionController:
+    """Keeps the catalog as the definitions say."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._store = backend.store
+        self._queue: WorkQueue[str] = WorkQueue("definitions", self._work)
+        for entry in self._store.list(STORAGE):
+            self._serve(entry)
+
+    def start(self) -> None:
+        """Follow every change of a definition."""
+        for entry in self._store.list(STORAGE):
+            self._notice(entry)
+        self._store.listeners.append(self._on_change)
+        self._queue.start()
+
+    async def stop(self) -> None:
+        """Stop following."""
+        await self._queue.stop()
+
+    def _on_change(self, change: Change) -> None:
+        key = change.entry.key
+        if key.storage == STORAGE:
+            if change.deleted:
+                self._backend.catalog.drop_custom(key.name)
+            else:
+                self._serve(change.entry)
+                self._notice(change.entry)
+        elif change.deleted:
+            self._notice_definition(key.storage)
+
+    def _notice_definition(self, name: str) -> None:
+        definition = self._store.get(Key(STORAGE, "", name))
+        if definition is not None:
+            self._notice(definition)
+
+    def _notice(self, entry: Entry) -> None:
+        if entry.deleting:
+            self._queue.add(entry.key.name)
+
+    def _serve(self, entry: Entry) -> None:
+        kinds = kinds_of(entry.object())
+        self._backend.catalog.set_custom(entry.key.name, kinds)
+        if any(kind.fields for kind in kinds):
+            self._store.reindex(entry.key.name)
+
+    async def _work(self, name: str) -> bool:
+        """Delete the objects of a definition that is going; then let it go."""
+        kind = self._backend.catalog.stored(name)
+        for entry in list(self._store.list(name)):
+            if kind is not None and not entry.deleting:
+                await self._delete(Call(ADMIN, kind, entry.key.namespace, entry.key.name))
+        if not self._store.list(name):
+            await self._release(name)
+        return True
+
+    async def _delete(self, call: Call) -> None:
+        try:
+            await deleting.delete(self._backend, call, DeleteOptions(propagation="Background"))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    async def _release(self, name: str) -> None:
+        kind = self._backend.catalog.stored(STORAGE)
+        if kind is None:
+            return
+
+        def drop(definition: JsonObject) -> JsonObject:
+            meta = definition["metadata"]
+            meta["finalizers"] = [one for one in meta.get("finalizers") or () if one != CLEANUP]
+            return definition
+
+        try:
+            await writing.change(self._backend, Call(ADMIN, kind, name=name), drop, trusted=True)
+        except ApiError as error:
+            if error.code != 404:
+                raise

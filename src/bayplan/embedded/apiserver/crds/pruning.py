@@ -1,0 +1,61 @@
+"""Pruning and defaulting by a structural schema."""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone
+
+_KEEP = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_ALWAYS = ("apiVersion", "kind", "metadata")
+
+
+def prune(value: JsonValue, schema: JsonObject, unknown: list[str], path: str = "") -> None:
+    """Take out of a value what its schema does not know, and say where it was."""
+    if isinstance(value, list):
+        items = schema.get("items")
+        if isinstance(items, dict):
+            for index, item in enumerate(value):
+                prune(item, items, unknown, f"{path}[{index}]")
+        return
+    if isinstance(value, dict):
+        _prune_object(value, schema, unknown, path)
+
+
+def _prune_object(value: JsonObject, schema: JsonObject, unknown: list[str], path: str) -> None:
+    properties = schema.get("properties") or {}
+    others = schema.get("additionalProperties")
+    known_always = _ALWAYS if not path or schema.get(_EMBEDDED) else ()
+    for name in list(value):
+        place = f"{path}.{name}" if path else name
+        if name in properties:
+            prune(value[name], properties[name], unknown, place)
+        elif isinstance(others, dict):
+            prune(value[name], others, unknown, place)
+        elif not others and not schema.get(_KEEP) and name not in known_always:
+            del value[name]
+            unknown.append(place)
+
+
+def add_defaults(value: JsonValue, schema: JsonObject) -> None:
+    """Set what is absent and has a default; a null that may not be null gives way to it too."""
+    items, others = schema.get("items"), schema.get("additionalProperties")
+    if isinstance(value, list) and isinstance(items, dict):
+        for item in value:
+            add_defaults(item, items)
+    if not isinstance(value, dict):
+        return
+    properties = schema.get("properties") or {}
+    for name, inner in properties.items():
+        _default_property(value, name, inner)
+    if isinstance(others, dict):
+        for name in value.keys() - properties.keys():
+            add_defaults(value[name], others)
+
+
+def _default_property(value: JsonObject, name: str, inner: JsonObject) -> None:
+    if value.get(name) is None and not (name in value and inner.get("nullable")):
+        value.pop(name, None)
+        if "default" in inner:
+            value[name] = clone(inner["default"])
+    if name in value:
+        add_defaults(value[name], inner)

@@ -1,0 +1,1 @@
+"""Discovery: the documents by which clients learn what is served here."""

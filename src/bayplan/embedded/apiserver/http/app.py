@@ -1,0 +1,203 @@
+"""The ASGI application: who asks, may they, and then what they asked for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, NamedTuple
+
+from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Authorizer
+from bayplan.embedded.apiserver.errors import (
+    ApiError,
+    forbidden,
+    method_not_allowed,
+    no_such_path,
+    unauthorized,
+)
+from bayplan.embedded.apiserver.http.bodies import Disconnected, Receive
+from bayplan.embedded.apiserver.http.endpoints import OPEN_PATHS, Endpoints
+from bayplan.embedded.apiserver.http.handlers import HANDLERS, Answer, Exchange, Handler, verb_of
+from bayplan.embedded.apiserver.http.metrics import Metrics, RequestKey
+from bayplan.embedded.apiserver.http.negotiation import negotiate
+from bayplan.embedded.apiserver.http.query import Query, parse_query, write_options
+from bayplan.embedded.apiserver.http.requestinfo import RequestInfo, parse_path
+from bayplan.embedded.apiserver.http.responses import Send, error_response
+from bayplan.embedded.apiserver.http.reviews import Reviews
+from bayplan.embedded.apiserver.http.subresources import create_binding, subresource_handler
+from bayplan.embedded.apiserver.identity.authenticator import Authenticator
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.request import Call, User
+
+log = logging.getLogger(__name__)
+
+Scope = dict[str, Any]
+
+
+class Incoming(NamedTuple):
+    """A request about a resource, by somebody known."""
+
+    method: str
+    info: RequestInfo
+    user: User
+    headers: dict[bytes, bytes]
+    query: Query
+    receive: Receive
+    state: dict[str, Any]
+
+
+class App:
+    """Answers every request of every client."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        endpoints: Endpoints,
+        metrics: Metrics,
+    ) -> None:
+        self._metrics = metrics
+        self._backend = backend
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._endpoints = endpoints
+        self._reviews = Reviews(authenticator, authorizer)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, and count it."""
+        self._metrics.in_flight += 1
+        started = time.perf_counter()
+        try:
+            answer = await self._safe_answer(scope, receive)
+            if answer is not None:
+                self._metrics.count(_label(scope, answer), time.perf_counter() - started)
+                await answer.send(send)
+        finally:
+            self._metrics.in_flight -= 1
+
+    async def _safe_answer(self, scope: Scope, receive: Receive) -> Answer | None:
+        """Answer one request; whatever goes wrong becomes a Status."""
+        try:
+            return await self._answer(scope, receive)
+        except ApiError as error:
+            return error_response(error)
+        except Disconnected:
+            return None
+        except Exception:
+            log.exception("request failed: %s %s", scope["method"], scope["path"])
+            return error_response(ApiError(500, "InternalError", "Internal error occurred"))
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        info = parse_path(scope["raw_path"])
+        user = self._authenticator.authenticate(
+            headers.get(b"authorization"), scope["state"].get("peer")
+        )
+        if user is None and info.path not in OPEN_PATHS:
+            raise unauthorized()
+        if info.is_resource and user is not None:
+            query = parse_query(scope["query_string"])
+            return await self._resource(
+                Incoming(scope["method"], info, user, headers, query, receive, scope["state"])
+            )
+        self._authorize_path(scope["method"], info.path, user)
+        return self._endpoints.answer(scope["method"], info.path, headers.get(b"accept"))
+
+    def _authorize_path(self, method: str, path: str, user: User | None) -> None:
+        if user is None:
+            return
+        verb = "get" if method == "HEAD" else method.lower()
+        decision = self._authorizer.authorize(Attributes(user, verb, path=path))
+        if not decision.allowed:
+            message = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
+            raise ApiError(403, "Forbidden", message, {})
+
+    async def _resource(self, incoming: Incoming) -> Answer:
+        info = incoming.info
+        verb = verb_of(incoming.method, info.name, incoming.query)
+        self._authorize(incoming.user, verb, info)
+        kind = self._kind(info)
+        handler = self._handler(kind, verb, info)
+        incoming.state["resource"] = (kind.group, kind.plural, info.subresource)
+        exchange = self._exchange(incoming, kind, verb)
+        answer = await handler(exchange)
+        for warning in exchange.call.warnings:
+            answer.headers.append((b"warning", _warning(warning)))
+        return answer
+
+    def _exchange(self, incoming: Incoming, kind: Kind, verb: str) -> Exchange:
+        info, headers = incoming.info, incoming.headers
+        options = write_options(incoming.query)
+        call = Call(
+            incoming.user,
+            kind,
+            info.namespace,
+            info.name,
+            info.subresource,
+            options.dry_run,
+            options.field_manager or _manager(headers.get(b"user-agent")),
+            options.field_validation,
+            options.force,
+        )
+        form = negotiate(headers.get(b"accept"))
+        content_type = headers.get(b"content-type")
+        return Exchange(
+            self._backend, call, verb, incoming.query, form, content_type, incoming.receive
+        )
+
+    def _authorize(self, user: User, verb: str, info: RequestInfo) -> None:
+        attributes = Attributes(
+            user,
+            verb,
+            info.group,
+            info.plural,
+            info.subresource,
+            info.name if info.plural == "namespaces" and not info.group else info.namespace,
+            info.name,
+        )
+        decision = self._authorizer.authorize(attributes)
+        if not decision.allowed:
+            raise forbidden(info.group, info.plural, info.name, attributes.sentence())
+
+    def _kind(self, info: RequestInfo) -> Kind:
+        kind = self._backend.catalog.find(info.group, info.version, info.plural)
+        if kind is None or (info.namespace and not kind.namespaced):
+            raise no_such_path()
+        return kind
+
+    def _handler(self, kind: Kind, verb: str, info: RequestInfo) -> Handler:
+        if kind.namespaced and not info.namespace and (info.name or verb == "create"):
+            raise method_not_allowed()
+        if info.subresource:
+            return subresource_handler(kind, info.subresource, verb)
+        needs_name = verb in ("update", "patch")
+        if verb not in kind.verbs or (needs_name and not info.name):
+            raise method_not_allowed()
+        if verb == "create":
+            return self._creator(kind, info)
+        return HANDLERS[verb]
+
+    def _creator(self, kind: Kind, info: RequestInfo) -> Handler:
+        if info.name:
+            raise method_not_allowed()
+        if kind.resource == "bindings":
+            return create_binding
+        return self._reviews.handler(kind) or HANDLERS["create"]
+
+
+def _label(scope: Scope, answer: Answer) -> RequestKey:
+    """What an answered request is counted under; only what was served names a resource."""
+    group, resource, subresource = scope["state"].get("resource", ("", "", ""))
+    return scope["method"], group, resource, subresource, answer.code
+
+
+def _manager(user_agent: bytes | None) -> str:
+    """The default field manager: the program's name, as its user agent says it."""
+    return (user_agent or b"unknown").split(b"/")[0][:128].decode("latin-1")
+
+
+def _warning(text: str) -> bytes:
+    clean = text.replace("\\", "\\\\").replace('"', '\\"')
+    clean = "".join(letter if letter.isprintable() else " " for letter in clean)
+    return f'299 - "{clean[:1000]}"'.encode("latin-1", "replace")

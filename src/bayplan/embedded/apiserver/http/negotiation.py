@@ -1,0 +1,62 @@
+"""Which form of an object a client wants: JSON (or YAML), a Table, or the metadata alone."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from bayplan.embedded.apiserver.errors import not_acceptable
+
+OFFERED = ("application/json", "application/yaml")
+_TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+
+class Form(NamedTuple):
+    """How to write an answer."""
+
+    media_type: str = "application/json"
+    transform: str = ""
+
+    @property
+    def content_type(self) -> bytes:
+        """The header's value."""
+        if not self.transform:
+            return self.media_type.encode()
+        return f"{self.media_type};as={self.transform};v=v1;g=meta.k8s.io".encode()
+
+
+PLAIN = Form()
+
+
+@lru_cache(maxsize=256)
+def negotiate(accept: bytes | None) -> Form:
+    """The best form that is both wanted and offered; 406 if there is none."""
+    if not accept:
+        return PLAIN
+    choices = [_parse(part) for part in accept.decode("latin-1").split(",")]
+    for _, form in sorted(choices, key=lambda choice: -choice[0]):
+        if form is not None:
+            return form
+    raise not_acceptable(OFFERED)
+
+
+def _parse(part: str) -> tuple[float, Form | None]:
+    media_type, *pairs = (piece.strip() for piece in part.split(";"))
+    parameters = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    try:
+        quality = float(parameters.get("q", "1"))
+    except ValueError:
+        quality = 0.0
+    return quality, _form(media_type.lower(), parameters) if quality > 0 else None
+
+
+def _form(media_type: str, parameters: dict[str, str]) -> Form | None:
+    if media_type in ("*/*", "application/*"):
+        media_type = "application/json"
+    if media_type not in OFFERED:
+        return None
+    transform = parameters.get("as", "")
+    if not transform:
+        return Form(media_type)
+    known = transform in _TRANSFORMS and parameters.get("g") == "meta.k8s.io"
+    return Form(media_type, transform) if known and parameters.get("v") == "v1" else None

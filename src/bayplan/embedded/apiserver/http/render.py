@@ -1,0 +1,117 @@
+"""Entries as answers: in the version and the form that the client wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from bayplan.embedded.apiserver.errors import bad_request
+from bayplan.embedded.apiserver.http.negotiation import Form
+from bayplan.embedded.apiserver.http.query import Query
+from bayplan.embedded.apiserver.http.responses import Response, json_response
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode, encode
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.views import viewed
+from bayplan.embedded.apiserver.rest.deleting import Deleted
+from bayplan.embedded.apiserver.rest.listing import Page
+from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.strategies.table import strategy_of
+from bayplan.embedded.apiserver.tables.render import partial, table
+
+_INCLUDES = ("", "None", "Metadata", "Object")
+
+
+class Renderer:
+    """Writes entries of one kind as one client wants them."""
+
+    def __init__(self, kind: Kind, form: Form, query: Query, now: datetime) -> None:
+        self._kind = kind
+        self._form = form
+        self._now = now
+        self._include = query.get("includeObject", "")
+        if self._include not in _INCLUDES:
+            raise bad_request(f"includeObject: Unsupported value: {self._include!r}")
+
+    def one(self, entry: Entry, code: int = 200) -> Response:
+        """One object."""
+        return self._response(self._data(entry), code)
+
+    def page(self, page: Page) -> Response:
+        """A list; where nothing has to be changed, the items are the stored bytes, joined."""
+        meta = _list_meta(page)
+        transform = self._form.transform
+        if transform == "Table":
+            return self._response(encode(self._table(page.entries, meta)))
+        head = {"kind": self._kind.list_kind, "apiVersion": self._kind.api_version}
+        if transform:
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+        return self._response(_joined({**head, "metadata": meta}, self._items(page.entries)))
+
+    def deleted(self, deleted: Deleted) -> Response:
+        """What is left of a deleted object: nothing but a Status, or the object on its way."""
+        kind, entry = self._kind, deleted.entry
+        if not deleted.gone or strategy_of(kind.storage).returns_deleted:
+            return self.one(entry)
+        details = {
+            "name": entry.key.name,
+            "group": kind.group,
+            "kind": kind.plural,
+            "uid": entry.uid,
+        }
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        return json_response({**status, "details": {k: v for k, v in details.items() if v}})
+
+    def for_watch(self) -> Callable[[Entry], bytes] | None:
+        """How a watcher sees an object; None for the stored bytes as they are."""
+        return None if self._is_plain() else self._data
+
+    def _is_plain(self) -> bool:
+        return not self._form.transform and viewed(self._kind) is None
+
+    def _data(self, entry: Entry) -> bytes:
+        if self._is_plain():
+            return entry.data
+        if self._form.transform == "Table":
+            meta = {"resourceVersion": str(entry.revision)}
+            return encode(self._table((entry,), meta))
+        obj = self._view(entry)
+        return encode(partial(obj) if self._form.transform else obj)
+
+    def _items(self, entries: Sequence[Entry]) -> list[bytes]:
+        if self._is_plain():
+            return [entry.data for entry in entries]
+        return [self._data(entry) for entry in entries]
+
+    def _view(self, entry: Entry) -> JsonObject:
+        obj, view = entry.object(), viewed(self._kind)
+        return obj if view is None else view.shown(obj)
+
+    def _table(self, entries: Sequence[Entry], meta: JsonObject) -> JsonObject:
+        objects = (entry.object() for entry in entries)
+        made = table(self._kind, objects, self._now, self._include)
+        made["metadata"] = meta
+        return made
+
+    def _response(self, data: bytes, code: int = 200) -> Response:
+        if self._form.media_type == "application/yaml":
+            data = _yaml(decode(data))
+        return Response(data, code, self._form.content_type)
+
+
+def _list_meta(page: Page) -> JsonObject:
+    meta: JsonObject = {"resourceVersion": str(page.revision)}
+    if page.token:
+        meta["continue"] = page.token
+    if page.remaining is not None:
+        meta["remainingItemCount"] = page.remaining
+    return meta
+
+
+def _joined(head: JsonObject, items: Sequence[bytes]) -> bytes:
+    return b'%b,"items":[%b]}' % (encode(head)[:-1], b",".join(items))
+
+
+def _yaml(value: JsonValue) -> bytes:
+    import yaml  # noqa: PLC0415 - hardly anybody wants YAML
+
+    return yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, encoding="utf-8")

@@ -1,0 +1,130 @@
+"""Requests about subresources that are more than a part of their object."""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.errors import bad_request, no_such_path
+from bayplan.embedded.apiserver.http.handlers import (
+    HANDLERS,
+    Answer,
+    Exchange,
+    Handler,
+    read_object,
+    read_patch,
+)
+from bayplan.embedded.apiserver.http.query import delete_options
+from bayplan.embedded.apiserver.http.responses import Response, json_response
+from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.patch.patches import MERGE_PATCH, STRATEGIC_PATCH, Patch
+from bayplan.embedded.apiserver.rest import writing
+from bayplan.embedded.apiserver.rest.conforming import conform_to
+from bayplan.embedded.apiserver.schema.types import require_type
+from bayplan.embedded.apiserver.subresources.binding import bind
+from bayplan.embedded.apiserver.subresources.eviction import evict
+from bayplan.embedded.apiserver.subresources.scale import scale_of, with_scale
+
+_CREATED: JsonObject = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Success",
+    "code": 201,
+}
+
+
+async def _body(exchange: Exchange, kind: str, api_version: str, type_name: str) -> JsonObject:
+    obj = await read_object(exchange)
+    given = (obj.get("kind") or kind, obj.get("apiVersion") or api_version)
+    if given != (kind, api_version):
+        raise bad_request(f"{given[0]} in version {given[1]} cannot be handled as a {kind}")
+    conform_to(exchange.call, obj, require_type(type_name))
+    return obj
+
+
+async def create_binding(exchange: Exchange) -> Answer:
+    """Bind a pod to a node."""
+    binding = await _body(exchange, "Binding", "v1", "core.Binding")
+    call = exchange.call
+    name = (binding.get("metadata") or {}).get("name") or ""
+    if not call.name:
+        call.name = name
+    pods = exchange.backend.catalog.stored("pods")
+    if name not in ("", call.name) or pods is None:
+        raise bad_request("the name in the URL does not match the name in the binding")
+    call.kind = pods
+    await bind(exchange.backend, call, binding)
+    return json_response(_CREATED, 201)
+
+
+async def create_eviction(exchange: Exchange) -> Answer:
+    """Evict a pod."""
+    eviction = await _body(exchange, "Eviction", "policy/v1", "policy.Eviction")
+    options = delete_options({}, eviction.get("deleteOptions") or {}, exchange.call)
+    await evict(exchange.backend, exchange.call, options)
+    return json_response(_CREATED, 201)
+
+
+async def get_scale(exchange: Exchange) -> Answer:
+    """How many replicas there are and should be."""
+    obj = exchange.backend.require(exchange.call).object()
+    return json_response(scale_of(exchange.call.kind, obj))
+
+
+async def update_scale(exchange: Exchange) -> Answer:
+    """Set the number of replicas."""
+    scale = await _body(exchange, "Scale", "autoscaling/v1", "autoscaling.Scale")
+    return await _change_scale(exchange, lambda _: scale)
+
+
+async def patch_scale(exchange: Exchange) -> Answer:
+    """Change the number of replicas."""
+    patch = await read_patch(exchange)
+    if patch.media_type == STRATEGIC_PATCH:
+        patch = Patch(MERGE_PATCH, patch.content, patch.kind)
+    return await _change_scale(exchange, patch.on)
+
+
+async def _change_scale(exchange: Exchange, wanted: writing.Compute) -> Answer:
+    kind = exchange.call.kind
+
+    def rescale(obj: JsonObject) -> JsonObject:
+        return with_scale(kind, obj, wanted(scale_of(kind, obj)))
+
+    entry = await writing.change(exchange.backend, exchange.call, rescale, trusted=True)
+    return Response(encode(scale_of(kind, entry.object())))
+
+
+async def finalize(exchange: Exchange) -> Answer:
+    """Set a namespace's own finalizers."""
+    obj = await read_object(exchange)
+    finalizers = (obj.get("spec") or {}).get("finalizers") or []
+    if not all(isinstance(name, str) for name in finalizers):
+        raise bad_request("spec.finalizers must be a list of names")
+
+    def settle(namespace: JsonObject) -> JsonObject:
+        namespace["spec"] = {"finalizers": finalizers} if finalizers else {}
+        return namespace
+
+    entry = await writing.change(exchange.backend, exchange.call, settle, trusted=True)
+    return Response(entry.data)
+
+
+_SUBRESOURCES: dict[tuple[str, str], Handler] = {
+    ("binding", "create"): create_binding,
+    ("eviction", "create"): create_eviction,
+    ("scale", "get"): get_scale,
+    ("scale", "update"): update_scale,
+    ("scale", "patch"): patch_scale,
+    ("finalize", "update"): finalize,
+    ("status", "get"): HANDLERS["get"],
+    ("status", "update"): HANDLERS["update"],
+    ("status", "patch"): HANDLERS["patch"],
+}
+
+
+def subresource_handler(kind: Kind, subresource: str, verb: str) -> Handler:
+    """Who answers for a subresource."""
+    handler = _SUBRESOURCES.get((subresource, verb))
+    if handler is None or subresource not in kind.subresources:
+        raise no_such_path()
+    return handler

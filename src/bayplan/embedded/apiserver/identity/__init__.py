@@ -1,0 +1,1 @@
+"""Who clients are: certificates and tokens, and the kubeconfig that carries them."""

@@ -1,0 +1,122 @@
+"""The server's own certificate authority: it signs the server's and the clients' certificates."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_VALID = timedelta(days=3650)
+_SKEW = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and its key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+def _name(common: str, organizations: Iterable[str] = ()) -> x509.Name:
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(now + _VALID)
+    )
+
+
+class Authority:
+    """A certificate authority with one key."""
+
+    def __init__(self, pair: KeyPair) -> None:
+        self.pair = pair
+        self._certificate = x509.load_pem_x509_certificate(pair.certificate)
+        key = serialization.load_pem_private_key(pair.key, None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise TypeError("the certificate authority's key is not an elliptic curve key")
+        self._key = key
+
+    @classmethod
+    def create(cls, now: datetime) -> Authority:
+        """Make a new authority."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name("bayplan-ca")
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            key_cert_sign=True,
+            crl_sign=True,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        certificate = (
+            _builder(name, name, key.public_key(), now)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(usage, critical=True)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .sign(key, hashes.SHA256())
+        )
+        return cls(KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key)))
+
+    def server_pair(self, hosts: Iterable[str], now: datetime) -> KeyPair:
+        """A certificate for the server under all its names."""
+        names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+        return self._issue(_name("bayplan-apiserver"), [names, usage], now)
+
+    def client_pair(self, user: str, groups: Iterable[str], now: datetime) -> KeyPair:
+        """A certificate that says who a client is: CN is the user, O are the groups."""
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+        return self._issue(_name(user, groups), [usage], now)
+
+    def _issue(
+        self, subject: x509.Name, extensions: list[x509.ExtensionType], now: datetime
+    ) -> KeyPair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        issuer = self._certificate
+        builder = _builder(subject, issuer.subject, key.public_key(), now).add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+            critical=False,
+        )
+        for extension in extensions:
+            builder = builder.add_extension(extension, critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,34 @@
+"""JSON as this server handles it: objects are dicts, since it must keep fields that it does not
+know."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+JsonValue: TypeAlias = Any
+"""Any JSON value. Requests are checked against the kind's schema before code relies on a shape."""
+
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
+
+
+def clone(value: JsonValue) -> JsonValue:
+    """A deep copy of a JSON value (several times faster than `copy.deepcopy`)."""
+    if isinstance(value, dict):
+        return {key: clone(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [clone(item) for item in value]
+    return value
+
+
+def metadata_of(obj: JsonObject) -> JsonObject:
+    """An object's metadata, made if it is absent."""
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        meta = obj["metadata"] = {}
+    return meta

@@ -1,0 +1,1 @@
+"""What kinds of objects there are: one table for the built-in ones, and those that CRDs add."""

@@ -1,0 +1,1 @@
+"""OpenAPI: what is served and its shapes, for clients that check before they send."""

@@ -1,0 +1,160 @@
+"""The OpenAPI documents: version 3 for each group and version, version 2 for everything at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+
+from bayplan.embedded.apiserver.discovery.version import version_info
+from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
+from bayplan.embedded.apiserver.kinds.catalog import Catalog
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.openapi.schemas import SchemaWriter
+from bayplan.embedded.apiserver.schema.roots import root_type
+from bayplan.embedded.apiserver.schema.types import require_type
+
+_METHODS = {"get": "get", "list": "get", "create": "post", "update": "put", "patch": "patch"} | {
+    "delete": "delete",
+    "deletecollection": "delete",
+}
+_ON_OBJECT = ("get", "update", "patch", "delete")
+_ON_LIST = ("list", "create", "deletecollection")
+_WRITES = ("create", "update", "patch")
+
+Parameter = Callable[[str], JsonObject]
+"""Writes a query parameter as one version of OpenAPI does."""
+
+
+class OpenApi:
+    """Makes the documents, and keeps them until the catalog moves."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._generation = -1
+        self._kept: dict[str, bytes] = {}
+
+    def index(self) -> bytes:
+        """`/openapi/v3`: where the document of each group and version is."""
+        return self._keep("", self._index)
+
+    def v3(self, group: str, version: str) -> bytes | None:
+        """The document of a group and version; None if there is none."""
+        if not self._catalog.serves_group(group, version):
+            return None
+        return self._keep(f"{group}/{version}", lambda: self._v3(group, version))
+
+    def v2(self) -> bytes:
+        """`/openapi/v2`: everything."""
+        return self._keep("v2", self._v2)
+
+    def _keep(self, name: str, make: Callable[[], JsonObject]) -> bytes:
+        if self._generation != self._catalog.generation:
+            self._kept.clear()
+            self._generation = self._catalog.generation
+        if name not in self._kept:
+            self._kept[name] = encode(make())
+        return self._kept[name]
+
+    def _index(self) -> JsonObject:
+        paths: JsonObject = {}
+        for group, versions in self._catalog.groups().items():
+            for version in versions:
+                path = f"apis/{group}/{version}" if group else f"api/{version}"
+                mark = f"{self._catalog.generation}:{path}".encode()
+                hashed = hashlib.sha256(mark).hexdigest().upper()
+                paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={hashed}"}
+        return {"paths": paths}
+
+    def _kinds(self, group: str, version: str) -> list[Kind]:
+        return [kind for kind in self._catalog if (kind.group, kind.version) == (group, version)]
+
+    def _v3(self, group: str, version: str) -> JsonObject:
+        writer = SchemaWriter("#/components/schemas/", unions=True)
+        kinds = self._kinds(group, version)
+        _write_kinds(writer, kinds)
+        writer.add(require_type("meta.DeleteOptions"))
+        return {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": version_info()["gitVersion"]},
+            "paths": _paths(kinds, _parameter_v3),
+            "components": {"schemas": writer.schemas},
+        }
+
+    def _v2(self) -> JsonObject:
+        writer = SchemaWriter("#/definitions/", unions=False)
+        kinds = list(self._catalog)
+        _write_kinds(writer, kinds)
+        return {
+            "swagger": "2.0",
+            "info": {"title": "Kubernetes", "version": version_info()["gitVersion"]},
+            "paths": _paths(kinds, _parameter_v2),
+            "definitions": writer.schemas,
+        }
+
+
+def _gvk(kind: Kind) -> JsonObject:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _write_kinds(writer: SchemaWriter, kinds: Iterable[Kind]) -> None:
+    for kind in kinds:
+        type_ = root_type(kind.group, kind.kind) if kind.custom is None else None
+        if type_ is not None:
+            writer.add(type_, [_gvk(kind)])
+        elif kind.custom is not None:
+            writer.schemas[_custom_name(kind)] = _custom_schema(writer, kind)
+
+
+def _custom_name(kind: Kind) -> str:
+    reversed_group = ".".join(reversed(kind.group.split(".")))
+    return f"{reversed_group}.{kind.version}.{kind.kind}"
+
+
+def _custom_schema(writer: SchemaWriter, kind: Kind) -> JsonObject:
+    schema: JsonObject = dict((kind.custom.schema if kind.custom else None) or {"type": "object"})
+    properties = dict(schema.get("properties") or {})
+    properties.update(
+        apiVersion={"type": "string"},
+        kind={"type": "string"},
+        metadata=writer.reference(require_type("meta.ObjectMeta")),
+    )
+    return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_gvk(kind)]}
+
+
+def _parameter_v3(name: str) -> JsonObject:
+    return {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
+
+
+def _parameter_v2(name: str) -> JsonObject:
+    return {"name": name, "in": "query", "type": "string", "uniqueItems": True}
+
+
+def _paths(kinds: Iterable[Kind], parameter: Parameter) -> JsonObject:
+    paths: JsonObject = {}
+    for kind in kinds:
+        root = f"/apis/{kind.group}" if kind.group else "/api"
+        scope = "/namespaces/{namespace}" if kind.namespaced else ""
+        base = f"{root}/{kind.version}{scope}/{kind.plural}"
+        paths[base] = _operations(kind, _ON_LIST, parameter)
+        paths[base + "/{name}"] = _operations(kind, _ON_OBJECT, parameter)
+    return {path: operations for path, operations in paths.items() if operations}
+
+
+def _operations(kind: Kind, verbs: tuple[str, ...], parameter: Parameter) -> JsonObject:
+    return {
+        _METHODS[verb]: {
+            "operationId": f"{verb}{kind.group.replace('.', '_')}{kind.version}{kind.kind}",
+            "parameters": [parameter(name) for name in _parameters(verb)],
+            "responses": {"200": {"description": "OK"}},
+            "x-kubernetes-action": verb,
+            "x-kubernetes-group-version-kind": _gvk(kind),
+        }
+        for verb in verbs
+        if verb in kind.verbs
+    }
+
+
+def _parameters(verb: str) -> tuple[str, ...]:
+    if verb in _WRITES:
+        return ("dryRun", "fieldManager", "fieldValidation")
+    return ("dryRun",) if verb.startswith("delete") else ()

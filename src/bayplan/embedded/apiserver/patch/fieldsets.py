@@ -1,0 +1,122 @@
+"""Sets of fields, as trees: who owns what in an object.
+
+A tree maps path elements (`f:name`, `k:{"name":"a"}`, `v:"x"`, and `.` for an element itself) to
+trees; an empty tree is a leaf. This is the form that `managedFields` has on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode, encode
+from bayplan.embedded.apiserver.patch.shapes import Part, Shape
+
+FieldSet = dict[str, "FieldSet"]
+Path = tuple[str, ...]
+
+
+def fields_of(obj: JsonObject, shape: Shape) -> FieldSet:
+    """Every field that an object sets."""
+    return {f"f:{name}": _of_value(value, shape.child(name)) for name, value in obj.items()}
+
+
+def _of_value(value: JsonValue, part: Part) -> FieldSet:
+    if part.atomic:
+        return {}
+    if isinstance(value, dict):
+        return fields_of(value, part.shape)
+    if isinstance(value, list) and (part.keys or part.is_set):
+        return {element_key(item, part): _of_element(item, part) for item in value}
+    return {}
+
+
+def _of_element(item: JsonValue, part: Part) -> FieldSet:
+    return {".": {}, **fields_of(item, part.shape)} if part.keys and isinstance(item, dict) else {}
+
+
+def element_key(item: JsonValue, part: Part) -> str:
+    """The path element of a list's element."""
+    if part.is_set or not isinstance(item, dict):
+        return "v:" + encode(item).decode()
+    keys = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in sorted(part.keys)}
+    return "k:" + encode({key: value for key, value in keys.items() if value is not None}).decode()
+
+
+_KEY_DEFAULTS = {"protocol": "TCP"}
+
+
+def leaves(fields: FieldSet, path: Path = ()) -> Iterator[Path]:
+    """The paths of all leaves; an element itself (`.`) is its element's path."""
+    for name, inner in fields.items():
+        if name == ".":
+            yield path
+        elif not inner:
+            yield (*path, name)
+        else:
+            yield from leaves(inner, (*path, name))
+
+
+def tree_of(paths: set[Path]) -> FieldSet:
+    """The tree whose leaves are given."""
+    root: FieldSet = {}
+    for path in sorted(paths):
+        inner = root
+        for name in path:
+            inner = inner.setdefault(name, {})
+        if path[-1].startswith("k:"):
+            inner.setdefault(".", {})
+    return root
+
+
+def value_at(obj: JsonValue, path: Path, shape: Shape) -> JsonValue:
+    """The value at a path; None if there is none."""
+    part = Part(shape)
+    for name in path:
+        if obj is None:
+            return None
+        if name.startswith("f:"):
+            part = part.shape.child(name[2:])
+            obj = obj.get(name[2:]) if isinstance(obj, dict) else None
+        else:
+            obj = _find(obj, name, part)
+    return obj
+
+
+def _find(items: JsonValue, name: str, part: Part) -> JsonValue:
+    for item in items if isinstance(items, list) else ():
+        if element_key(item, part) == name:
+            return item
+    return None
+
+
+def remove_at(obj: JsonValue, path: Path, shape: Shape) -> None:
+    """Take out what is at a path."""
+    part = Part(shape)
+    for name in path[:-1]:
+        if name.startswith("f:"):
+            part = part.shape.child(name[2:])
+            obj = obj.get(name[2:]) if isinstance(obj, dict) else None
+        else:
+            obj = _find(obj, name, part)
+    last = path[-1]
+    if last.startswith("f:") and isinstance(obj, dict):
+        obj.pop(last[2:], None)
+    elif isinstance(obj, list):
+        obj[:] = [item for item in obj if element_key(item, part) != last]
+
+
+def spell(path: Path) -> str:
+    """A path as a user reads it: `.spec.containers[name="a"].image`."""
+    return "".join(_spell(name) for name in path)
+
+
+def _spell(name: str) -> str:
+    kind, rest = name[:2], name[2:]
+    if kind == "f:":
+        return f".{rest}"
+    if kind == "k:":
+        pairs = decode(rest.encode())
+        return (
+            "[" + ",".join(f"{key}={encode(value).decode()}" for key, value in pairs.items()) + "]"
+        )
+    return f"[{rest}]"

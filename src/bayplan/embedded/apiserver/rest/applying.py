@@ -1,0 +1,55 @@
+"""Server-side apply as a request: create what is not there, else merge into what is."""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.errors import bad_request, not_found
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.patch import apply as serverside
+from bayplan.embedded.apiserver.patch.managed import Manager
+from bayplan.embedded.apiserver.patch.shapes import shape_of
+from bayplan.embedded.apiserver.rest import metadata, writing
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.conforming import conform
+from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.store.entry import Entry
+
+
+async def apply(backend: Backend, call: Call, wanted: JsonValue) -> tuple[Entry, bool]:
+    """Apply what a manager wants; says whether the object was created."""
+    checked = _check(call, wanted)
+    call.applied = True
+    if backend.store.get(call.key) is None:
+        return await _create(backend, call, checked), True
+    intent = _intent(backend, call, checked)
+
+    def merge(live: JsonObject) -> JsonObject:
+        return serverside.apply(live, intent)
+
+    return await writing.change(backend, call, merge), False
+
+
+async def _create(backend: Backend, call: Call, wanted: JsonObject) -> Entry:
+    if call.subresource:
+        raise not_found(call.kind.group, call.kind.plural, call.name)
+    obj = serverside.first_apply(_intent(backend, call, wanted))
+    return await writing.create(backend, call, obj)
+
+
+def _intent(backend: Backend, call: Call, wanted: JsonObject) -> serverside.Intent:
+    manager = Manager(call.field_manager, "Apply", call.kind.api_version, call.subresource)
+    return serverside.Intent(wanted, shape_of(call.kind), manager, backend.now(), call.force)
+
+
+def _check(call: Call, wanted: JsonValue) -> JsonObject:
+    kind = call.kind
+    if not call.field_manager:
+        raise bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value")
+    if not isinstance(wanted, dict):
+        raise bad_request("an apply's body must be an object")
+    if (wanted.get("kind"), wanted.get("apiVersion")) != (kind.kind, kind.api_version):
+        raise bad_request(f"an apply's body must be a {kind.kind} of {kind.api_version}")
+    conform(call, wanted)
+    meta = wanted.setdefault("metadata", {})
+    metadata.settle_namespace(call, meta)
+    metadata.settle_name(call, meta)
+    return wanted

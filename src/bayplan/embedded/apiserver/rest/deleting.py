@@ -1,0 +1,111 @@
+"""Deleting: at once, after a grace period, or once the finalizers are gone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
+from bayplan.embedded.apiserver.errors import conflict, modified
+from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions
+from bayplan.embedded.apiserver.rest.writing import finished, other_uid
+from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.store.store import StaleWrite
+from bayplan.embedded.clock import timestamp
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_ATTEMPTS = 5
+
+
+class Deleted(NamedTuple):
+    """What a delete did: the object's last known state, and whether it is gone."""
+
+    entry: Entry
+    gone: bool
+
+
+async def delete(backend: Backend, call: Call, options: DeleteOptions) -> Deleted:
+    """Delete an object, or mark it so."""
+    for _ in range(_ATTEMPTS):
+        current = backend.require(call)
+        _check_preconditions(call, options, current)
+        request = AdmissionRequest("DELETE", call, None, current.object())
+        await backend.admission.mutate(request)
+        await backend.admission.validate(request)
+        try:
+            return _delete(backend, call, options, current)
+        except StaleWrite:
+            continue
+    raise modified(call.kind.group, call.kind.plural, call.name)
+
+
+def _check_preconditions(call: Call, options: DeleteOptions, current: Entry) -> None:
+    kind = call.kind
+    if options.uid and options.uid != current.uid:
+        raise conflict(kind.group, kind.plural, call.name, other_uid(options.uid, current.uid))
+    if options.resource_version and options.resource_version != str(current.revision):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+            f"ResourceVersion in object meta: {current.revision}"
+        )
+        raise conflict(kind.group, kind.plural, call.name, why)
+
+
+def _delete(backend: Backend, call: Call, options: DeleteOptions, current: Entry) -> Deleted:
+    obj = current.object()
+    changed = _propagate(obj, options) | _mark(backend, call, obj, options)
+    if call.dry_run:
+        return Deleted(Entry(call.key, current.revision, encode(obj), obj, {}), finished(obj))
+    if finished(obj):
+        return Deleted(backend.store.remove(call.key, obj, current), gone=True)
+    if not changed:
+        return Deleted(current, gone=False)
+    return Deleted(backend.store.put(call.key, obj, current), gone=False)
+
+
+def _propagate(obj: JsonObject, options: DeleteOptions) -> bool:
+    """Let the wanted treatment of dependents stand as a finalizer."""
+    wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation)
+    meta = obj["metadata"]
+    before = meta.get("finalizers") or []
+    after = [name for name in before if name not in (ORPHAN, FOREGROUND)]
+    if not options.propagation:
+        return False
+    if wanted:
+        after.append(wanted)
+    meta["finalizers"] = after
+    if not after:
+        del meta["finalizers"]
+    return after != before
+
+
+def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeleteOptions) -> bool:
+    """Set (or shorten) the deletion time; says whether anything changed."""
+    meta = obj["metadata"]
+    grace = _grace(call, obj, options)
+    if "deletionTimestamp" in meta and (meta.get("deletionGracePeriodSeconds") or 0) <= grace:
+        return False
+    due = backend.clock.now() + timedelta(seconds=grace)
+    meta["deletionTimestamp"] = timestamp(due)
+    meta["deletionGracePeriodSeconds"] = grace
+    if call.kind.generations or "generation" in meta:
+        meta["generation"] = (meta.get("generation") or 0) + 1
+    if call.kind.storage == "namespaces":
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    return True
+
+
+def _grace(call: Call, obj: JsonObject, options: DeleteOptions) -> int:
+    """Only pods that a node runs get time to end."""
+    if call.kind.storage != "pods":
+        return 0
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+        return 0
+    if options.grace_seconds is not None:
+        return options.grace_seconds
+    default: int = spec.get("terminationGracePeriodSeconds", 30)
+    return default

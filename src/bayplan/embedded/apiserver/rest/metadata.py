@@ -1,0 +1,150 @@
+"""Metadata: what the server sets, what it keeps, and what must be well formed."""
+
+from __future__ import annotations
+
+from random import Random
+from uuid import UUID
+
+from bayplan.embedded.apiserver.errors import (
+    Cause,
+    bad_request,
+    bad_value,
+    forbidden_field,
+    required,
+)
+from bayplan.embedded.apiserver.jsontypes import JsonObject, metadata_of
+from bayplan.embedded.apiserver.rest.naming import (
+    annotation_problems,
+    label_problems,
+    suffixed,
+)
+from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.kube.names import is_qualified_name
+
+_SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def new_uid(rng: Random) -> str:
+    """A fresh UID."""
+    return str(UUID(int=rng.getrandbits(128), version=4))
+
+
+def address(call: Call, obj: JsonObject, rng: Random) -> None:
+    """Settle a new object's name and namespace, in the object and in the call."""
+    meta = metadata_of(obj)
+    if meta.get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = suffixed(meta["generateName"], rng)
+    settle_namespace(call, meta)
+    if call.name and meta.get("name") not in (None, "", call.name):
+        raise _name_mismatch(meta["name"], call.name)
+    meta["name"] = call.name = meta.get("name") or call.name
+
+
+def settle_namespace(call: Call, meta: JsonObject) -> None:
+    """The namespace of the URL and of the object must agree."""
+    given = meta.get("namespace") or ""
+    if not call.kind.namespaced:
+        meta.pop("namespace", None)
+        return
+    if given and given != call.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    meta["namespace"] = call.namespace
+
+
+def settle_name(call: Call, meta: JsonObject) -> None:
+    """The name in the URL and in the object must agree."""
+    given = meta.get("name") or ""
+    if given and given != call.name:
+        raise _name_mismatch(given, call.name)
+    meta["name"] = call.name
+
+
+def _name_mismatch(given: str, wanted: str) -> Exception:
+    return bad_request(
+        f"the name of the object ({given}) does not match the name on the URL ({wanted})"
+    )
+
+
+def stamp(obj: JsonObject, now: str, uid: str, generations: bool) -> None:
+    """Set what the server owns on a new object."""
+    meta = obj["metadata"]
+    for field in (*_SERVER_OWNED, "selfLink", "resourceVersion"):
+        meta.pop(field, None)
+    meta["uid"] = uid
+    meta["creationTimestamp"] = now
+    if generations:
+        meta["generation"] = 1
+    else:
+        meta.pop("generation", None)
+
+
+def keep(new: JsonObject, old: JsonObject) -> None:
+    """Carry over what a change may not touch."""
+    meta, before = new["metadata"], old["metadata"]
+    if "managedFields" in before and "managedFields" not in meta:
+        meta["managedFields"] = before["managedFields"]
+    for field in (*_SERVER_OWNED, "generation", "generateName"):
+        if field in before:
+            meta[field] = before[field]
+        else:
+            meta.pop(field, None)
+    meta.pop("selfLink", None)
+
+
+def problems(obj: JsonObject, strategy: Strategy) -> list[Cause]:
+    """What is wrong with an object's metadata."""
+    meta = obj["metadata"]
+    return [
+        *_name_problems(meta, strategy),
+        *label_problems(meta.get("labels") or {}, "metadata.labels"),
+        *annotation_problems(meta.get("annotations") or {}, "metadata.annotations"),
+        *_finalizer_problems(meta),
+        *_owner_problems(meta),
+    ]
+
+
+def _name_problems(meta: JsonObject, strategy: Strategy) -> list[Cause]:
+    name = meta.get("name") or ""
+    if not name:
+        return [required("metadata.name", "name or generateName is required")]
+    why = strategy.name_rule(name)
+    return [bad_value("metadata.name", name, why)] if why else []
+
+
+def _finalizer_problems(meta: JsonObject) -> list[Cause]:
+    return [
+        bad_value("metadata.finalizers", name, "name part must be a qualified name")
+        for name in meta.get("finalizers") or ()
+        if not is_qualified_name(name)
+    ]
+
+
+def _owner_problems(meta: JsonObject) -> list[Cause]:
+    found = []
+    owners = meta.get("ownerReferences") or ()
+    for index, owner in enumerate(owners):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                where = f"metadata.ownerReferences[{index}].{field}"
+                found.append(bad_value(where, owner.get(field) or "", "must not be empty"))
+    if sum(1 for owner in owners if owner.get("controller")) > 1:
+        why = "Only one reference can have Controller set to true"
+        found.append(bad_value("metadata.ownerReferences", len(owners), why))
+    return found
+
+
+def change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+    """Which changes of metadata are not allowed."""
+    meta, before = new["metadata"], old["metadata"]
+    if not before.get("deletionTimestamp"):
+        return []
+    added = sorted(set(meta.get("finalizers") or ()) - set(before.get("finalizers") or ()))
+    if not added:
+        return []
+    why = f"no new finalizers can be added if the object is being deleted, found new {added}"
+    return [forbidden_field("metadata.finalizers", why)]

@@ -1,0 +1,60 @@
+"""What a client asks for, once HTTP is taken off: who, which object, and with which options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.store.entry import Key
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: dict[str, list[str]] = field(default_factory=dict)
+
+
+ADMIN = User("system:admin", ("system:masters", "system:authenticated"))
+"""The server itself, and whoever holds the credentials that it writes."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request about one resource."""
+
+    user: User
+    kind: Kind
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    force: bool = False
+    applied: bool = False
+    """Whether this is a server-side apply, which keeps `managedFields` itself."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> Key:
+        """Where the object that this is about stands."""
+        return Key(self.kind.storage, self.namespace, self.name)
+
+    def warn(self, text: str) -> None:
+        """Tell the client something that does not stop the request."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How to delete."""
+
+    grace_seconds: int | None = None
+    propagation: str = ""
+    uid: str = ""
+    resource_version: str = ""

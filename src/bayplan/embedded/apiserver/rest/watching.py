@@ -1,0 +1,164 @@
+"""Watches: what a client with a selector sees of a resource's journal.
+
+An object that begins to match a selector is ADDED for that watcher, one that stops matching is
+DELETED with its last matching version's content, as Kubernetes does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from bayplan.embedded.apiserver.errors import bad_request, too_large_version
+from bayplan.embedded.apiserver.jsontypes import encode
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.rest.listing import parse_version
+from bayplan.embedded.apiserver.rest.selectors import Selector
+from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.store.journal import Change, Journal, event_line
+from bayplan.embedded.apiserver.store.store import Store
+
+BOOKMARK_SECONDS = 60.0
+_BATCH = 256 * 1024
+
+Render = Callable[[Entry], bytes]
+"""How this watcher wants to see an object."""
+
+
+@dataclass(slots=True)
+class WatchOptions:
+    """How to watch."""
+
+    selector: Selector
+    resource_version: str = ""
+    bookmarks: bool = False
+    send_initial: bool | None = None
+    match: str = ""
+    timeout: float = 1800.0
+    bookmark_seconds: float = BOOKMARK_SECONDS
+    render: Render | None = None
+
+
+class Watch:
+    """One watcher: where it stands in the journal, and what it lets through."""
+
+    def __init__(
+        self, store: Store, kind: Kind, options: WatchOptions, now: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._kind = kind
+        self._options = options
+        self._now = now
+        self._journal: Journal = store.journal(kind.storage)
+        self._initial = _wants_initial(options)
+        self._position = self._start()
+        self._bookmark_due = 0.0
+
+    def _start(self) -> int:
+        asked = parse_version(self._options.resource_version)
+        if asked > self._store.revision:
+            raise too_large_version(asked, self._store.revision)
+        if self._initial or not asked:
+            return self._journal.end
+        return self._journal.position_after(asked)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Pieces of the stream, each one or more whole lines, until the time is over."""
+        deadline = self._now() + self._options.timeout
+        self._bookmark_due = self._now() + self._options.bookmark_seconds
+        for chunk in self._first():
+            yield chunk
+        while not self._store.closing and (left := deadline - self._now()) > 0:
+            pause = min(left, max(0.0, self._bookmark_due - self._now()))
+            await self._journal.wait(self._position, pause)
+            for chunk in self._news():
+                yield chunk
+        if self._options.bookmarks:
+            yield self._bookmark(ended=False)
+
+    def _first(self) -> list[bytes]:
+        if not self._initial:
+            return []
+        selector = self._options.selector
+        entries = self._store.list(self._kind.storage, selector.namespace)
+        lines = [
+            event_line("ADDED", self._shown(entry)) for entry in entries if selector.matches(entry)
+        ]
+        if self._options.send_initial and self._options.bookmarks:
+            lines.append(self._bookmark(ended=True))
+        return _batched(lines)
+
+    def _news(self) -> list[bytes]:
+        changes = self._journal.read(self._position)
+        self._position += len(changes)
+        lines = [line for change in changes if (line := self._line(change)) is not None]
+        if self._now() >= self._bookmark_due:
+            self._bookmark_due = self._now() + self._options.bookmark_seconds
+            if self._options.bookmarks:
+                lines.append(self._bookmark(ended=False))
+        return _batched(lines)
+
+    def _line(self, change: Change) -> bytes | None:
+        event_type = seen_as(change, self._options.selector)
+        if event_type is None:
+            return None
+        if self._options.render is None:
+            return change.line(event_type)
+        return event_line(event_type, self._options.render(change.shown(event_type)))
+
+    def _shown(self, entry: Entry) -> bytes:
+        return entry.data if self._options.render is None else self._options.render(entry)
+
+    def _bookmark(self, ended: bool) -> bytes:
+        meta: dict[str, object] = {
+            "resourceVersion": str(self._store.revision),
+            "creationTimestamp": None,
+        }
+        if ended:
+            meta["annotations"] = {"k8s.io/initial-events-end": "true"}
+        kind = self._kind
+        bookmark = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
+        return event_line("BOOKMARK", encode(bookmark))
+
+
+def _wants_initial(options: WatchOptions) -> bool:
+    if options.send_initial is not None:
+        if options.match != "NotOlderThan":
+            raise bad_request(
+                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting "
+                "resourceVersionMatch to NotOlderThan"
+            )
+        return options.send_initial
+    if options.match:
+        raise bad_request(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
+            "sendInitialEvents is provided"
+        )
+    return options.resource_version in ("", "0")
+
+
+def seen_as(change: Change, selector: Selector) -> str | None:
+    """The event that a watcher with a selector sees of a change, if any."""
+    if selector.everything and not selector.namespace:
+        return change.type
+    before = change.previous is not None and selector.matches(change.previous)
+    after = not change.deleted and selector.matches(change.entry)
+    if before and after:
+        return "MODIFIED"
+    if before:
+        return "DELETED"
+    return "ADDED" if after else None
+
+
+def _batched(lines: list[bytes]) -> list[bytes]:
+    """The lines joined into pieces of a bounded size."""
+    pieces: list[bytes] = []
+    pending: list[bytes] = []
+    size = 0
+    for line in lines:
+        pending.append(line)
+        size += len(line)
+        if size >= _BATCH:
+            pieces.append(b"".join(pending))
+            pending, size = [], 0
+    return [*pieces, b"".join(pending)] if pending else pieces

@@ -1,0 +1,224 @@
+"""Creating and changing objects: prepare, admit, validate, store.
+
+A change is computed from the object as it is now and stored only if that is still so; whoever did
+not say a resource version is retried on the newer object, whoever did gets a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
+from bayplan.embedded.apiserver.errors import (
+    Cause,
+    already_exists,
+    conflict,
+    invalid,
+    modified,
+)
+from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode, metadata_of
+from bayplan.embedded.apiserver.kinds.views import to_kept, to_shown
+from bayplan.embedded.apiserver.patch.managed import Manager, track
+from bayplan.embedded.apiserver.patch.shapes import shape_of
+from bayplan.embedded.apiserver.rest import metadata
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.conforming import conform, custom_problems
+from bayplan.embedded.apiserver.rest.namespaces import require_namespace
+from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.store.store import StaleWrite
+from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.table import strategy_of
+
+Compute = Callable[[JsonObject], JsonObject]
+"""Makes the object that is wanted out of the object that is there (which it may change)."""
+
+_ATTEMPTS = 5
+_UNVALIDATED = ("status", "binding", "finalize")
+"""Subresources that leave alone what a kind's rules are about, or are the one way around them."""
+
+
+async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
+    """Store a new object."""
+    strategy = strategy_of(call.kind.storage)
+    conform(call, obj)
+    metadata.address(call, obj, backend.rng)
+    require_namespace(backend, call)
+    obj = to_kept(call.kind, obj)
+    _type_meta(backend, call, obj)
+    strategy.default(obj)
+    request = AdmissionRequest("CREATE", call, obj)
+    await backend.admission.mutate(request)
+    obj = request.object or obj
+    strategy.default(obj)
+    _prepare_new(backend, call, obj, strategy)
+    found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
+    refuse(call, obj, found + custom_problems(call, obj))
+    await backend.admission.validate(request)
+    require_namespace(backend, call)
+    return _store_new(backend, call, obj)
+
+
+def _type_meta(backend: Backend, call: Call, obj: JsonObject) -> None:
+    kept = backend.catalog.stored(call.kind.storage) or call.kind
+    obj["kind"] = kept.kind
+    obj["apiVersion"] = kept.api_version
+
+
+def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strategy) -> None:
+    uid = metadata.new_uid(backend.rng)
+    metadata.stamp(obj, backend.now(), uid, call.kind.generations)
+    if call.kind.has_status and not strategy.keeps_status:
+        obj.pop("status", None)
+    strategy.prepare_create(obj)
+
+
+def _store_new(backend: Backend, call: Call, obj: JsonObject) -> Entry:
+    if backend.store.get(call.key) is not None:
+        raise already_exists(call.kind.group, call.kind.plural, call.name)
+    if call.dry_run:
+        return Entry(call.key, 0, encode(obj), obj, {})
+    return backend.store.put(call.key, obj, None)
+
+
+def refuse(call: Call, obj: JsonObject, problems: list[Cause]) -> None:
+    """Raise what is wrong with an object, if anything is."""
+    if problems:
+        raise invalid(call.kind.group, call.kind.kind, obj["metadata"].get("name", ""), problems)
+
+
+async def update(backend: Backend, call: Call, obj: JsonObject) -> tuple[Entry, bool]:
+    """Replace an object; says whether it was created."""
+    strategy = strategy_of(call.kind.storage)
+    current = backend.store.get(call.key)
+    if current is None and strategy.create_on_update and not call.subresource:
+        metadata_of(obj).pop("resourceVersion", None)
+        return await create(backend, call, obj), True
+    return await change(backend, call, lambda _: clone(obj)), False
+
+
+async def change(backend: Backend, call: Call, compute: Compute, *, trusted: bool = False) -> Entry:
+    """Compute an object anew from what it is now, and store it.
+
+    `trusted` says that the change is the server's own, whose shape needs no check.
+    """
+    for _ in range(_ATTEMPTS):
+        current = backend.require(call)
+        wanted = compute(to_shown(call.kind, current.object()))
+        if not trusted:
+            conform(call, wanted)
+        wanted = to_kept(call.kind, wanted)
+        _check_preconditions(call, wanted, current)
+        try:
+            return await _store_change(backend, call, wanted, current)
+        except StaleWrite:
+            continue
+    raise modified(call.kind.group, call.kind.plural, call.name)
+
+
+def _check_preconditions(call: Call, wanted: JsonObject, current: Entry) -> None:
+    meta = metadata_of(wanted)
+    metadata.settle_namespace(call, meta)
+    metadata.settle_name(call, meta)
+    kind = call.kind
+    if meta.get("resourceVersion") not in (None, "", "0", str(current.revision)):
+        raise modified(kind.group, kind.plural, call.name)
+    if meta.get("uid") not in (None, "", current.uid):
+        raise conflict(kind.group, kind.plural, call.name, other_uid(meta["uid"], current.uid))
+
+
+def other_uid(wanted: str, found: str) -> str:
+    """The name is the same, but the object is another one."""
+    return f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+
+
+async def _store_change(backend: Backend, call: Call, wanted: JsonObject, current: Entry) -> Entry:
+    strategy = strategy_of(call.kind.storage)
+    old = current.object()
+    new = _merge_scope(call, wanted, old)
+    _type_meta(backend, call, new)
+    strategy.default(new)
+    request = AdmissionRequest("UPDATE", call, new, old)
+    await backend.admission.mutate(request)
+    new = request.object or new
+    _prepare_change(call, new, old, strategy)
+    _track_owners(backend, call, new, old)
+    refuse(call, new, _change_problems(call, new, old, strategy))
+    await backend.admission.validate(request)
+    if backend.store.get(call.key) is not current:
+        raise StaleWrite(call.key)
+    return _commit_change(backend, call, new, old, current)
+
+
+def _track_owners(backend: Backend, call: Call, new: JsonObject, old: JsonObject) -> None:
+    """Keep `managedFields` true on objects that have been applied."""
+    if call.applied or not old["metadata"].get("managedFields"):
+        return
+    manager = Manager(call.field_manager, "Update", call.kind.api_version, call.subresource)
+    track(new, old, shape_of(call.kind), manager, backend.now())
+
+
+def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
+    """Status is written through its subresource only, and nothing else is."""
+    if call.subresource == "status":
+        merged = {**old, "metadata": wanted["metadata"]}
+        merged["metadata"]["ownerReferences"] = old["metadata"].get("ownerReferences")
+        wanted = _with(merged, "status", wanted.get("status"))
+    elif call.kind.has_status:
+        wanted = _with(wanted, "status", old.get("status"))
+    if wanted["metadata"].get("ownerReferences", ()) is None:
+        del wanted["metadata"]["ownerReferences"]
+    return wanted
+
+
+def _with(obj: JsonObject, field: str, value: object) -> JsonObject:
+    if value is None:
+        obj.pop(field, None)
+    else:
+        obj[field] = value
+    return obj
+
+
+def _prepare_change(call: Call, new: JsonObject, old: JsonObject, strategy: Strategy) -> None:
+    metadata.keep(new, old)
+    if call.subresource != "finalize":
+        strategy.prepare_update(new, old)
+    if call.kind.generations and not call.subresource.startswith("status"):
+        ignored = ("metadata", "status")
+        if any(new.get(f) != old.get(f) for f in {*new, *old} if f not in ignored):
+            new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
+
+
+def _change_problems(
+    call: Call, new: JsonObject, old: JsonObject, strategy: Strategy
+) -> list[Cause]:
+    found = metadata.change_problems(new, old)
+    if new["metadata"] != old["metadata"]:
+        found += metadata.problems(new, strategy)
+    if call.subresource not in _UNVALIDATED:
+        found += [*strategy.validate(new), *strategy.validate_update(new, old)]
+    return found + custom_problems(call, new)
+
+
+def _commit_change(
+    backend: Backend, call: Call, new: JsonObject, old: JsonObject, current: Entry
+) -> Entry:
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if new == old:
+        return current
+    if call.dry_run:
+        return Entry(call.key, current.revision, encode(new), new, {})
+    if finished(new):
+        return backend.store.remove(call.key, new, current)
+    return backend.store.put(call.key, new, current)
+
+
+def finished(obj: JsonObject) -> bool:
+    """Whether an object that is being deleted has nothing left to wait for."""
+    meta = obj["metadata"]
+    return (
+        "deletionTimestamp" in meta
+        and not meta.get("finalizers")
+        and not meta.get("deletionGracePeriodSeconds")
+        and not (obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers"))
+    )

@@ -1,0 +1,134 @@
+"""The table of types: read from the text files beside this module, when they are first needed.
+
+A type is a name at the start of a line; its fields follow, indented: the protobuf number, the name,
+the type, and flags. `[]T` is a list, `map:T` a map from strings. Flags: `inline` (its fields stand
+in the parent's JSON), `merge` or `merge=KEY` (strategic merge), `retain` (retainKeys), `keys=A,B`
+(a list that is a map by these keys), `set`, `atomic`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+
+SCALARS = frozenset(
+    ("string", "int32", "int64", "bool", "double", "bytes", "Quantity", "Time", "MicroTime")
+) | {"IntOrString", "Raw", "FieldsV1", "any"}
+
+UNIONS = {
+    "JSONSchemaPropsOrBool": "apiextensions.JSONSchemaProps",
+    "JSONSchemaPropsOrArray": "apiextensions.JSONSchemaProps",
+    "JSONSchemaPropsOrStringArray": "apiextensions.JSONSchemaProps",
+}
+"""Types that are either an object of a type or something simpler."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A field of a type."""
+
+    number: int
+    name: str
+    base: str
+    """A scalar's name, or the full name of a type."""
+    is_list: bool = False
+    is_map: bool = False
+    inline: bool = False
+    merge: bool = False
+    merge_key: str = ""
+    retain_keys: bool = False
+    list_keys: tuple[str, ...] = ()
+    is_set: bool = False
+    atomic: bool = False
+
+    @property
+    def is_object(self) -> bool:
+        """Whether the base is another type of the table."""
+        return self.base not in SCALARS and self.base not in UNIONS
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectType:
+    """A type with fields."""
+
+    name: str
+    declared: tuple[FieldType, ...] = ()
+    fields: dict[str, FieldType] = field(default_factory=dict)
+    """Fields as they stand in JSON: those of inlined types are here too."""
+
+
+TypeMeta = (
+    FieldType(0, "kind", "string"),
+    FieldType(0, "apiVersion", "string"),
+)
+
+
+def find_type(name: str) -> ObjectType | None:
+    """The type of a full name, such as `core.PodSpec`."""
+    package, _, _ = name.partition(".")
+    return _package(package).get(name)
+
+
+def require_type(name: str) -> ObjectType:
+    """A type that another type of the table names."""
+    found = find_type(name)
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
+@cache
+def _package(name: str) -> dict[str, ObjectType]:
+    """The types of one file; nothing for a package that has no file."""
+    file = resources.files(__package__).joinpath("tables", f"{name}.txt")
+    if not name.isalnum() or not file.is_file():
+        return {}
+    declared: dict[str, list[FieldType]] = {}
+    current = ""
+    for line in file.read_text("utf-8").splitlines():
+        if line.startswith(" "):
+            declared[current].append(_field(line.split(), name))
+        else:
+            current = f"{name}.{line}"
+            declared[current] = []
+    found = {key: ObjectType(key, tuple(fields)) for key, fields in declared.items()}
+    for type_ in found.values():
+        type_.fields.update(_flattened(type_, found))
+    return found
+
+
+def _field(parts: list[str], package: str) -> FieldType:
+    number, name, base, *flags = parts
+    options = dict(flag.partition("=")[::2] for flag in flags)
+    is_list, base = base.startswith("[]"), base.removeprefix("[]")
+    is_map, base = base.startswith("map:"), base.removeprefix("map:")
+    inner_list, base = base.startswith("[]"), base.removeprefix("[]")
+    if base not in SCALARS and base not in UNIONS and "." not in base:
+        base = f"{package}.{base}"
+    return FieldType(
+        int(number),
+        name,
+        "any" if inner_list else base,
+        is_list,
+        is_map,
+        inline="inline" in options,
+        merge="merge" in options,
+        merge_key=options.get("merge", ""),
+        retain_keys="retain" in options,
+        list_keys=tuple(options["keys"].split(",")) if "keys" in options else (),
+        is_set="set" in options,
+        atomic="atomic" in options,
+    )
+
+
+def _flattened(type_: ObjectType, siblings: dict[str, ObjectType]) -> dict[str, FieldType]:
+    flat: dict[str, FieldType] = {}
+    for declared in type_.declared:
+        if declared.inline:
+            flat.update(_flattened(siblings[declared.base], siblings))
+        else:
+            flat[declared.name] = declared
+    if "metadata" in flat:
+        flat.update((meta.name, meta) for meta in TypeMeta)
+    return flat

@@ -1,0 +1,204 @@
+"""The server as a whole: start it, use it, stop it.
+
+    async with ApiServer(ServerConfig()) as server:
+        print(server.url, server.kubeconfig)
+
+Controllers in the same process may use `server.backend` directly, which goes through validation,
+admission and watches but not through HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+import ssl
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+
+from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
+from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Authorizer
+from bayplan.embedded.apiserver.authorization.rbac import Rbac
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
+from bayplan.embedded.apiserver.controllers.namespaces import NamespaceController
+from bayplan.embedded.apiserver.crds.controller import DefinitionController
+from bayplan.embedded.apiserver.http.app import App
+from bayplan.embedded.apiserver.http.endpoints import Endpoints
+from bayplan.embedded.apiserver.http.metrics import Metrics
+from bayplan.embedded.apiserver.http.protocol import Connection
+from bayplan.embedded.apiserver.identity.authenticator import Authenticator
+from bayplan.embedded.apiserver.identity.authority import Authority, KeyPair
+from bayplan.embedded.apiserver.identity.kubeconfig import kubeconfig, write_private
+from bayplan.embedded.apiserver.identity.tokens import Tokens
+from bayplan.embedded.apiserver.kinds.catalog import Catalog
+from bayplan.embedded.apiserver.kinds.fields import CatalogFields
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.request import ADMIN
+from bayplan.embedded.apiserver.seed import seed
+from bayplan.embedded.apiserver.store.database import Database
+from bayplan.embedded.apiserver.store.store import Store
+
+_POLL_SECONDS = 0.005
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its signal handlers: whoever runs the event loop decides about signals."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+class ApiServer:
+    """One API server."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self.config = config
+        self._database = Database(config.data, config.durability)
+        self.catalog = Catalog()
+        self.store = Store(self._database, CatalogFields(self.catalog), config.journal_capacity)
+        self.backend = Backend(self.store, self.catalog, config.clock, config.rng)
+        self.backend.admission.mutating.append(BuiltinAdmission(self.backend).step())
+        self._controllers = (
+            DefinitionController(self.backend),
+            GarbageCollector(self.backend),
+            NamespaceController(self.backend),
+        )
+        self.authority = self._load_authority()
+        self.admin_token = self._load_token()
+        self._socket = socket.create_server((config.host, config.port), backlog=1024)
+        self.address = "{}:{}".format(*self._socket.getsockname()[:2])
+        self.url = f"https://{self.address}"
+        self.kubeconfig = self._kubeconfig()
+        self._server: _Uvicorn | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Begin to serve; returns when clients can connect."""
+        await seed(self.backend)
+        for controller in self._controllers:
+            controller.start()
+        self._server = _Uvicorn(self._uvicorn_config())
+        self._task = asyncio.create_task(self._server.serve([self._socket]), name="apiserver")
+        while not self._server.started and not self._task.done():  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_SECONDS)
+        if self.config.kubeconfig is not None:
+            write_private(self.config.kubeconfig, self.kubeconfig)
+
+    async def stop(self) -> None:
+        """End watches, let other requests finish, and close the data file."""
+        self.store.release()
+        for controller in self._controllers:
+            await controller.stop()
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+        self._socket.close()
+        self.store.close()
+
+    async def wait(self) -> None:
+        """Return when the server has stopped."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    def client_certificate(self, user: str, groups: tuple[str, ...] = ()) -> KeyPair:
+        """A certificate by which a client is a certain user."""
+        return self.authority.client_pair(user, groups, self.config.clock.now())
+
+    def _uvicorn_config(self) -> uvicorn.Config:
+        config = uvicorn.Config(
+            self._app(),
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=120,
+            timeout_graceful_shutdown=self.config.grace_seconds,
+        )
+        config.load()
+        config.ssl = self._tls()
+        return config
+
+    def _app(self) -> App:
+        metrics = Metrics(self.store)
+        endpoints = Endpoints(self.catalog, self.address, metrics, lambda: not self.store.closing)
+        authenticator = Authenticator(self._tokens())
+        return App(self.backend, authenticator, self._authorizer(), endpoints, metrics)
+
+    def _authorizer(self) -> Authorizer:
+        return Rbac(self.store) if self.config.authorization == "rbac" else AlwaysAllow()
+
+    def _tokens(self) -> Tokens:
+        tokens = Tokens()
+        tokens.add(self.admin_token, ADMIN)
+        if self.config.tokens is not None:
+            tokens.load(self.config.tokens)
+        return tokens
+
+    def _tls(self) -> ssl.SSLContext:
+        hosts = ("127.0.0.1", "::1", "localhost", "kubernetes.default.svc", self.config.host)
+        pair = self.authority.server_pair([host for host in hosts if host], self.config.clock.now())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_verify_locations(cadata=self.authority.pair.certificate.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        with _private_file(pair.certificate + pair.key) as path:
+            context.load_cert_chain(path)
+        return context
+
+    def _kubeconfig(self) -> str:
+        certificate = self.authority.pair.certificate
+        return kubeconfig(self.url, certificate, "admin", {"token": self.admin_token})
+
+    def _load_authority(self) -> Authority:
+        certificate, key = self._database.get_meta("ca.crt"), self._database.get_meta("ca.key")
+        if certificate and key:
+            return Authority(KeyPair(certificate, key))
+        authority = Authority.create(self.config.clock.now())
+        self._database.put_meta("ca.crt", authority.pair.certificate)
+        self._database.put_meta("ca.key", authority.pair.key)
+        return authority
+
+    def _load_token(self) -> str:
+        kept = self._database.get_meta("admin.token")
+        if kept is None:
+            kept = secrets.token_urlsafe(32).encode()
+            self._database.put_meta("admin.token", kept)
+        return kept.decode()
+
+
+@contextlib.contextmanager
+def _private_file(content: bytes) -> Generator[str, None, None]:
+    """A file that only this user can read, for as long as it is needed."""
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        yield path
+    finally:
+        Path(path).unlink()

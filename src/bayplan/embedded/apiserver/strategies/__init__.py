@@ -1,0 +1,1 @@
+"""What is special about a kind: its defaults, its first status, the changes it allows."""

@@ -1,0 +1,231 @@
+"""Namespaces, nodes, services, secrets, volumes, classes and the other kinds with small habits."""
+
+from __future__ import annotations
+
+import base64
+
+from bayplan.embedded.apiserver.errors import Cause, bad_value, forbidden_field, required
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.rest.naming import dns_label, path_segment, service_name
+from bayplan.embedded.apiserver.strategies.filling import child, fill, items
+from bayplan.embedded.apiserver.strategies.strategy import Strategy
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _new_namespace(namespace: JsonObject) -> None:
+    labels = child(namespace["metadata"], "labels")
+    labels["kubernetes.io/metadata.name"] = namespace["metadata"]["name"]
+    child(namespace, "spec")["finalizers"] = ["kubernetes"]
+    namespace["status"] = {"phase": "Active"}
+
+
+def _keep_namespace(new: JsonObject, old: JsonObject) -> None:
+    """A namespace's own finalizers change by its finalize subresource only."""
+    new["spec"] = old.get("spec") or {}
+
+
+def _node_problems(node: JsonObject) -> list[Cause]:
+    return [
+        bad_value(f"spec.taints[{index}].effect", taint.get("effect"), "is no taint effect")
+        for index, taint in enumerate(items(node.get("spec") or {}, "taints"))
+        if taint.get("effect") not in _EFFECTS or not taint.get("key")
+    ]
+
+
+def _default_service(service: JsonObject) -> None:
+    spec = child(service, "spec")
+    fill(spec, type="ClusterIP", sessionAffinity="None")
+    if spec["type"] != "ExternalName":
+        fill(
+            spec, internalTrafficPolicy="Cluster", ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack"
+        )
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        fill(spec, externalTrafficPolicy="Cluster")
+    for port in items(spec, "ports"):
+        fill(port, protocol="TCP", targetPort=port.get("port"))
+
+
+def _new_service(service: JsonObject) -> None:
+    fill(service, status={"loadBalancer": {}})
+
+
+def _default_secret(secret: JsonObject) -> None:
+    fill(secret, type="Opaque")
+    plain = secret.pop("stringData", None) or {}
+    for name, value in plain.items():
+        child(secret, "data")[name] = base64.b64encode(value.encode()).decode()
+
+
+def _keep_immutable(new: JsonObject, old: JsonObject) -> list[Cause]:
+    if not old.get("immutable"):
+        return []
+    return [
+        forbidden_field(field, "field is immutable when `immutable` is set")
+        for field in ("data", "binaryData", "immutable")
+        if new.get(field) != old.get(field)
+    ]
+
+
+def _default_claim(claim: JsonObject) -> None:
+    fill(child(claim, "spec"), volumeMode="Filesystem")
+
+
+def _new_claim(claim: JsonObject) -> None:
+    claim["status"] = {"phase": "Pending"}
+
+
+def _claim_problems(claim: JsonObject) -> list[Cause]:
+    spec = claim["spec"]
+    found = (
+        []
+        if spec.get("accessModes")
+        else [required("spec.accessModes", "at least 1 access mode is required")]
+    )
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        found.append(required("spec.resources[storage]"))
+    return found
+
+
+def _default_volume(volume: JsonObject) -> None:
+    fill(child(volume, "spec"), volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain")
+
+
+def _volume_problems(volume: JsonObject) -> list[Cause]:
+    spec = volume["spec"]
+    found = [] if spec.get("accessModes") else [required("spec.accessModes")]
+    if not (spec.get("capacity") or {}).get("storage"):
+        found.append(required("spec.capacity"))
+    return found
+
+
+def _default_class(obj: JsonObject) -> None:
+    fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+
+def _class_problems(obj: JsonObject) -> list[Cause]:
+    return [] if obj.get("provisioner") else [required("provisioner")]
+
+
+def _default_driver(driver: JsonObject) -> None:
+    fill(
+        child(driver, "spec"),
+        attachRequired=True,
+        podInfoOnMount=False,
+        storageCapacity=False,
+        fsGroupPolicy="ReadWriteOnceWithFSType",
+        volumeLifecycleModes=["Persistent"],
+        requiresRepublish=False,
+        seLinuxMount=False,
+    )
+
+
+def _default_priority(obj: JsonObject) -> None:
+    fill(obj, preemptionPolicy="PreemptLowerPriority")
+    fill(obj, value=0)
+
+
+def _priority_change(new: JsonObject, old: JsonObject) -> list[Cause]:
+    return [
+        bad_value(name, new.get(name), "field is immutable")
+        for name in ("value", "preemptionPolicy")
+        if new.get(name) != old.get(name)
+    ]
+
+
+def _runtime_problems(obj: JsonObject) -> list[Cause]:
+    return [] if obj.get("handler") else [required("handler")]
+
+
+def _default_binding(obj: JsonObject) -> None:
+    fill(child(obj, "roleRef"), apiGroup="rbac.authorization.k8s.io")
+    for subject in items(obj, "subjects"):
+        fill(
+            subject,
+            apiGroup="" if subject.get("kind") == "ServiceAccount" else "rbac.authorization.k8s.io",
+        )
+
+
+def _binding_change(new: JsonObject, old: JsonObject) -> list[Cause]:
+    if new.get("roleRef") == old.get("roleRef"):
+        return []
+    return [bad_value("roleRef", new.get("roleRef"), "cannot change roleRef")]
+
+
+def _default_webhooks(obj: JsonObject) -> None:
+    for hook in items(obj, "webhooks"):
+        fill(hook, failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10)
+        fill(hook, namespaceSelector={}, objectSelector={})
+        if obj.get("kind", "").startswith("Mutating"):
+            fill(hook, reinvocationPolicy="Never")
+        for rule in items(hook, "rules"):
+            fill(rule, scope="*")
+        service = (hook.get("clientConfig") or {}).get("service")
+        if service:
+            fill(service, port=443)
+
+
+def _webhook_problems(obj: JsonObject) -> list[Cause]:
+    found: list[Cause] = []
+    for index, hook in enumerate(items(obj, "webhooks")):
+        place = f"webhooks[{index}]"
+        if not hook.get("name"):
+            found.append(required(f"{place}.name"))
+        if not hook.get("sideEffects"):
+            found.append(required(f"{place}.sideEffects"))
+        if not hook.get("admissionReviewVersions"):
+            found.append(required(f"{place}.admissionReviewVersions"))
+        if not 1 <= hook["timeoutSeconds"] <= 30:
+            why = "the timeout value must be between 1 and 30 seconds"
+            found.append(bad_value(f"{place}.timeoutSeconds", hook["timeoutSeconds"], why))
+    return found
+
+
+_WEBHOOKS = Strategy(default=_default_webhooks, validate=_webhook_problems)
+_ROLE = Strategy(name_rule=path_segment)
+_BINDING = Strategy(
+    name_rule=path_segment, default=_default_binding, validate_update=_binding_change
+)
+
+CLUSTER = {
+    "namespaces": Strategy(
+        name_rule=dns_label, prepare_create=_new_namespace, prepare_update=_keep_namespace
+    ),
+    "nodes": Strategy(keeps_status=True, validate=_node_problems),
+    "services": Strategy(
+        name_rule=service_name,
+        default=_default_service,
+        prepare_create=_new_service,
+        returns_deleted=True,
+    ),
+    "secrets": Strategy(default=_default_secret, validate_update=_keep_immutable),
+    "configmaps": Strategy(validate_update=_keep_immutable),
+    "serviceaccounts": Strategy(returns_deleted=True),
+    "persistentvolumeclaims": Strategy(
+        default=_default_claim,
+        prepare_create=_new_claim,
+        validate=_claim_problems,
+        returns_deleted=True,
+    ),
+    "persistentvolumes": Strategy(
+        default=_default_volume,
+        prepare_create=_new_claim,
+        validate=_volume_problems,
+        returns_deleted=True,
+    ),
+    "storageclasses.storage.k8s.io": Strategy(default=_default_class, validate=_class_problems),
+    "csidrivers.storage.k8s.io": Strategy(default=_default_driver),
+    "priorityclasses.scheduling.k8s.io": Strategy(
+        default=_default_priority, validate_update=_priority_change
+    ),
+    "runtimeclasses.node.k8s.io": Strategy(validate=_runtime_problems),
+    "leases.coordination.k8s.io": Strategy(create_on_update=True),
+    "endpoints": Strategy(create_on_update=True),
+    "events": Strategy(create_on_update=True),
+    "roles.rbac.authorization.k8s.io": _ROLE,
+    "clusterroles.rbac.authorization.k8s.io": _ROLE,
+    "rolebindings.rbac.authorization.k8s.io": _BINDING,
+    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
+}

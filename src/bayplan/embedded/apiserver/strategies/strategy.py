@@ -1,0 +1,47 @@
+"""The small interface by which a kind says what is special about it; the default says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.rest.naming import NameRule, subdomain
+
+
+def _nothing(obj: JsonObject) -> None:
+    """Nothing to do."""
+
+
+def _no_change(new: JsonObject, old: JsonObject) -> None:
+    """Nothing to do."""
+
+
+def _fine(_: JsonObject) -> list[Cause]:
+    return []
+
+
+def _fine_change(_new: JsonObject, _old: JsonObject) -> list[Cause]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How one kind differs from a plain stored object."""
+
+    name_rule: NameRule = subdomain
+    default: Callable[[JsonObject], None] = _nothing
+    """Fill in what the client left out."""
+    prepare_create: Callable[[JsonObject], None] = _nothing
+    """Set what only the server may set on a new object."""
+    prepare_update: Callable[[JsonObject, JsonObject], None] = _no_change
+    """Set what only the server may set on a changed object (new, old)."""
+    validate: Callable[[JsonObject], list[Cause]] = _fine
+    validate_update: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
+    keeps_status: bool = False
+    """Whether the status of a newly created object is the client's."""
+    create_on_update: bool = False
+    """Whether a PUT may create."""
+    returns_deleted: bool = False
+    """Whether a delete answers with the object instead of a Status."""

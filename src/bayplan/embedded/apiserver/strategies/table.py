@@ -1,0 +1,24 @@
+"""Which strategy a kind has."""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.crds.definitions import STORAGE as CUSTOM_DEFINITIONS
+from bayplan.embedded.apiserver.crds.strategy import DEFINITIONS
+from bayplan.embedded.apiserver.strategies.cluster import CLUSTER
+from bayplan.embedded.apiserver.strategies.pods import PODS
+from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.workloads import WORKLOADS
+
+PLAIN = Strategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "pods": PODS,
+    CUSTOM_DEFINITIONS: DEFINITIONS,
+    **WORKLOADS,
+    **CLUSTER,
+}
+
+
+def strategy_of(storage: str) -> Strategy:
+    """The strategy of the kind kept under a storage name."""
+    return STRATEGIES.get(storage, PLAIN)

@@ -1,0 +1,1 @@
+"""Objects as `kubectl get` shows them: columns and cells."""

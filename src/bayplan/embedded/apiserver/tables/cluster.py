@@ -1,0 +1,261 @@
+"""The columns of nodes, volumes, services and the rest."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column, column
+from bayplan.embedded.apiserver.tables.values import NONE, age, joined, labels
+
+_ROLE = "node-role.kubernetes.io/"
+_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+UNSET = "<unset>"
+
+
+def _spec(obj: JsonObject) -> JsonObject:
+    return obj.get("spec") or {}
+
+
+def _status(obj: JsonObject) -> JsonObject:
+    return obj.get("status") or {}
+
+
+def node_status(node: JsonObject) -> str:
+    """Ready, NotReady or Unknown; and whether pods are kept away."""
+    word = "Unknown"
+    for condition in _status(node).get("conditions") or ():
+        if condition.get("type") == "Ready":
+            word = "Ready" if condition.get("status") == "True" else "NotReady"
+    return f"{word},SchedulingDisabled" if _spec(node).get("unschedulable") else word
+
+
+def _roles(node: JsonObject) -> str:
+    names = [
+        key.removeprefix(_ROLE)
+        for key in node["metadata"].get("labels") or {}
+        if key.startswith(_ROLE)
+    ]
+    return joined(sorted(name for name in names if name))
+
+
+def _address(kind: str, node: JsonObject) -> str:
+    for address in _status(node).get("addresses") or ():
+        if address.get("type") == kind:
+            return str(address.get("address"))
+    return NONE
+
+
+def _info(field: str, default: str = "<unknown>") -> Column:
+    titles = {
+        "osImage": "OS-Image",
+        "kernelVersion": "Kernel-Version",
+        "containerRuntimeVersion": "Container-Runtime",
+    }
+
+    def read(node: JsonObject) -> JsonValue:
+        return (_status(node).get("nodeInfo") or {}).get(field) or default
+
+    return column(titles[field], read, wide=True)
+
+
+NODE = (
+    NAME,
+    column("Status", node_status),
+    column("Roles", _roles),
+    AGE,
+    column("Version", lambda n: (_status(n).get("nodeInfo") or {}).get("kubeletVersion") or ""),
+    column("Internal-IP", lambda node: _address("InternalIP", node), wide=True),
+    column("External-IP", lambda node: _address("ExternalIP", node), wide=True),
+    _info("osImage"),
+    _info("kernelVersion"),
+    _info("containerRuntimeVersion"),
+)
+NAMESPACE = (NAME, column("Status", lambda obj: _status(obj).get("phase") or ""), AGE)
+
+
+def _ports(service: JsonObject) -> str:
+    return joined(
+        f"{port.get('port')}"
+        + (f":{port['nodePort']}" if port.get("nodePort") else "")
+        + f"/{port.get('protocol', 'TCP')}"
+        for port in _spec(service).get("ports") or ()
+    )
+
+
+SERVICE = (
+    NAME,
+    column("Type", lambda obj: _spec(obj).get("type", "")),
+    column("Cluster-IP", lambda obj: _spec(obj).get("clusterIP") or NONE),
+    column("External-IP", lambda obj: joined(_spec(obj).get("externalIPs") or ())),
+    column("Port(s)", _ports),
+    AGE,
+    column("Selector", lambda obj: labels(_spec(obj).get("selector")), wide=True),
+)
+
+
+def _access(spec: JsonObject) -> str:
+    return ",".join(_MODES.get(mode, mode) for mode in spec.get("accessModes") or ())
+
+
+def _claim(volume: JsonObject) -> str:
+    reference = _spec(volume).get("claimRef")
+    return f"{reference.get('namespace')}/{reference.get('name')}" if reference else ""
+
+
+def _phase(obj: JsonObject) -> str:
+    phase = _status(obj).get("phase") or ""
+    return "Terminating" if obj["metadata"].get("deletionTimestamp") else str(phase)
+
+
+_VOLUME_MODE = column("VolumeMode", lambda obj: _spec(obj).get("volumeMode") or UNSET, wide=True)
+_ATTRIBUTES = column(
+    "VolumeAttributesClass", lambda obj: _spec(obj).get("volumeAttributesClassName") or UNSET
+)
+VOLUME = (
+    NAME,
+    column("Capacity", lambda obj: (_spec(obj).get("capacity") or {}).get("storage", "")),
+    column("Access Modes", lambda obj: _access(_spec(obj))),
+    column("Reclaim Policy", lambda obj: _spec(obj).get("persistentVolumeReclaimPolicy", "")),
+    column("Status", _phase),
+    column("Claim", _claim),
+    column("StorageClass", lambda obj: _spec(obj).get("storageClassName", "")),
+    _ATTRIBUTES,
+    column("Reason", lambda obj: _status(obj).get("reason", "")),
+    AGE,
+    _VOLUME_MODE,
+)
+CLAIM = (
+    NAME,
+    column("Status", _phase),
+    column("Volume", lambda obj: _spec(obj).get("volumeName", "")),
+    column("Capacity", lambda obj: (_status(obj).get("capacity") or {}).get("storage", "")),
+    column("Access Modes", lambda obj: _access(_status(obj))),
+    column("StorageClass", lambda obj: _spec(obj).get("storageClassName", "")),
+    _ATTRIBUTES,
+    AGE,
+    _VOLUME_MODE,
+)
+
+
+def _count(field: str) -> Column:
+    return column("Data", lambda obj: str(len(obj.get(field) or {})))
+
+
+def _class_name(obj: JsonObject) -> str:
+    annotations = obj["metadata"].get("annotations") or {}
+    default = annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
+    return f"{obj['metadata']['name']}{' (default)' if default else ''}"
+
+
+CONFIG_MAP = (NAME, _count("data"), AGE)
+SECRET = (NAME, column("Type", lambda obj: obj.get("type", "")), _count("data"), AGE)
+SERVICE_ACCOUNT = (
+    NAME,
+    column("Secrets", lambda obj: str(len(obj.get("secrets") or ()))),
+    AGE,
+)
+STORAGE_CLASS = (
+    column("Name", _class_name),
+    column("Provisioner", lambda obj: obj.get("provisioner", "")),
+    column("ReclaimPolicy", lambda obj: obj.get("reclaimPolicy", "")),
+    column("VolumeBindingMode", lambda obj: obj.get("volumeBindingMode", "")),
+    column("AllowVolumeExpansion", lambda obj: str(bool(obj.get("allowVolumeExpansion"))).lower()),
+    AGE,
+)
+CSI_NODE = (
+    NAME,
+    column("Drivers", lambda obj: len(_spec(obj).get("drivers") or ()), type_="integer"),
+    AGE,
+)
+
+
+def _flag(name: str, field: str) -> Column:
+    return column(name, lambda obj: str(bool(_spec(obj).get(field))).lower(), type_="boolean")
+
+
+CSI_DRIVER = (
+    NAME,
+    _flag("AttachRequired", "attachRequired"),
+    _flag("PodInfoOnMount", "podInfoOnMount"),
+    _flag("StorageCapacity", "storageCapacity"),
+    column("Modes", lambda obj: joined(_spec(obj).get("volumeLifecycleModes") or ())),
+    AGE,
+)
+ATTACHMENT = (
+    NAME,
+    column("Attacher", lambda obj: _spec(obj).get("attacher", "")),
+    column("PV", lambda obj: (_spec(obj).get("source") or {}).get("persistentVolumeName", "")),
+    column("Node", lambda obj: _spec(obj).get("nodeName", "")),
+    column("Attached", lambda obj: str(bool(_status(obj).get("attached"))).lower()),
+    AGE,
+)
+PRIORITY_CLASS = (
+    NAME,
+    column("Value", lambda obj: obj.get("value") or 0, type_="integer"),
+    column("Global-Default", lambda obj: str(bool(obj.get("globalDefault"))).lower()),
+    AGE,
+    column("PreemptionPolicy", lambda obj: obj.get("preemptionPolicy", "")),
+)
+RUNTIME_CLASS = (NAME, column("Handler", lambda obj: obj.get("handler", "")), AGE)
+BUDGET = (
+    NAME,
+    column("Min Available", lambda obj: str(_spec(obj).get("minAvailable", "N/A"))),
+    column("Max Unavailable", lambda obj: str(_spec(obj).get("maxUnavailable", "N/A"))),
+    column(
+        "Allowed Disruptions",
+        lambda obj: _status(obj).get("disruptionsAllowed") or 0,
+        type_="integer",
+    ),
+    AGE,
+)
+LEASE = (NAME, column("Holder", lambda obj: _spec(obj).get("holderIdentity", "")), AGE)
+
+
+def _last_seen(event: JsonObject, now: datetime) -> str:
+    series = event.get("series") or {}
+    seen = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return age(seen or event["metadata"].get("creationTimestamp"), now)
+
+
+def _object(event: JsonObject) -> str:
+    about = event.get("involvedObject") or {}
+    return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
+
+
+EVENT = (
+    Column("Last Seen", _last_seen),
+    column("Type", lambda obj: obj.get("type", "")),
+    column("Reason", lambda obj: obj.get("reason", "")),
+    column("Object", _object),
+    column(
+        "Subobject", lambda obj: (obj.get("involvedObject") or {}).get("fieldPath", ""), wide=True
+    ),
+    column("Source", lambda obj: (obj.get("source") or {}).get("component", ""), wide=True),
+    column("Message", lambda obj: (obj.get("message") or "").strip()),
+    Column("First Seen", lambda obj, now: age(obj.get("firstTimestamp"), now), priority=1),
+    column("Count", lambda obj: str(obj.get("count") or 1), wide=True),
+    column("Name", lambda obj: obj["metadata"].get("name", ""), wide=True),
+)
+CREATED_AT = (
+    NAME,
+    column("Created At", lambda obj: obj["metadata"].get("creationTimestamp", "")),
+)
+BINDING = (
+    NAME,
+    column(
+        "Role",
+        lambda o: "{kind}/{name}".format(**{"kind": "", "name": "", **(o.get("roleRef") or {})}),
+    ),
+    AGE,
+)
+WEBHOOKS = (
+    NAME,
+    column("Webhooks", lambda obj: len(obj.get("webhooks") or ()), type_="integer"),
+    AGE,
+)

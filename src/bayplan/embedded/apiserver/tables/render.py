@@ -1,0 +1,107 @@
+"""Tables: the columns that a kind has, and its objects as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.kinds.model import Kind, PrinterColumn
+from bayplan.embedded.apiserver.tables import cluster, workloads
+from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column
+from bayplan.embedded.apiserver.tables.jsonpath import read
+from bayplan.embedded.apiserver.tables.values import age
+
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "pods": workloads.POD,
+    "deployments.apps": workloads.DEPLOYMENT,
+    "replicasets.apps": workloads.REPLICA_SET,
+    "replicationcontrollers": workloads.REPLICA_SET,
+    "statefulsets.apps": workloads.STATEFUL_SET,
+    "daemonsets.apps": workloads.DAEMON_SET,
+    "jobs.batch": workloads.JOB,
+    "cronjobs.batch": workloads.CRON_JOB,
+    "nodes": cluster.NODE,
+    "namespaces": cluster.NAMESPACE,
+    "services": cluster.SERVICE,
+    "persistentvolumes": cluster.VOLUME,
+    "persistentvolumeclaims": cluster.CLAIM,
+    "configmaps": cluster.CONFIG_MAP,
+    "secrets": cluster.SECRET,
+    "serviceaccounts": cluster.SERVICE_ACCOUNT,
+    "events": cluster.EVENT,
+    "storageclasses.storage.k8s.io": cluster.STORAGE_CLASS,
+    "csinodes.storage.k8s.io": cluster.CSI_NODE,
+    "csidrivers.storage.k8s.io": cluster.CSI_DRIVER,
+    "volumeattachments.storage.k8s.io": cluster.ATTACHMENT,
+    "priorityclasses.scheduling.k8s.io": cluster.PRIORITY_CLASS,
+    "runtimeclasses.node.k8s.io": cluster.RUNTIME_CLASS,
+    "poddisruptionbudgets.policy": cluster.BUDGET,
+    "leases.coordination.k8s.io": cluster.LEASE,
+    "roles.rbac.authorization.k8s.io": cluster.CREATED_AT,
+    "clusterroles.rbac.authorization.k8s.io": cluster.CREATED_AT,
+    "rolebindings.rbac.authorization.k8s.io": cluster.BINDING,
+    "clusterrolebindings.rbac.authorization.k8s.io": cluster.BINDING,
+    "customresourcedefinitions.apiextensions.k8s.io": cluster.CREATED_AT,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": cluster.WEBHOOKS,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": cluster.WEBHOOKS,
+}
+
+
+def columns_of(kind: Kind) -> tuple[Column, ...]:
+    """The columns of a kind."""
+    if kind.custom is not None and kind.custom.columns:
+        return (NAME, *map(_custom, kind.custom.columns))
+    return COLUMNS.get(kind.storage, (NAME, AGE))
+
+
+def _custom(printer: PrinterColumn) -> Column:
+    def cell(obj: JsonObject, now: datetime) -> JsonValue:
+        value = read(obj, printer.path)
+        if printer.type == "date":
+            return age(value, now) if value is not None else None
+        if printer.type == "string" and value is not None:
+            return str(value)
+        return value
+
+    return Column(
+        printer.name, cell, printer.type, printer.format, printer.priority, printer.description
+    )
+
+
+def table(kind: Kind, objects: Iterable[JsonObject], now: datetime, include: str) -> JsonObject:
+    """Objects as a Table; `include` says how much of each object goes with its row."""
+    columns = columns_of(kind)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "columnDefinitions": [column.definition() for column in columns],
+        "rows": [_row(columns, obj, now, include) for obj in objects],
+    }
+
+
+def _row(columns: tuple[Column, ...], obj: JsonObject, now: datetime, include: str) -> JsonObject:
+    row: JsonObject = {"cells": [_safe_cell(column, obj, now) for column in columns]}
+    if include == "Object":
+        row["object"] = obj
+    elif include != "None":
+        row["object"] = partial(obj)
+    return row
+
+
+def _safe_cell(column: Column, obj: JsonObject, now: datetime) -> JsonValue:
+    """A cell; an object of an odd shape must not hide all the others."""
+    try:
+        return column.cell(obj, now)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return "<unknown>"
+
+
+def partial(obj: JsonObject) -> JsonObject:
+    """An object's metadata alone."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }

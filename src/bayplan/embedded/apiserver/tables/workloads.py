@@ -1,0 +1,187 @@
+"""The columns of pods and of what makes pods."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column, column
+from bayplan.embedded.apiserver.tables.values import (
+    NONE,
+    age,
+    duration,
+    labels,
+    parse_time,
+    template_images,
+)
+
+
+def _spec(obj: JsonObject) -> JsonObject:
+    return obj.get("spec") or {}
+
+
+def _status(obj: JsonObject) -> JsonObject:
+    return obj.get("status") or {}
+
+
+def _containers(pod: JsonObject) -> list[JsonObject]:
+    return _status(pod).get("containerStatuses") or []
+
+
+def pod_ready(pod: JsonObject) -> str:
+    """Ready containers of all."""
+    ready = sum(1 for one in _containers(pod) if one.get("ready"))
+    return f"{ready}/{len(_spec(pod).get('containers') or ())}"
+
+
+def pod_status(pod: JsonObject) -> str:
+    """The one word that says how a pod is."""
+    status = _status(pod)
+    text = status.get("reason") or status.get("phase") or "Unknown"
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
+            text = "SchedulingGated"
+    for one in _containers(pod):
+        text = _container_word(one.get("state") or {}) or text
+    return "Terminating" if pod["metadata"].get("deletionTimestamp") else str(text)
+
+
+def _container_word(state: JsonObject) -> str:
+    waiting, ended = state.get("waiting"), state.get("terminated")
+    if waiting and waiting.get("reason"):
+        return str(waiting["reason"])
+    if ended:
+        return str(ended.get("reason") or f"ExitCode:{ended.get('exitCode', 0)}")
+    return ""
+
+
+def _restarts(pod: JsonObject) -> int:
+    return sum(one.get("restartCount") or 0 for one in _containers(pod))
+
+
+def _gates(pod: JsonObject) -> str:
+    gates = _spec(pod).get("readinessGates")
+    return f"0/{len(gates)}" if gates else NONE
+
+
+POD = (
+    NAME,
+    column("Ready", pod_ready),
+    column("Status", pod_status),
+    column("Restarts", lambda pod: str(_restarts(pod))),
+    AGE,
+    column("IP", lambda pod: _status(pod).get("podIP") or NONE, wide=True),
+    column("Node", lambda pod: _spec(pod).get("nodeName") or NONE, wide=True),
+    column("Nominated Node", lambda pod: _status(pod).get("nominatedNodeName") or NONE, wide=True),
+    column("Readiness Gates", _gates, wide=True),
+)
+
+_IMAGES = (
+    column("Containers", lambda obj: template_images(obj)[0], wide=True),
+    column("Images", lambda obj: template_images(obj)[1], wide=True),
+)
+_SELECTOR = column("Selector", lambda obj: labels(_spec(obj).get("selector")), wide=True)
+
+
+def _count(name: str, part: str, field: str) -> Column:
+    def read(obj: JsonObject) -> JsonValue:
+        return (obj.get(part) or {}).get(field) or 0
+
+    return column(name, read, type_="integer")
+
+
+def _of(ready: str, wanted: str = "replicas") -> Column:
+    def read(obj: JsonObject) -> JsonValue:
+        return f"{_status(obj).get(ready) or 0}/{_spec(obj).get(wanted) or 0}"
+
+    return column("Ready", read)
+
+
+DEPLOYMENT = (
+    NAME,
+    _of("readyReplicas"),
+    _count("Up-to-date", "status", "updatedReplicas"),
+    _count("Available", "status", "availableReplicas"),
+    AGE,
+    *_IMAGES,
+    _SELECTOR,
+)
+REPLICA_SET = (
+    NAME,
+    _count("Desired", "spec", "replicas"),
+    _count("Current", "status", "replicas"),
+    _count("Ready", "status", "readyReplicas"),
+    AGE,
+    *_IMAGES,
+    _SELECTOR,
+)
+STATEFUL_SET = (NAME, _of("readyReplicas"), AGE, *_IMAGES)
+DAEMON_SET = (
+    NAME,
+    _count("Desired", "status", "desiredNumberScheduled"),
+    _count("Current", "status", "currentNumberScheduled"),
+    _count("Ready", "status", "numberReady"),
+    _count("Up-to-date", "status", "updatedNumberScheduled"),
+    _count("Available", "status", "numberAvailable"),
+    column("Node Selector", lambda obj: labels(_template_selector(obj))),
+    AGE,
+    *_IMAGES,
+    _SELECTOR,
+)
+
+
+def _template_selector(obj: JsonObject) -> JsonObject:
+    pod = (_spec(obj).get("template") or {}).get("spec") or {}
+    return pod.get("nodeSelector") or {}
+
+
+def _job_status(job: JsonObject) -> str:
+    for condition in _status(job).get("conditions") or ():
+        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
+            return str(condition["type"])
+    if job["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    return "Suspended" if _spec(job).get("suspend") else "Running"
+
+
+def _completions(job: JsonObject) -> str:
+    done, wanted = _status(job).get("succeeded") or 0, _spec(job).get("completions")
+    if wanted is not None:
+        return f"{done}/{wanted}"
+    parallel = _spec(job).get("parallelism") or 0
+    return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
+
+
+def _job_duration(job: JsonObject, now: datetime) -> str:
+    start = parse_time(_status(job).get("startTime"))
+    if start is None:
+        return ""
+    end = parse_time(_status(job).get("completionTime")) or now
+    return duration(max(0, int((end - start).total_seconds())))
+
+
+JOB = (
+    NAME,
+    column("Status", _job_status),
+    column("Completions", _completions),
+    Column("Duration", _job_duration),
+    AGE,
+    *_IMAGES,
+    _SELECTOR,
+)
+CRON_JOB = (
+    NAME,
+    column("Schedule", lambda obj: _spec(obj).get("schedule", "")),
+    column("Timezone", lambda obj: _spec(obj).get("timeZone") or NONE),
+    column("Suspend", lambda obj: "True" if _spec(obj).get("suspend") else "False"),
+    column("Active", lambda obj: len(_status(obj).get("active") or ()), type_="integer"),
+    Column(
+        "Last Schedule",
+        lambda obj, now: (
+            age(_status(obj).get("lastScheduleTime"), now)
+            if _status(obj).get("lastScheduleTime")
+            else NONE
+        ),
+    ),
+    AGE,
+)

@@ -1,0 +1,26 @@
+"""Servers for tests: each on a free port, with its data in a fresh file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
+from tests.embedded.http_client import Http
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
+    """A server that lets everybody do everything."""
+    async with ApiServer(ServerConfig(data=tmp_path / "data.db")) as running:
+        yield running
+
+
+@pytest.fixture
+async def http(server: ApiServer) -> AsyncIterator[Http]:
+    """A client with the administrator's token."""
+    async with Http(server) as client:
+        yield client

@@ -1,0 +1,129 @@
+"""Objects over HTTP: created, read, changed, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.embedded.http_client import JSON_PATCH, MERGE, Http
+
+CMS = "/api/v1/namespaces/default/configmaps"
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "data": data}
+
+
+async def test_a_created_object_can_be_read_back(http: Http) -> None:
+    created = await http.post(CMS, config_map("a", x="1"))
+    read = await http.get(f"{CMS}/a")
+    assert (created.code, read.code) == (201, 200)
+    assert created.body == read.body
+    assert read.body["data"] == {"x": "1"}
+    assert {"uid", "resourceVersion", "creationTimestamp"} <= read.body["metadata"].keys()
+
+
+async def test_a_name_can_be_taken_only_once(http: Http) -> None:
+    await http.post(CMS, config_map("a"))
+    again = await http.post(CMS, config_map("a"))
+    assert (again.code, again.body["reason"]) == (409, "AlreadyExists")
+    assert again.body["message"] == 'configmaps "a" already exists'
+
+
+async def test_generate_name_makes_a_name(http: Http) -> None:
+    made = await http.post(CMS, {"metadata": {"generateName": "a-"}})
+    assert made.body["metadata"]["name"].startswith("a-")
+    assert len(made.body["metadata"]["name"]) == 7
+
+
+async def test_an_update_of_an_older_version_is_a_conflict(http: Http) -> None:
+    old = (await http.post(CMS, config_map("a"))).body
+    assert (await http.put(f"{CMS}/a", {**old, "data": {"x": "1"}})).code == 200
+    late = await http.put(f"{CMS}/a", {**old, "data": {"x": "2"}})
+    assert (late.code, late.body["reason"]) == (409, "Conflict")
+
+
+async def test_an_update_without_a_version_always_wins(http: Http) -> None:
+    await http.post(CMS, config_map("a"))
+    assert (await http.put(f"{CMS}/a", config_map("a", x="2"))).body["data"] == {"x": "2"}
+
+
+async def test_a_change_of_nothing_keeps_the_resource_version(http: Http) -> None:
+    made = (await http.post(CMS, config_map("a", x="1"))).body
+    same = (await http.patch(f"{CMS}/a", {"data": {"x": "1"}})).body
+    assert same["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+async def test_merge_and_json_patches_change_objects(http: Http) -> None:
+    await http.post(CMS, config_map("a", x="1", y="2"))
+    merged = await http.patch(f"{CMS}/a", {"data": {"x": None, "z": "3"}}, MERGE)
+    assert merged.body["data"] == {"y": "2", "z": "3"}
+    operations = [
+        {"op": "test", "path": "/data/y", "value": "2"},
+        {"op": "remove", "path": "/data/y"},
+    ]
+    patched = await http.patch(f"{CMS}/a", operations, JSON_PATCH)
+    assert patched.body["data"] == {"z": "3"}
+
+
+async def test_dry_runs_store_nothing(http: Http) -> None:
+    tried = await http.post(f"{CMS}?dryRun=All", config_map("a"))
+    assert tried.code == 201
+    assert (await http.get(f"{CMS}/a")).code == 404
+
+
+async def test_a_deleted_object_is_gone(http: Http) -> None:
+    await http.post(CMS, config_map("a"))
+    gone = await http.delete(f"{CMS}/a")
+    assert (gone.code, gone.body["status"]) == (200, "Success")
+    missing = await http.get(f"{CMS}/a")
+    assert (missing.code, missing.body["message"]) == (404, 'configmaps "a" not found')
+
+
+async def test_finalizers_hold_an_object_until_they_are_removed(http: Http) -> None:
+    body = config_map("a")
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    await http.post(CMS, body)
+    marked = await http.delete(f"{CMS}/a")
+    assert marked.body["metadata"]["deletionTimestamp"]
+    await http.patch(f"{CMS}/a", {"metadata": {"finalizers": None}})
+    assert (await http.get(f"{CMS}/a")).code == 404
+
+
+async def test_objects_need_a_namespace_that_exists(http: Http) -> None:
+    refused = await http.post("/api/v1/namespaces/nowhere/configmaps", config_map("a"))
+    assert (refused.code, refused.body["message"]) == (404, 'namespaces "nowhere" not found')
+
+
+async def test_selectors_narrow_a_list(http: Http) -> None:
+    for name, tier in (("a", "web"), ("b", "db"), ("c", "web")):
+        body = config_map(name)
+        body["metadata"]["labels"] = {"tier": tier}
+        await http.post(CMS, body)
+
+    async def names(query: str) -> list[str]:
+        items = (await http.get(f"{CMS}?{query}")).body["items"]
+        return [item["metadata"]["name"] for item in items]
+
+    assert await names("labelSelector=tier%3Dweb") == ["a", "c"]
+    assert await names("labelSelector=tier%20notin%20(web)") == ["b"]
+    assert await names("labelSelector=!tier") == []
+    assert await names("fieldSelector=metadata.name%3Db") == ["b"]
+
+
+async def test_pages_show_the_list_as_it_was_at_the_first(http: Http) -> None:
+    for name in "abcd":
+        await http.post(CMS, config_map(name))
+    first = (await http.get(f"{CMS}?limit=2")).body
+    await http.delete(f"{CMS}/d")
+    rest = (await http.get(f"{CMS}?limit=2&continue={first['metadata']['continue']}")).body
+    seen = [item["metadata"]["name"] for item in first["items"] + rest["items"]]
+    assert seen == ["a", "b", "c", "d"]
+    assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
+async def test_a_collection_can_be_deleted(http: Http) -> None:
+    for name in "abc":
+        await http.post(CMS, config_map(name))
+    await http.delete(f"{CMS}?fieldSelector=metadata.name!%3Db")
+    left = (await http.get(CMS)).body["items"]
+    assert [item["metadata"]["name"] for item in left] == ["b"]

@@ -1,0 +1,90 @@
+"""Watches: what clients see, from where they can resume, and who is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
+from tests.embedded.http_client import Http
+from tests.embedded.test_objects import CMS, config_map
+
+
+async def take(events: AsyncIterator[Any], count: int) -> list[tuple[str, str]]:
+    """The next events as (type, name)."""
+    found = []
+    async for event in events:
+        found.append((event["type"], event["object"]["metadata"].get("name", "")))
+        if len(found) == count:
+            break
+    return found
+
+
+async def test_a_watch_shows_what_is_there_and_what_happens(http: Http) -> None:
+    await http.post(CMS, config_map("a"))
+    async with http.watch(CMS) as events:
+        assert await take(events, 1) == [("ADDED", "a")]
+        await http.post(CMS, config_map("b"))
+        await http.patch(f"{CMS}/b", {"data": {"x": "1"}})
+        await http.delete(f"{CMS}/b")
+        assert await take(events, 3) == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
+
+
+async def test_a_watch_resumes_after_a_resource_version(http: Http) -> None:
+    first = (await http.post(CMS, config_map("a"))).body["metadata"]["resourceVersion"]
+    await http.post(CMS, config_map("b"))
+    async with http.watch(f"{CMS}?resourceVersion={first}") as events:
+        assert await take(events, 1) == [("ADDED", "b")]
+
+
+async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watcher(http: Http) -> None:
+    async with http.watch(f"{CMS}?labelSelector=x%3D1") as events:
+        await http.post(CMS, config_map("a"))
+        await http.patch(f"{CMS}/a", {"metadata": {"labels": {"x": "1"}}})
+        await http.patch(f"{CMS}/a", {"metadata": {"labels": {"x": "2"}}})
+        assert await take(events, 2) == [("ADDED", "a"), ("DELETED", "a")]
+
+
+async def test_streaming_lists_end_with_a_bookmark(http: Http) -> None:
+    await http.post(CMS, config_map("a"))
+    query = "sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+    async with http.watch(f"{CMS}?{query}") as events:
+        await take(events, 1)
+        bookmark = await anext(events)
+    assert bookmark["type"] == "BOOKMARK"
+    meta = bookmark["object"]["metadata"]
+    assert meta["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert int(meta["resourceVersion"]) > 0
+
+
+async def test_a_watch_ends_in_time_with_a_last_bookmark(http: Http) -> None:
+    query = "timeoutSeconds=1&allowWatchBookmarks=true"
+    async with http.watch(f"{CMS}?{query}") as events:
+        assert [event["type"] async for event in events] == ["BOOKMARK"]
+
+
+async def test_a_version_older_than_the_journal_is_gone(tmp_path: Path) -> None:
+    config = ServerConfig(data=tmp_path / "data.db", journal_capacity=4)
+    async with ApiServer(config) as server, Http(server) as http:
+        first = (await http.post(CMS, config_map("a"))).body["metadata"]["resourceVersion"]
+        for number in range(10):
+            await http.patch(f"{CMS}/a", {"data": {"n": str(number)}})
+        async with http.watch(f"{CMS}?resourceVersion={first}") as events:
+            event = await anext(events)
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+
+
+async def test_watches_resume_across_a_restart(tmp_path: Path) -> None:
+    config = ServerConfig(data=tmp_path / "data.db")
+    async with ApiServer(config) as server, Http(server) as http:
+        first = (await http.post(CMS, config_map("a"))).body["metadata"]["resourceVersion"]
+        await http.post(CMS, config_map("b"))
+        await http.delete(f"{CMS}/b")
+    async with (
+        ApiServer(config) as server,
+        Http(server) as http,
+        http.watch(f"{CMS}?resourceVersion={first}") as events,
+    ):
+        assert await take(events, 2) == [("ADDED", "b"), ("DELETED", "b")]

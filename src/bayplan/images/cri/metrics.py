@@ -1,7 +1,7 @@
 """The service's metrics: how many images each handler has, and how pulls go.
 
-`bayplan_cri_images` answers the question whether anybody uses images per runtime class: its series of
-the default handler carries `default="true"`, all others count the feature's use.
+`bayplan_cri_images` answers the question whether anybody uses images per runtime class: the series
+of the default handler carries `default="true"`, all others count the feature's use.
 """
 
 import contextlib
@@ -28,7 +28,9 @@ class _StoreCollector(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         images = GaugeMetricFamily(
-            "bayplan_cri_images", "Images by runtime handler.", labels=["runtime_handler", "default"]
+            "bayplan_cri_images",
+            "Images by runtime handler.",
+            labels=["runtime_handler", "default"],
         )
         tally = Tally(entry.handler for entry in self._store.catalogue.entries())
         for name in sorted({*self._handlers.names(), *tally}):

@@ -188,9 +188,11 @@ async def test_the_command_serves_a_node_and_ends_when_told(
     command = [sys.executable, "-c", "from bayplan.cli.main import main; main()", "node-agent"]
     options = ["--images", "--node", NODE, "--socket", runtime.socket]
     options += ["--kubeconfig", str(tmp_path / "kubeconfig"), "--state-dir", str(tmp_path / "s")]
-    with running([*command, *options], "serving the images of node n1"):
+    with running([*command, *options], "serving the images of node n1") as agent_process:
         await create_pod(cluster, name, "on-2022", "ws2022")
         await until_told(cluster, "Pulled", "on-2022")
+    assert agent_process.process.returncode == 0
+    assert not any("Traceback" in line for line in agent_process.log)
     assert set(await images_named(runtime, name)) == {"wcow-2022"}
 
 

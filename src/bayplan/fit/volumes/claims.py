@@ -90,6 +90,7 @@ class ClaimBook:
         self._facts: dict[str, ClaimFacts] = {}
         self._interned: dict[tuple[object, ...], ClaimNeeds] = {}
         self._reaches: dict[bytes, Reach] = {}
+        self._attach_needs: dict[tuple[str, str, bool, int], AttachNeed] = {}
 
     def facts(self, claim: PersistentVolumeClaim) -> ClaimFacts:
         """What is to be known of a claim now."""
@@ -107,14 +108,20 @@ class ClaimBook:
         if len(self._facts) > MOST_KEPT:
             self._facts.clear()
             self._interned.clear()
+            self._attach_needs.clear()
         facts = self._work_out(ClaimFacts(claim, volume, version))
         self._facts[claim.key] = facts
         return facts
 
     def attach_need(self, one: VolumeIdentity) -> AttachNeed:
-        """What attaching a volume asks of a node."""
+        """What attaching a volume asks of a node: the same for all volumes of a driver."""
         plugin = one.plugin.name if one.plugin else ""
-        return AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
+        key = (one.driver, plugin, one.is_certainly_csi, self._cluster.drivers_version)
+        need = self._attach_needs.get(key)
+        if need is None:
+            need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
+            self._attach_needs[key] = need
+        return need
 
     def _work_out(self, facts: ClaimFacts) -> ClaimFacts:
         claim, volume, storage = facts.claim, facts.volume, self._cluster.storage

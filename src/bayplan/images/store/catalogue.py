@@ -31,6 +31,7 @@ class Catalogue:
         self._names: dict[tuple[str, str], EntryKey] = {}
         self._uses: Counter[Content] = Counter()
         self._writing = asyncio.Lock()
+        self.revision = 0  # counts changes, for whoever keeps an answer
         for entry in entries:
             self._remember(entry)
 
@@ -111,6 +112,7 @@ class Catalogue:
             return entry
 
     def _remember(self, entry: Entry) -> None:
+        self.revision += 1
         if before := self._entries.get(entry.key):
             self._forget(before)
         self._entries[entry.key] = entry
@@ -119,6 +121,7 @@ class Catalogue:
             self._names[entry.handler, name] = entry.key
 
     def _forget(self, entry: Entry) -> None:
+        self.revision += 1
         del self._entries[entry.key]
         self._uses.subtract(entry.content)
         for name in entry.names:

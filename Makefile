@@ -6,7 +6,7 @@ READY  := $(VENV)/ready
 CORPUS ?= $(wildcard tests/oracle/corpora/scheduler.ndjson.gz tests/oracle/corpora/preemption.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
-.PHONY: help setup system demo test lint format oracle bench lock proto clean
+.PHONY: help setup system demo test lint format docs oracle bench lock proto clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -39,6 +39,9 @@ lint: $(READY) ## Check style, types and the rooms' imports
 format: $(READY) ## Rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(READY) ## Write the commands' help into docs/cli.md
+	$(BIN)/python -m tests.docs
 
 oracle: $(READY) ## Compare with kube-scheduler's recorded decisions: make oracle CORPUS=file.ndjson.gz
 	$(BIN)/python -m tests.oracle $(CORPUS)

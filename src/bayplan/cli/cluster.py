@@ -35,6 +35,7 @@ Source = Annotated[
     str | None,
     Parameter(
         name=["--filename", "-f"],
+        allow_leading_hyphen=True,
         help="Dump of the cluster: a file (JSON or YAML, also gzipped), a directory, or - for"
         " standard input.",
     ),
@@ -106,6 +107,6 @@ def _load_with_progress(source: str, profile: Profile) -> Snapshot:
 def _max_volumes(written: str) -> int | None:
     if not written:
         return None
-    if not written.isdecimal() or len(written) > 9 or int(written) == 0:
+    if not (written.isascii() and written.isdecimal()) or len(written) > 9 or int(written) == 0:
         raise BadInput(f"{MAX_VOLUMES}={printable(written[:40])}: not a positive whole number")
     return int(written)

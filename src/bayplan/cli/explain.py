@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,9 +11,9 @@ from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.explain_data import as_data
 from bayplan.cli.explain_text import blocks
 from bayplan.cli.output import Format, emit, printable, show
+from bayplan.cli.pending import explain_pending
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import Explanation, Standing
-from bayplan.fit.explanation.explain import standing_of
+from bayplan.fit.explanation import Explanation
 from bayplan.kube.codec import DEFAULT_NAMESPACE, identify
 from bayplan.kube.pods import Pod
 
@@ -67,22 +66,6 @@ def find_pod(snapshot: Snapshot, name: str) -> Pod:
     if not isinstance(found, Pod):
         raise BadInput(f"there is no pod {printable(key[:200])} in the dump")
     return found
-
-
-def explain_pending(snapshot: Snapshot, *, with_fixes: bool) -> Iterator[Explanation]:
-    """Every pod that waits, in the order in which a scheduler would take them."""
-    waiting = [
-        pod
-        for pod in (obj for obj in snapshot.objects() if isinstance(obj, Pod))
-        if standing_of(snapshot, pod) in {Standing.WAITING, Standing.GATED}
-    ]
-    waiting.sort(key=lambda p: (-snapshot.priority(p), p.metadata.creation_timestamp or "", p.key))
-    with snapshot.fork():
-        for pod in waiting:
-            explanation = snapshot.explain(pod, with_fixes=with_fixes)
-            if explanation.fits and explanation.node is not None:
-                snapshot.assume(pod, explanation.node)
-            yield explanation
 
 
 def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:

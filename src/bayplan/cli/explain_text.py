@@ -29,7 +29,8 @@ def blocks(found: list[Explanation], left_out: int, *, wide: bool) -> Iterator[R
     if len(found) > 1:
         yield f"\n{sum(one.fits for one in found)} of {len(found)} pods that wait fit"
     if left_out:
-        yield f"note: {left_out} objects of the dump could not be used and do not count"
+        those = "1 object" if left_out == 1 else f"{left_out} objects"
+        yield f"note: {those} of the dump could not be used, and what they say does not count"
 
 
 def _one(explanation: Explanation, *, wide: bool, brief: bool) -> Iterator[RenderableType]:

@@ -1,18 +1,20 @@
 """The `bayplan` command: a list of commands, each imported only when it is called.
 
 Exit codes are the same everywhere: 0 is "yes" (it fits, it worked), 1 is "no" (it does not fit, it
-failed), 2 is "the question was wrong" (bad arguments or bad input), 130 is Ctrl-C.
+failed), 2 is "the question was wrong" (bad arguments or bad input), 130 is Ctrl-C, 141 is a
+pipe whose reader has gone.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 from cyclopts import App, CycloptsError
 from rich.console import Console
 
 import bayplan
-from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
+from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, BadInput
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
@@ -34,8 +36,10 @@ SUMMARIES: dict[str, str] = {
 """What `bayplan --help` says of a command, since it does not import it."""
 
 
-def build_app() -> App:
-    """The command line, with every command registered but none imported."""
+def build_app(called: str = "") -> App:
+    """The command line, with every command registered but none imported; the one that is called
+    speaks for itself.
+    """
     app = App(
         name="bayplan",
         help="Decide what fits in a Kubernetes cluster, and say why.",
@@ -43,15 +47,19 @@ def build_app() -> App:
         result_action="return_value",
     )
     for name, target in COMMANDS.items():
-        app.command(target, name=name, help=SUMMARIES.get(name))
+        summary = None if name == called else SUMMARIES.get(name)
+        app.command(target, name=name, help=summary)
     return app
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line; returns its exit code."""
     errors = Console(stderr=True)
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        result = build_app()(arguments, exit_on_error=False, error_console=errors)
+        app = build_app(words[0] if words else "")
+        result = app(words, exit_on_error=False, error_console=errors)
+        sys.stdout.flush()
     except CycloptsError:
         return EXIT_BAD_INPUT
     except BadInput as problem:
@@ -61,6 +69,10 @@ def run(arguments: list[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Who read the output has seen enough; what is left of it must not fail at exit again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE_CLOSED
     return result if isinstance(result, int) else 0
 
 

@@ -105,5 +105,4 @@ def _users(report: VolumeReport, *, wide: bool) -> str | Text:
 
 
 def _held_by(use: VolumeUse) -> str:
-    said = [*use.pods, *(f"VolumeAttachment {name}" for name in use.attachments)]
-    return ", ".join(said)
+    return ", ".join(use.pods) or f"no pod (VolumeAttachment {', '.join(use.attachments)})"

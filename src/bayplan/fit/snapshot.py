@@ -191,6 +191,8 @@ class Snapshot:
 
     def decide(self, pod: Pod) -> Decision:
         """The best node for a pod, if one fits; nothing is changed."""
+        if self.cluster.usage_changes.is_long:
+            self.cluster.tidy()
         try:
             evaluation = self.evaluation(pod)
         except Refused as answer:
@@ -209,6 +211,8 @@ class Snapshot:
             record = cluster.pods.by_key[pod.key]
         if pod.is_terminal:
             return
+        for promised in self._needs.promises(pod, node):
+            self.put(promised)
         if record is None:
             cluster.add_pod(pod, node)
             self._note(cluster.remove_pod, pod.key)
@@ -272,6 +276,9 @@ class Snapshot:
         return known[1]
 
     def _make_room(self) -> None:
+        if self.cluster.census.is_crowded:
+            self._evaluations.clear()
+            self.cluster.census.forget_counters()
         each = self.cluster.slots.capacity * 64
         while len(self._evaluations) * each > EVALUATION_BYTES:
             self._evaluations.popitem(last=False)

@@ -96,7 +96,7 @@ class ClaimBook:
         """What is to be known of a claim now."""
         storage = self._cluster.storage
         volume = storage.volumes.get(claim.spec.volume_name)
-        version = self._cluster.drivers_version + storage.version_behind(claim)
+        version = self._cluster.csi.version + storage.version_behind(claim)
         known = self._facts.get(claim.key)
         if (
             known is not None
@@ -116,7 +116,7 @@ class ClaimBook:
     def attach_need(self, one: VolumeIdentity) -> AttachNeed:
         """What attaching a volume asks of a node: the same for all volumes of a driver."""
         plugin = one.plugin.name if one.plugin else ""
-        key = (one.driver, plugin, one.is_certainly_csi, self._cluster.drivers_version)
+        key = (one.driver, plugin, one.is_certainly_csi, self._cluster.csi.version)
         need = self._attach_needs.get(key)
         if need is None:
             need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
@@ -192,7 +192,7 @@ def _is_csi(one: VolumeIdentity, cluster: Cluster) -> bool:
     A class may name a provisioner that is no CSI driver and never registers on any node, and an
     in-tree plugin may still be served without one: neither may keep its pods from running.
     """
-    if one.driver in cluster.storage.drivers or cluster.registered_drivers[one.driver]:
+    if one.driver in cluster.storage.drivers or cluster.csi.registered[one.driver]:
         return True
     if one.plugin is not None:
         return False

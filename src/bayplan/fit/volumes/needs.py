@@ -7,18 +7,19 @@ volume is already in use somewhere, or where existing volumes could serve that v
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.disks import Disk, disks_of
 from bayplan.fit.volumes import identity
-from bayplan.fit.volumes.binding import DelayedClaim
+from bayplan.fit.volumes.binding import DelayedClaim, promise
 from bayplan.fit.volumes.claims import AttachNeed, ClaimBook, ClaimFacts, ClaimNeeds
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 from bayplan.fit.volumes.topology import Reach, ZoneNeed
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import PersistentVolumeClaim
+from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.kube.volumes import Volume
 
 MOST_KEPT = 100_000
@@ -65,7 +66,7 @@ class NeedsBook:
         shared = tuple([one.handle for one in _identities(facts, inline) if self._is_used(one)])
         in_use = any(one.exclusive and self._is_taken(key, pod) for key, one in facts.items())
         claims = tuple([one.needs for one in facts.values()])
-        key = (claims, tuple(inline), shared, disks, in_use, self._cluster.drivers_version)
+        key = (claims, tuple(inline), shared, disks, in_use, self._cluster.csi.version)
         needs = self._kept.get(key)
         if needs is None:
             if len(self._kept) > MOST_KEPT:
@@ -73,6 +74,18 @@ class NeedsBook:
             needs = self._combine(facts, inline, shared, disks, in_use=in_use)
             self._kept[key] = needs
         return needs
+
+    def promises(self, pod: Pod, node: str) -> Iterator[PersistentVolumeClaim | PersistentVolume]:
+        """What changes in storage once a pod is placed, before anybody has bound its claims.
+
+        A claim that waits for its first consumer takes the volume that it would take on the node,
+        or is to be provisioned for the node and no other.
+        """
+        for volume in pod.spec.volumes:
+            _, claim = self._cluster.storage.claim_of(pod, volume)
+            delayed = self._claims.facts(claim).needs.delayed if claim else None
+            if claim is not None and delayed is not None and delayed.selected_node is None:
+                yield promise(claim, delayed, self._cluster.node_named(node), self._cluster.storage)
 
     def _facts(self, pod: Pod) -> dict[str, ClaimFacts]:
         """The facts of the pod's claims, by key; raises Refused if one stands in the way."""

@@ -46,6 +46,21 @@ class StorageObjects:
         self._reservations: dict[str, int] = defaultdict(int)
         """Moves for a claim whenever volumes that name it change."""
 
+    def refresh_claim(self, claim: PersistentVolumeClaim) -> bool:
+        """Replace a claim, if it means the same volume as before; says whether it does."""
+        before = self.claims.get(claim.key)
+        if (
+            before is None
+            or before.spec != claim.spec
+            or class_of_claim(before) != class_of_claim(claim)
+        ):
+            return False
+        self.claims[claim.key] = claim
+        known = self._identities.get(claim.key)
+        if known is not None:
+            self._identities[claim.key] = (claim, *known[1:])
+        return True
+
     def put_claim(self, claim: PersistentVolumeClaim) -> None:
         """Add or replace a claim."""
         self.remove_claim(claim.key)

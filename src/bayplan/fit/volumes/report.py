@@ -71,7 +71,7 @@ def all_volumes(cluster: Cluster) -> list[VolumeReport]:
 def _reports_of_node(cluster: Cluster, node: Node) -> list[VolumeReport]:
     holders = _holders(cluster, node.name)
     drivers = set(_known_drivers(cluster, node)) | {volume.driver for volume in holders}
-    elsewhere = [driver for driver, count in cluster.registered_drivers.items() if count]
+    elsewhere = [driver for driver, count in cluster.csi.registered.items() if count]
     return [_report(cluster, node, driver, holders) for driver in sorted(drivers or elsewhere)]
 
 

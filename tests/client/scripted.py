@@ -11,7 +11,7 @@ from aiohttp import web
 
 from bayplan.client import Access
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Scripted:
@@ -21,6 +21,7 @@ class Scripted:
         self._script = list(script)
         self.requests: list[web.BaseRequest] = []
         self.bodies: list[bytes] = []
+        self.news = asyncio.Event()
         self._runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
         self.access = Access("http://unset.invalid")
 
@@ -41,9 +42,10 @@ class Scripted:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request)
+        self.news.set()
         self.bodies.append(await request.read())
         handler = self._script.pop(0) if len(self._script) > 1 else self._script[0]
-        return await handler(request)  # type: ignore[arg-type]  # no router, so no full request
+        return await handler(request)
 
 
 def json(body: object, status: int = 200, **headers: str) -> Handler:

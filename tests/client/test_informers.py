@@ -61,6 +61,23 @@ async def running(informer: Informer[Untyped]) -> AsyncIterator[Informer[Untyped
         await asyncio.wait({task})
 
 
+@asynccontextmanager
+async def time_passing(clock: VirtualClock) -> AsyncIterator[None]:
+    """Whoever waits for the clock waits no longer than it takes to notice."""
+
+    async def pass_time() -> None:
+        while True:
+            await clock.until_sleeping()
+            await clock.advance(60)
+
+    task = asyncio.ensure_future(pass_time())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
 async def until(informer: Informer[Untyped], done: Callable[[], bool]) -> None:
     """Wait until something that the informer's changes bring about is so."""
     with informer.subscribe(bound=10_000) as changes:
@@ -106,6 +123,7 @@ async def test_no_event_is_lost_or_reordered_by_cut_connections(
     async with (
         RudeProxy(access) as proxy,
         Client(proxy.access, clock=clock, rng=Random(1)) as behind,
+        time_passing(clock),
         running(Informer(behind, CONFIG_MAPS, ours(namespace))) as informer,
     ):
         informer.on_change(lambda change: seen.append(number(change.object)))
@@ -114,9 +132,7 @@ async def test_no_event_is_lost_or_reordered_by_cut_connections(
             await set_number(client, namespace, "a", n)
             if n % 4 == 0:
                 proxy.cut()
-                await clock.until_sleeping()
                 await set_number(client, namespace, "a", 100 + n)
-                await clock.advance(60)
         await until(informer, lambda: seen[-1] == 120)
         assert informer.lists == 1
     expected = [0]
@@ -143,9 +159,8 @@ async def test_a_server_that_is_gone_for_a_while_is_found_again(
         assert informer.last_error is not None
         await client.create(config_map(namespace, "meanwhile"))
         proxy.behave()
-        await clock.until_sleeping()
-        await clock.advance(60)
-        await until(informer, lambda: f"{namespace}/meanwhile" in informer.objects)
+        async with time_passing(clock):
+            await until(informer, lambda: f"{namespace}/meanwhile" in informer.objects)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -157,6 +172,7 @@ async def test_whatever_happens_the_copy_ends_up_as_the_server_has_it(
     async with (
         RudeProxy(access) as proxy,
         Client(proxy.access, clock=clock, rng=Random(seed)) as behind,
+        time_passing(clock),
         running(Informer(behind, CONFIG_MAPS, ours(namespace))) as informer,
     ):
         informer.on_change(lambda change: lives.setdefault(change.key, []).append(change))
@@ -166,8 +182,6 @@ async def test_whatever_happens_the_copy_ends_up_as_the_server_has_it(
             if rng.random() < 0.2:
                 await informer.synced.wait()
                 proxy.cut()
-                await clock.until_sleeping()
-                await clock.advance(60)
         await client.create(config_map(namespace, "last"))
         await until(informer, lambda: f"{namespace}/last" in informer.objects)
     listed = await client.list(CONFIG_MAPS, namespace, labels=f"{OURS}=yes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -39,19 +39,23 @@ class Followed:
         self.clock = clock
         self.informer = informer
         self.told: list[tuple[str, str, str]] = []
-        self._news = asyncio.Event()
+        self.news = server.news
         informer.on_change(self._note)  # type: ignore[arg-type]
 
     def _note(self, change: Change[Untyped]) -> None:
         newest = change.object
         self.told.append((change.type, name_of(newest), version_of(newest)))
-        self._news.set()
+        self.news.set()
 
     async def until_told(self, count: int) -> None:
         """Let time pass until that much has been told."""
-        while len(self.told) < count:
-            self._news.clear()
-            waits = [asyncio.ensure_future(it) for it in (self._news.wait(), self._asleep())]
+        await self.until(lambda: len(self.told) >= count)
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Let time pass until something that is told or asked makes that so."""
+        while not done():
+            self.news.clear()
+            waits = [asyncio.ensure_future(it) for it in (self.news.wait(), self._asleep())]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
@@ -125,6 +129,17 @@ async def test_a_server_that_ignores_the_wish_for_a_streaming_list_is_found_out(
         await it.informer.synced.wait()
         assert it.told == [("added", "a", "1")]
         assert it.queries("limit")[1] == "500"
+
+
+async def test_a_server_that_cannot_stream_a_list_just_now_is_asked_in_pages_at_once() -> None:
+    unable = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "not now"}
+    server = Scripted(
+        stream(event("ERROR", unable)), page(A1, version=1), stream(hold=asyncio.Event())
+    )
+    async with following(server) as it:
+        await it.informer.synced.wait()
+        assert it.told == [("added", "a", "1")]
+        assert it.clock.monotonic() == 0
 
 
 async def test_a_streaming_list_that_is_cut_twice_is_given_up_for_pages() -> None:
@@ -236,14 +251,15 @@ async def test_an_object_made_anew_under_its_name_is_told_as_gone_and_new() -> N
 
 
 async def test_an_object_that_does_not_fit_is_reported_and_the_rest_goes_on() -> None:
-    good = {"metadata": {"name": "good", "namespace": "here", "uid": "1", "resourceVersion": "1"}}
-    bad = {**good, "metadata": {**good["metadata"], "name": "bad"}, "spec": {"containers": 3}}
+    def pod(name: str, version: int, containers: object) -> dict[str, object]:
+        return {**config_map(name, version), "spec": {"containers": containers}}
+
     server = Scripted(
         NO_STREAMING,
-        page(good, bad, version=1),
+        page(pod("good", 1, []), pod("bad", 1, 3), version=1),
         stream(
-            event("MODIFIED", {**bad, "metadata": {**bad["metadata"], "resourceVersion": "2"}}),
-            event("DELETED", {**good, "metadata": {**good["metadata"], "resourceVersion": "3"}}),
+            event("MODIFIED", pod("bad", 2, 3)),
+            event("DELETED", pod("good", 3, [])),
             hold=asyncio.Event(),
         ),
     )
@@ -256,8 +272,7 @@ async def test_an_object_that_does_not_fit_is_reported_and_the_rest_goes_on() ->
 
 async def test_an_object_that_stops_fitting_stays_as_it_was_known() -> None:
     def pod(version: int, containers: object) -> dict[str, object]:
-        named = {"name": "p", "namespace": "here", "uid": "1", "resourceVersion": str(version)}
-        return {"metadata": named, "spec": {"containers": containers}}
+        return {**config_map("p", version), "spec": {"containers": containers}}
 
     server = Scripted(
         NO_STREAMING,
@@ -267,10 +282,8 @@ async def test_an_object_that_stops_fitting_stays_as_it_was_known() -> None:
         stream(hold=asyncio.Event()),
     )
     async with following(server, Pod) as it:
-        await it.informer.synced.wait()
-        while it.informer.lists < 2:
-            await it.clock.until_sleeping()
-            await it.clock.advance(60)
+        await it.until(lambda: len(server.requests) == 5)
+        assert it.informer.lists == 2
         assert list(it.informer.objects) == ["here/p"]
 
 

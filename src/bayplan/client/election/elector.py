@@ -31,6 +31,8 @@ from bayplan.kube.clock import Clock, WallClock
 from bayplan.kube.coordination import Lease
 
 log = logging.getLogger(__name__)
+TICK = 0.001
+"""The shortest sleep: less might not move a clock at all, and we would spin."""
 
 
 class LeadershipLostError(ClientError):
@@ -85,7 +87,7 @@ class Elector:
     async def renew(self) -> None:
         """Keep the lease for as long as that works; returns when we can no longer be sure of it."""
         while (left := self._time_left()) > 0:
-            await self._clock.sleep(min(self._timing.retry_period, left))
+            await self._clock.sleep(min(self._timing.retry_period, max(left, TICK)))
             if (left := self._time_left()) > 0:
                 # Dropped when time is up: an answer after that would come too late.
                 await self._within(left, self.try_once())

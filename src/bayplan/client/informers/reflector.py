@@ -22,6 +22,7 @@ from typing import Generic, Protocol
 
 from bayplan.client.client import Client
 from bayplan.client.errors import (
+    ApiError,
     BadRequestError,
     ClientError,
     DisconnectedError,
@@ -48,17 +49,24 @@ RESUMABLE = (
     TooManyRequestsError,
     ServerFaultError,
 )
+WATCH_SECONDS = 300
+STREAMED_TRIES = 2
+BRIEF = 1.0
+"""A watch that ends sooner than this, with nothing told, counts as a failure."""
+
+
+class _IgnoredError(ClientError):
+    """The server did not hear the wish for a streaming list."""
+
+
 NO_STREAMING_LIST = (
     BadRequestError,
     ForbiddenError,
     InvalidError,
     MethodNotAllowedError,
     NotAcceptableError,
+    _IgnoredError,
 )
-WATCH_SECONDS = 300
-STREAMED_TRIES = 2
-BRIEF = 1.0
-"""A watch that ends sooner than this, with nothing told, counts as a failure."""
 
 
 class Sink(Protocol[T]):
@@ -71,10 +79,6 @@ class Sink(Protocol[T]):
     async def apply(self, event: WatchEvent[T]) -> None:
         """Take one event."""
         ...
-
-
-class _IgnoredError(ClientError):
-    """The server did not hear the wish for a streaming list."""
 
 
 class Reflector(Generic[T]):
@@ -120,8 +124,11 @@ class Reflector(Generic[T]):
         if self._streamed_tries:
             try:
                 return await self._fill_by_stream()
-            except (*NO_STREAMING_LIST, _IgnoredError):
-                self._streamed_tries = 0
+            except (ApiError, _IgnoredError) as error:
+                if self._version is not None:
+                    raise  # the list was complete; this is about what came after it
+                if isinstance(error, NO_STREAMING_LIST):
+                    self._streamed_tries = 0
         return await self._fill_by_pages()
 
     async def _fill_by_pages(self) -> None:

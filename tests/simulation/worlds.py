@@ -93,7 +93,7 @@ class World:
 
     def ready(self, node: str) -> str:
         conditions = self.get(NODES, node)["status"]["conditions"]
-        return next(one["status"] for one in conditions if one["type"] == "Ready")
+        return str(next(one["status"] for one in conditions if one["type"] == "Ready"))
 
     def taints(self, node: str) -> set[tuple[str, str]]:
         taints = self.get(NODES, node)["spec"].get("taints") or ()

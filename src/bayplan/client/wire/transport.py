@@ -8,6 +8,7 @@ answer is read beyond its bound, however it was compressed.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -103,7 +104,7 @@ class Transport:
             self._url(request),
             data=request.body,
             headers=self._headers(request, authorization),
-            ssl=self._tls.current(self._access.credentials.certificate()),
+            ssl=self._ssl(),
             server_hostname=self._access.tls.server_name,
             proxy=self._access.proxy,
             timeout=limits,
@@ -113,6 +114,11 @@ class Transport:
     def reject_credentials(self) -> bool:
         """Tell the source of credentials that the server did not take them."""
         return self._access.credentials.reject()
+
+    def _ssl(self) -> ssl.SSLContext | bool:
+        if self._base.scheme != "https":
+            return True
+        return self._tls.current(self._access.credentials.certificate())
 
     def _url(self, request: Request) -> URL:
         path = self._base.raw_path.rstrip("/") + request.path

@@ -8,6 +8,7 @@ answer is read beyond its bound, however it was compressed.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -87,7 +88,8 @@ class Transport:
             total=total, sock_connect=self._limits.connect, sock_read=silence
         )
         with translated(request):
-            response = await self._send(request, authorization, limits)
+            async with asyncio.timeout(self._limits.answer):  # also where the body may last
+                response = await self._send(request, authorization, limits)
         answer = Answer(request, response)
         try:
             if response.status >= 300:

@@ -61,6 +61,7 @@ class Ledger:
         self.seen: dict[str, int] = {}
         self.newest = 0
         self.watched = 0
+        self._news = asyncio.Event()
 
     def acknowledge(self, meta: dict[str, Any]) -> None:
         version = int(meta["resourceVersion"])
@@ -73,6 +74,12 @@ class Ledger:
         assert version > self.watched, "an event came twice, or out of order"
         self.watched = version
         self.seen[meta["name"]] = version
+        self._news.set()
+
+    async def has_watched(self, version: int) -> None:
+        while self.watched < version:
+            self._news.clear()
+            await self._news.wait()
 
 
 async def check(session: aiohttp.ClientSession, ledger: Ledger) -> None:
@@ -139,8 +146,7 @@ async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: 
         following = asyncio.create_task(follow(session, ledger))
         async with session.post(CMS, json={"metadata": {"name": "last"}}) as response:
             last = int((await response.json())["metadata"]["resourceVersion"])
-        while ledger.watched < last:
-            await asyncio.sleep(0)
+        await ledger.has_watched(last)
         await process.kill()
         await following
     missed = {

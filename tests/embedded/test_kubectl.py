@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,7 +80,7 @@ class Output(NamedTuple):
     err: str
 
 
-Kubectl = Callable[..., Awaitable[Output]]
+Kubectl = Callable[..., Coroutine[Any, Any, Output]]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def api(server: ApiServer, tmp_path: Path) -> Any:
     """The official client, with the kubeconfig that the server writes."""
     path = tmp_path / "kubeconfig"
     path.write_text(server.kubeconfig)
-    made = config.new_client_from_config(str(path))
+    made = config.new_client_from_config(str(path))  # type: ignore[no-untyped-call]
     yield made
     made.close()
 
@@ -31,7 +31,7 @@ def pod(name: str) -> client.V1Pod:
 
 
 async def test_objects_are_made_listed_patched_and_deleted(api: Any) -> None:
-    core = client.CoreV1Api(api)
+    core: Any = client.CoreV1Api(api)
 
     def drive() -> tuple[list[str], dict[str, str], str]:
         core.create_namespaced_pod("default", pod("a"))
@@ -48,11 +48,11 @@ async def test_objects_are_made_listed_patched_and_deleted(api: Any) -> None:
 
 
 async def test_a_watch_sees_what_others_do(api: Any) -> None:
-    core = client.CoreV1Api(api)
+    core: Any = client.CoreV1Api(api)
 
     def follow() -> list[tuple[str, str]]:
         seen = []
-        stream = watch.Watch()
+        stream: Any = watch.Watch()  # type: ignore[no-untyped-call]
         for event in stream.stream(core.list_namespaced_pod, "default", timeout_seconds=20):
             seen.append((event["type"], event["object"].metadata.name))
             if len(seen) == 3:
@@ -73,7 +73,8 @@ async def test_a_watch_sees_what_others_do(api: Any) -> None:
 
 
 async def test_scale_binding_and_status_go_through_their_subresources(api: Any) -> None:
-    core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
+    core: Any = client.CoreV1Api(api)
+    apps: Any = client.AppsV1Api(api)
 
     def drive() -> tuple[int, str, str]:
         labels = {"app": "web"}
@@ -98,7 +99,7 @@ async def test_scale_binding_and_status_go_through_their_subresources(api: Any) 
 
 
 async def test_pages_are_followed(api: Any) -> None:
-    core = client.CoreV1Api(api)
+    core: Any = client.CoreV1Api(api)
 
     def drive() -> list[str]:
         for number in range(7):

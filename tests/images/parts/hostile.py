@@ -6,6 +6,7 @@ may answer in its place.
 
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
@@ -79,14 +80,16 @@ async def cut_after(request: web.Request, data: bytes, count: int) -> web.Stream
 
 
 @contextlib.asynccontextmanager
-async def running_hostile(builder: ImageBuilder) -> AsyncIterator[HostileRegistry]:
+async def running_hostile(
+    builder: ImageBuilder, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[HostileRegistry]:
     """Serve on a free port of 127.0.0.1."""
     registry = HostileRegistry(builder)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", registry.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.01)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
     registry.host = f"127.0.0.1:{runner.addresses[0][1]}"
     try:

@@ -45,11 +45,19 @@ class Images:
         self._metrics = metrics
         self._watchers = watchers
         self._clock: Callable[[], int] = time.time_ns
+        # Clients ask for everything again and again, while little changes.
+        self._whole_list = (-1, cri.ListImagesResponse())
         self._described: dict[EntryKey, tuple[Entry, cri.Image]] = {}
 
     async def list_images(self, request: cri.ListImagesRequest) -> cri.ListImagesResponse:
         """List entries of every handler, or those a filter names."""
-        return cri.ListImagesResponse(images=self._list(request.filter.image))
+        wanted = request.filter.image
+        if wanted.image or wanted.runtime_handler:
+            return cri.ListImagesResponse(images=self._list(wanted))
+        revision = self._store.catalogue.revision
+        if self._whole_list[0] != revision:
+            self._whole_list = (revision, cri.ListImagesResponse(images=self._list(wanted)))
+        return self._whole_list[1]
 
     async def stream_images(
         self, request: cri.StreamImagesRequest

@@ -14,10 +14,10 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def version(self, request: cri.VersionRequest) -> cri.VersionResponse:
+    async def version(self, _request: cri.VersionRequest) -> cri.VersionResponse:
         """Introduce ourselves."""
         return cri.VersionResponse(
-            version=request.version or "0.1.0",
+            version="0.1.0",
             runtime_name="bayplan",
             runtime_version=version("bayplan"),
             runtime_api_version="v1",

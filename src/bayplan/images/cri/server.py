@@ -69,6 +69,8 @@ async def start_server(socket: Path, handlers: Services) -> grpc.aio.Server:
     try:
         server.add_insecure_port(f"unix:{socket}")
         await server.start()
+    except RuntimeError as error:
+        raise ValueError(f"cannot listen on {socket}: {error}") from error
     finally:
         os.umask(before)
     return server
@@ -105,7 +107,10 @@ def _stream(
 ) -> "grpc.RpcMethodHandler[_Asked, _Told]":
     async def call(request: _Asked, context: _Context) -> AsyncIterator[_Told]:
         try:
-            async for message in answer(request):
+            messages = answer(request)
+            # The caller may rely on what happens from here on.
+            await context.send_initial_metadata(())
+            async for message in messages:
                 yield message
         except Exception as error:  # noqa: BLE001 - everything becomes a status
             await _abort(context, error)

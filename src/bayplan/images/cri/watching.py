@@ -8,6 +8,7 @@ the pull its pace.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from weakref import WeakSet
 
 from bayplan.images.cri import progress_pb2 as progress
 from bayplan.images.handlers import Handlers
@@ -23,7 +24,7 @@ class Watchers:
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
-        self._queues: dict[_Topic, set[asyncio.Queue[PullProgress]]] = {}
+        self._queues: dict[_Topic, WeakSet[asyncio.Queue[PullProgress]]] = {}
 
     @contextlib.contextmanager
     def watched(self, image: str, handler: str) -> Iterator[Listener]:
@@ -37,12 +38,17 @@ class Watchers:
 
         yield report
 
-    async def watch(self, request: progress.WatchRequest) -> AsyncIterator[progress.Step]:
-        """Hear the steps of an image's pulls."""
+    def watch(self, request: progress.WatchRequest) -> AsyncIterator[progress.Step]:
+        """Hear the steps of an image's pulls, from this very call on."""
         handler = self._handlers.get(request.runtime_handler).name
         topic = (str(parse_reference(request.image)), handler)
         queue: asyncio.Queue[PullProgress] = asyncio.Queue(_BACKLOG)
-        self._queues.setdefault(topic, set()).add(queue)
+        self._queues.setdefault(topic, WeakSet()).add(queue)
+        return self._steps(topic, queue)
+
+    async def _steps(
+        self, topic: _Topic, queue: "asyncio.Queue[PullProgress]"
+    ) -> AsyncIterator[progress.Step]:
         try:
             while True:
                 step = await queue.get()

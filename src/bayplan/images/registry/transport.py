@@ -92,6 +92,8 @@ class Transport:
             async with response:
                 await self._check(request, response)
                 yield response
+        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
+            raise PullError(f"{urlsplit(request.url).netloc}: {error}") from error
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             place, kind = urlsplit(request.url).netloc, type(error).__name__
             raise TransientError(

@@ -31,6 +31,7 @@ class Catalogue:
         self._names: dict[tuple[str, str], EntryKey] = {}
         self._uses: Counter[Content] = Counter()
         self._writing = asyncio.Lock()
+        self.revision = 0  # counts changes, for whoever keeps an answer
         for entry in entries:
             self._remember(entry)
 
@@ -47,14 +48,14 @@ class Catalogue:
         return self._uses[content] > 0
 
     def find(self, handler: str, image: str) -> Entry | None:
-        """Look an image up by id, id prefix, tag or digest, in any spelling."""
-        return self._by_id(handler, image) or self._by_name(handler, image)
-
-    def _by_id(self, handler: str, image: str) -> Entry | None:
+        """Look an image up by id, by name in any spelling, or by the beginning of its id."""
         exact = self._entries.get(EntryKey(handler, image))
+        return exact or self._by_name(handler, image) or self._by_prefix(handler, image)
+
+    def _by_prefix(self, handler: str, image: str) -> Entry | None:
         match = _ID.fullmatch(image)
-        if exact is not None or match is None:
-            return exact
+        if match is None:
+            return None
         prefix = f"sha256:{match[1]}"
         found = [
             entry
@@ -111,6 +112,7 @@ class Catalogue:
             return entry
 
     def _remember(self, entry: Entry) -> None:
+        self.revision += 1
         if before := self._entries.get(entry.key):
             self._forget(before)
         self._entries[entry.key] = entry
@@ -119,6 +121,7 @@ class Catalogue:
             self._names[entry.handler, name] = entry.key
 
     def _forget(self, entry: Entry) -> None:
+        self.revision += 1
         del self._entries[entry.key]
         self._uses.subtract(entry.content)
         for name in entry.names:

@@ -81,9 +81,10 @@ class ContentStore:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._sizes: dict[str, int] = {}
-        for path in layout.blobs.iterdir():
-            self._sizes[path.name.replace("-", ":", 1)] = path.stat().st_blocks * _BLOCK
+        self._sizes = {
+            path.name.replace("-", ":", 1): path.stat().st_blocks * _BLOCK
+            for path in layout.blobs.iterdir()
+        }
 
     def digests(self) -> list[str]:
         """List everything kept."""
@@ -137,7 +138,8 @@ class ContentStore:
 
     def usage(self) -> Usage:
         """Count what all blobs occupy."""
-        return Usage(sum(self._sizes.values()), len(self._sizes))
+        sizes = list(self._sizes.values())
+        return Usage(sum(sizes), len(sizes))
 
 
 class ChainStore:
@@ -175,4 +177,6 @@ class ChainStore:
 
     def usage(self) -> Usage:
         """Count what all chains occupy."""
-        return sum(self._usages.values(), Usage())
+        # Metrics are asked for in another thread; the copy is made at one blow.
+        usages = list(self._usages.values())
+        return Usage(sum(one.bytes for one in usages), sum(one.inodes for one in usages))

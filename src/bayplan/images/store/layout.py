@@ -74,7 +74,7 @@ class Layout:
             return None
         return rubbish
 
-    def barrier(self) -> None:
+    def flush(self) -> None:
         """Return when everything written so far would survive a loss of power."""
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -86,22 +86,16 @@ class Layout:
 
 def delete(path: Path) -> None:
     """Delete a file or a whole tree."""
-    if path.is_dir() and not path.is_symlink():
-        # Directories of images may forbid their own deletion.
-        shutil.rmtree(path, onerror=_unlock_and_retry)
-    else:
+    if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
-
-
-def _unlock_and_retry(_function: object, path: str, _error: object) -> None:
-    parent = Path(path).parent
-    parent.chmod(0o700)
-    target = Path(path)
-    if target.is_dir() and not target.is_symlink():
-        target.chmod(0o700)
-        shutil.rmtree(target, ignore_errors=True)
-    else:
-        target.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        # Directories of images may forbid their own deletion to all but root.
+        for directory, _, _ in os.walk(path):
+            Path(directory).chmod(0o700)
+        shutil.rmtree(path)
 
 
 _syncfs = getattr(ctypes.CDLL(None), "syncfs", None)

@@ -145,8 +145,8 @@ async def test_collecting_one_pods_image_leaves_the_others(desk: Desk, shelf: Sh
     assert set(shelf.images) == {HYPERV.key}
     metrics = generate_latest(desk.registry).decode()
     assert 'kubelet_image_garbage_collected_total{reason="space"} 1.0' in metrics
-    assert 'bayplan_images{runtime_handler="hyperv"} 1.0' in metrics
-    assert "bayplan_images_non_default_runtime_handler 1.0" in metrics
+    assert 'bayplan_node_images{runtime_handler="hyperv"} 1.0' in metrics
+    assert "bayplan_node_images_non_default_runtime_handler 1.0" in metrics
     assert desk.manager.memory.counts() == (0, 1), "the record went with its image"
 
 
@@ -200,7 +200,7 @@ async def test_a_debt_is_warned_of_in_every_round(desk: Desk, shelf: ShelfRuntim
     await rounds.round()
     await rounds.round()
     assert desk.cluster.reasons() == ["ImageCleanUpOwed"] * 2
-    assert "bayplan_images_clean_up_owed 1.0" in desk.metrics()
+    assert "bayplan_node_images_clean_up_owed 1.0" in desk.metrics()
     rounds.ledger.settle()
     await rounds.round()
-    assert "bayplan_images_clean_up_owed 0.0" in desk.metrics()
+    assert "bayplan_node_images_clean_up_owed 0.0" in desk.metrics()

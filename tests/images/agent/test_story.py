@@ -116,16 +116,16 @@ async def test_two_pods_two_manifests_one_node_and_collecting_one_leaves_the_oth
         await clock.until_sleeping()
         await clock.advance(300)
         await clock.until_sleeping()
-        assert 'bayplan_images{runtime_handler="wcow-2019"} 1.0' in counted(metrics)
+        assert 'bayplan_node_images{runtime_handler="wcow-2019"} 1.0' in counted(metrics)
         assert set(await images_named(runtime, name)) == {"wcow-2019", "wcow-2022"}
 
         await cluster.delete(Pod, old.namespace, old.name, options=deletion(grace=0))
         async with asyncio.timeout(60):
-            while 'bayplan_images{runtime_handler="wcow-2019"}' in counted(metrics):
+            while 'bayplan_node_images{runtime_handler="wcow-2019"}' in counted(metrics):
                 await clock.until_sleeping()  # the round before is over
                 await clock.advance(300)
         assert set(await images_named(runtime, name)) == {"wcow-2022"}
-        assert 'bayplan_images{runtime_handler="wcow-2022"} 1.0' in counted(metrics)
+        assert 'bayplan_node_images{runtime_handler="wcow-2022"} 1.0' in counted(metrics)
         assert 'kubelet_image_garbage_collected_total{reason="space"}' in counted(metrics)
 
 
@@ -188,9 +188,11 @@ async def test_the_command_serves_a_node_and_ends_when_told(
     command = [sys.executable, "-c", "from bayplan.cli.main import main; main()", "node-agent"]
     options = ["--images", "--node", NODE, "--socket", runtime.socket]
     options += ["--kubeconfig", str(tmp_path / "kubeconfig"), "--state-dir", str(tmp_path / "s")]
-    with running([*command, *options], "serving the images of node n1"):
+    with running([*command, *options], "serving the images of node n1") as agent_process:
         await create_pod(cluster, name, "on-2022", "ws2022")
         await until_told(cluster, "Pulled", "on-2022")
+    assert agent_process.process.returncode == 0
+    assert not any("Traceback" in line for line in agent_process.log)
     assert set(await images_named(runtime, name)) == {"wcow-2022"}
 
 

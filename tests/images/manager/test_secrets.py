@@ -36,7 +36,7 @@ async def test_the_memory_of_secrets_survives_a_restart(
     desk.cluster.add_secret("good", guarded_registry.host, USER, PASSWORD)
     await desk.ready(pod_of(image, "owner", secrets=("good",)))
     desk.restart()
-    await desk.manager.recover()
+    desk.manager.memory.recover(await desk.runtime.list_images())
     assert (await desk.waiting(pod_of(image, "stranger"))).reason == "ErrImagePull"
     assert not (await desk.ready(pod_of(image, "friend", secrets=("good",)))).pulled
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,8 +37,11 @@ disabled_plugins = [
 """
 
 
-def is_installed() -> bool:
-    return shutil.which("containerd") is not None
+def why_not() -> str:
+    """What keeps containerd from running here, for a skip that says so."""
+    if shutil.which("containerd") is None:
+        return "containerd, a Debian package, is not installed"
+    return "" if os.geteuid() == 0 else "containerd runs as root only"
 
 
 @contextmanager

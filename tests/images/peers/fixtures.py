@@ -43,8 +43,8 @@ def guarded_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Regis
 @pytest.fixture(scope="session")
 def containerd_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The socket of a real containerd."""
-    if not containerd.is_installed():
-        pytest.skip("cannot be shown here without containerd (a Debian package)")
+    if reason := containerd.why_not():
+        pytest.skip(f"cannot be shown here: {reason}")
     with containerd.running_containerd(tmp_path_factory.mktemp("containerd")) as socket:
         yield socket
 

@@ -34,11 +34,10 @@ class Peer:
                 self._event.set()
         self._event.set()
 
-    def wait_until_ready(self) -> re.Match[str]:
+    def wait_until_ready(self) -> None:
         self._event.wait(START_TIMEOUT)
         if self.ready is None:
             raise RuntimeError(f"{self.process.args!r} did not start:\n{''.join(self.log)}")
-        return self.ready
 
     def stop(self) -> None:
         self.process.terminate()
@@ -55,8 +54,8 @@ class Peer:
 @contextmanager
 def running(
     command: Sequence[str], ready: str, env: Mapping[str, str] | None = None
-) -> Iterator[re.Match[str]]:
-    """Run a server; gives what its log matched, once it did."""
+) -> Iterator[Peer]:
+    """Run a server; gives it once it is ready."""
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -67,6 +66,7 @@ def running(
     )
     peer = Peer(process, re.compile(ready))
     try:
-        yield peer.wait_until_ready()
+        peer.wait_until_ready()
+        yield peer
     finally:
         peer.stop()

@@ -35,9 +35,6 @@ async def collect(  # noqa: PLR0913 - one for each option of the command
 ) -> int:
     """Remove images that nobody uses, if the disk is full enough.
 
-    A command knows nothing of when images were last used, so it asks for no minimum age; an agent
-    (`bayplan node-agent --images`) does. Exits with 1 if a removal failed or too little could go.
-
     Parameters
     ----------
     output

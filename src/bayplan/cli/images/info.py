@@ -35,9 +35,6 @@ async def info(  # noqa: PLR0913 - one for each option of the command
 ) -> int:
     """Show all that the runtime tells of an image; without one, of itself.
 
-    With --platform, show what the image's index in its registry would give each runtime handler,
-    without pulling it; exits with 1 if one of them would get nothing.
-
     Parameters
     ----------
     image

@@ -6,7 +6,7 @@ from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import find
 from bayplan.cli.images.output import complain, say
-from bayplan.images.collection.records import used_of
+from bayplan.images.collection.records import used_by_containers
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageKey, ImageSpec
@@ -51,7 +51,7 @@ async def remove(
 async def _candidates(cri: CriRuntime, handler: str, *, prune: bool) -> list[ImageKey]:
     images = await cri.list_images()
     in_use = await cri.images_in_use() if prune else set()
-    used = used_of({image.key for image in images}, in_use)
+    used = used_by_containers({image.key for image in images}, in_use)
     free = [image for image in images if not image.pinned and image.key not in used]
     return [image.key for image in free if image.handler == handler]
 

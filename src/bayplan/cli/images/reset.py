@@ -47,10 +47,6 @@ async def reset(
 ) -> int:
     """Clean up after the gate RuntimeClassInImageCriApi was switched.
 
-    Restarts the node's pods that have a runtime class, removes every image that is neither pinned
-    nor in use, whatever its handler, and forgets which credentials opened which image. Exits with
-    1 if something is left; the agent goes on warning then.
-
     Parameters
     ----------
     output

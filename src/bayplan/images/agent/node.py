@@ -86,20 +86,7 @@ class NodeImages:
         counters = ImageMetrics(around.metrics)
         memory = PullMemory(RecordFiles(options.state_dir), options.verification, clock)
         self.ledger = GateLedger.in_state_dir(options.state_dir)
-        self.manager = ImageManager(
-            runtime=seen,
-            cluster=around.cluster,
-            events=around.events,
-            memory=memory,
-            puller=Puller(
-                seen, clock, options.line, options.bucket, self._progress, options.progress_deadline
-            ),
-            backoff=Backoff(),
-            metrics=counters,
-            clock=clock,
-            node_keyring=options.node_keyring,
-            use_handlers=options.use_handlers,
-        )
+        self.manager = self._manager(around, seen, memory, counters)
         self.pods = PodImages(self.manager, clock)
         collector = Collector(
             seen, clock, options.collection, options.probe, self.pods.in_use, self.pods.lock
@@ -109,11 +96,30 @@ class NodeImages:
             collector, memory, self.ledger, around.events, counters, clock, node
         )
 
+    def _manager(
+        self, around: Surroundings, seen: ImageRuntime, memory: PullMemory, counters: ImageMetrics
+    ) -> ImageManager:
+        options, clock = self._options, around.clock
+        puller = Puller(seen, clock, options.line, options.bucket)
+        puller.progress, puller.progress_deadline = self._progress, options.progress_deadline
+        return ImageManager(
+            runtime=seen,
+            cluster=around.cluster,
+            events=around.events,
+            memory=memory,
+            puller=puller,
+            backoff=Backoff(),
+            metrics=counters,
+            clock=clock,
+            node_keyring=options.node_keyring,
+            use_handlers=options.use_handlers,
+        )
+
     async def start(self) -> None:
         """Wait for the runtime, note the gate, and settle what an earlier run left."""
         images = await self._until_answered()
         self.ledger.started(images, enabled=self._options.use_handlers)
-        await self.manager.recover()
+        self.manager.memory.recover(images)
 
     def pod_changed(self, change: Change[Pod]) -> None:
         """A pod of this node came, changed or went."""

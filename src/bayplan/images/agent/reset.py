@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bayplan.images.agent.rollback import GateLedger
-from bayplan.images.collection.records import used_of
+from bayplan.images.collection.records import used_by_containers
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageKey, ImageRuntime, ImageSpec
@@ -111,7 +111,7 @@ class Reset:
 
     async def _preview(self, pods: PodChoice, doomed: set[ImageKey]) -> ResetReport:
         in_use = set() if pods.restart else await self.runtime.images_in_use()
-        used = used_of(doomed, in_use)
+        used = used_by_containers(doomed, in_use)
         return ResetReport(pods, tuple(sorted(doomed - used)), tuple(sorted(used)), {})
 
     async def _restart(self, pods: PodChoice) -> None:
@@ -125,7 +125,7 @@ class Reset:
         give_up_at = self.clock.monotonic() + self.patience
         while self.clock.monotonic() < give_up_at:
             in_use = await self.runtime.images_in_use()
-            if not used_of(keys, in_use):
+            if not used_by_containers(keys, in_use):
                 return
             await self.clock.sleep(_LOOK_EVERY)
 
@@ -133,7 +133,7 @@ class Reset:
         in_use = await self.runtime.images_in_use()
         removed: set[ImageKey] = set()
         failed: dict[ImageKey, str] = {}
-        for key in sorted(doomed - used_of(doomed, in_use)):
+        for key in sorted(doomed - used_by_containers(doomed, in_use)):
             try:
                 await self.runtime.remove_image(ImageSpec(key.id, key.handler))
             except RuntimeCallError as error:

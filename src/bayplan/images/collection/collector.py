@@ -16,7 +16,7 @@ from datetime import datetime
 from bayplan.images.collection.decision import Candidate, Reason, for_space, removable, too_old
 from bayplan.images.collection.filesystem import DiskProbe, image_disk
 from bayplan.images.collection.policy import CollectionPolicy, DiskUsage
-from bayplan.images.collection.records import ImageRecord, detect, used_of
+from bayplan.images.collection.records import ImageRecord, detect, used_by_containers
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime, ImageSpec
 from bayplan.kube.clock import Clock
@@ -24,7 +24,8 @@ from bayplan.kube.clock import Clock
 log = logging.getLogger(__name__)
 
 UsedElsewhere = Callable[[], Awaitable[Set[ImageKey]]]
-"""Images in use by those who have no container yet, such as pods that are being started."""
+"""Images in use by those who have no container yet, such as pods that are being started; each by
+the key under which the runtime lists it."""
 
 
 async def used_by_nobody_else() -> Set[ImageKey]:
@@ -76,8 +77,10 @@ class Collector:
     async def look(self) -> None:
         """Bring the records up to date."""
         self.images = await self.runtime.list_images()
-        in_use = await self.runtime.images_in_use() | await self.used_elsewhere()
-        self._records = detect(self._records, self.images, in_use, self.clock.now())
+        present = {image.key for image in self.images}
+        used = used_by_containers(present, await self.runtime.images_in_use())
+        used |= await self.used_elsewhere()
+        self._records = detect(self._records, self.images, used, self.clock.now())
 
     async def collect(self, *, dry_run: bool = False) -> Outcome:
         """One round: the too old go first, then as many as the disk needs."""
@@ -131,7 +134,7 @@ class _Round:
         key = candidate.record.key
         async with self.lock:
             # A pod may have come to need the image since the look.
-            if key in used_of(self.records.keys(), await self.used_elsewhere()):
+            if key in await self.used_elsewhere():
                 return
             try:
                 if not self.dry_run:

@@ -39,20 +39,19 @@ Records = Mapping[ImageKey, ImageRecord]
 
 
 def detect(
-    known: Records, images: Iterable[Image], in_use: Set[ImageKey], now: datetime
+    known: Records, images: Iterable[Image], used: Set[ImageKey], now: datetime
 ) -> dict[ImageKey, ImageRecord]:
     """The records as of now: new images added, absent ones dropped, used ones marked."""
-    present = {image.key: image for image in images}
-    used = used_of(present.keys(), in_use)
     return {
-        key: _record(known.get(key), image, now, used=key in used) for key, image in present.items()
+        image.key: _record(known.get(image.key), image, now, used=image.key in used)
+        for image in images
     }
 
 
-def used_of(present: Set[ImageKey], in_use: Set[ImageKey]) -> set[ImageKey]:
-    """Which of the images that are there somebody uses."""
-    vague = {user.id for user in in_use if not user.handler or user not in present}
-    return {key for key in present if key in in_use or key.id in vague}
+def used_by_containers(present: Set[ImageKey], containers: Set[ImageKey]) -> set[ImageKey]:
+    """Which of the images that are there containers were made from, as far as they say."""
+    vague = {user.id for user in containers if not user.handler or user not in present}
+    return {key for key in present if key in containers or key.id in vague}
 
 
 def _record(known: ImageRecord | None, image: Image, now: datetime, *, used: bool) -> ImageRecord:

@@ -97,10 +97,6 @@ class ImageManager:
         finally:
             self.metrics.ensured(policy, observed.present, observed.pull_required)
 
-    async def recover(self) -> None:
-        """At start-up: settle the pulls that an earlier run did not see end."""
-        self.memory.recover(await self.runtime.list_images())
-
     async def _wanted(self, pod: Pod, container: Container) -> WantedImage:
         tell = partial(self._tell, Subject.of_container(pod, container), EventKind.WARNING)
         try:

@@ -84,18 +84,18 @@ class ImageMetrics:
             registry=registry,
         )
         self._by_handler = Gauge(
-            "bayplan_images",
+            "bayplan_node_images",
             "Number of images on the node by runtime handler; empty is the default one.",
             ["runtime_handler"],
             registry=registry,
         )
         self._non_default = Gauge(
-            "bayplan_images_non_default_runtime_handler",
+            "bayplan_node_images_non_default_runtime_handler",
             "Number of images on the node that were pulled for another than the default handler.",
             registry=registry,
         )
         self._clean_up_owed = Gauge(
-            "bayplan_images_clean_up_owed",
+            "bayplan_node_images_clean_up_owed",
             "1 while RuntimeClassInImageCriApi was switched and `bayplan images reset` is due.",
             registry=registry,
         )

@@ -39,6 +39,10 @@ NUMBERING_LABELS = frozenset(
         "statefulset.kubernetes.io/pod-name",
     }
 )
+LARGEST = 1 << 52
+"""No request counts for more, and no node has as much (4 PiB of memory): hostile numbers fit
+nowhere, and no sum of them can wrap around.
+"""
 SPREADING_OWNERS = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet"})
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -199,9 +203,11 @@ def compile_shape(pod: Pod) -> Shape:
         namespace=pod.metadata.namespace,
         labels=pod.metadata.labels,
         class_key=class_key(pod.metadata.namespace, pod.metadata.labels),
-        requests={name: amount for name, amount in pod_requests(pod).items() if amount},
-        nonzero=(nonzero.get(CPU, 0), nonzero.get(MEMORY, 0)),
-        nonzero_placed=(nonzero_placed.get(CPU, 0), nonzero_placed.get(MEMORY, 0)),
+        requests={
+            name: min(amount, LARGEST) for name, amount in pod_requests(pod).items() if amount
+        },
+        nonzero=_cpu_and_memory(nonzero),
+        nonzero_placed=_cpu_and_memory(nonzero_placed),
         required_nodes=RequiredNodes(
             labels=tuple(sorted(spec.node_selector.items())),
             matcher=compile_node_selector(required) if required else None,
@@ -225,6 +231,10 @@ def compile_shape(pod: Pod) -> Shape:
         terms=compile_terms(pod),
         owner=_owner(pod),
     )
+
+
+def _cpu_and_memory(amounts: dict[str, int]) -> tuple[int, int]:
+    return min(amounts.get(CPU, 0), LARGEST), min(amounts.get(MEMORY, 0), LARGEST)
 
 
 def class_key(namespace: str, labels: Labels, *, terminating: bool = False) -> ClassKey:

@@ -27,7 +27,7 @@ from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.objects import Kind, Objects
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shape import Shape
+from bayplan.fit.shape import Shape, Shapes
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.needs import NeedsBook, Refused, VolumeNeeds
 from bayplan.fit.volumes.report import VolumeReport, all_volumes
@@ -271,6 +271,8 @@ class Snapshot:
         generation = self.cluster.workloads.generations[shape.namespace]
         known = self._defaults.get(shape)
         if known is None or known[0] != generation:
+            if len(self._defaults) > Shapes.MOST:
+                self._defaults.clear()
             known = (generation, default_spread(shape, self.cluster))
             self._defaults[shape] = known
         return known[1]

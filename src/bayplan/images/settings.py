@@ -1,8 +1,8 @@
 """The service's configuration: containerd's file, and a table of our own.
 
 Read from containerd's tables (its file's versions 2 and 3): the runtimes with their guest
-platforms, `default_runtime_name`, `registry.config_path`, `max_concurrent_downloads` and the
-sandbox image, which is pinned. Ours:
+platforms (`guest_platform`, else `runtime_platforms`), `default_runtime_name`,
+`registry.config_path`, `max_concurrent_downloads` and the sandbox image, which is pinned. Ours:
 
     [plugins."io.bayplan.images"]
       pinned_images = ["registry.example/pause:3.10"]
@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.images.handlers import Handlers, RuntimeTable, build_handlers
-from bayplan.images.platforms.platform import Platform
+from bayplan.images.handlers import GuestPlatform, Handlers, RuntimeTable, build_handlers
+from bayplan.images.platforms.platform import Platform, parse_platform
 from bayplan.images.registry.credentials import Keyring, read_docker_config
 from bayplan.images.registry.errors import InvalidReferenceError
 from bayplan.images.registry.reference import parse_reference
@@ -34,6 +34,10 @@ class _Registry(msgspec.Struct):
     config_path: str = ""
 
 
+class _RuntimePlatform(msgspec.Struct):
+    platform: str = ""
+
+
 class _Cri(msgspec.Struct):
     """The one table of version 2; version 3 splits it into a runtime and an image half."""
 
@@ -41,6 +45,7 @@ class _Cri(msgspec.Struct):
     registry: _Registry = msgspec.field(default_factory=_Registry)
     sandbox_image: str = ""
     pinned_images: dict[str, str] = {}
+    runtime_platforms: dict[str, _RuntimePlatform] = {}
     max_concurrent_downloads: int = 0
 
 
@@ -84,6 +89,7 @@ def load_settings(path: Path | None, host: Platform) -> Settings:
 def _settings(plugins: _Plugins, host: Platform, place: str) -> Settings:
     both = [plugins.second, plugins.runtime, plugins.images]
     runtimes = plugins.second.containerd.runtimes | plugins.runtime.containerd.runtimes
+    _add_platforms(runtimes, plugins.images.runtime_platforms, place)
     default = next(filter(None, (half.containerd.default_runtime_name for half in both)), "")
     hosts = next(filter(None, (half.registry.config_path for half in both)), "")
     downloads = next(filter(None, (half.max_concurrent_downloads for half in both)), _DOWNLOADS)
@@ -97,6 +103,32 @@ def _settings(plugins: _Plugins, host: Platform, place: str) -> Settings:
         _hosts_directory(hosts),
         _keyring(plugins.ours.docker_config),
         downloads,
+    )
+
+
+def _add_platforms(
+    runtimes: dict[str, RuntimeTable], platforms: dict[str, _RuntimePlatform], place: str
+) -> None:
+    """Take over containerd's `runtime_platforms`, where there is no guest_platform."""
+    for name, table in platforms.items():
+        if not table.platform:
+            continue
+        if name not in runtimes:
+            raise ValueError(f"{place}: runtime_platforms names {name!r}, which is no runtime")
+        if runtimes[name].guest_platform is None:
+            runtimes[name].guest_platform = _guest_platform(table.platform, place)
+
+
+def _guest_platform(text: str, place: str) -> GuestPlatform:
+    try:
+        platform = parse_platform(text)
+    except ValueError as error:
+        raise ValueError(f"{place}: runtime_platforms: {error}") from error
+    return GuestPlatform(
+        os=platform.os,
+        architecture=platform.architecture,
+        variant=platform.variant,
+        os_version=platform.os_version,
     )
 
 

@@ -104,9 +104,13 @@ version = 3
     sandbox = "registry.example/pause:3.10"
   [plugins."io.containerd.cri.v1.images".registry]
     config_path = "/etc/one:/etc/two"
+  [plugins."io.containerd.cri.v1.images".runtime_platforms.runc]
+    platform = "windows(10.0.20348)/amd64"
+    snapshotter = ""
 """
     found = settings(tmp_path, text)
     assert found.downloads == 5
+    assert str(found.handlers.get("").matcher.platform) == "windows(10.0.20348)/amd64"
     assert found.pinned == {"registry.example/pause:3.10"}
     assert found.hosts_directory == Path("/etc/one")
 
@@ -121,6 +125,10 @@ version = 3
         ('[plugins."io.bayplan.images"]\npinned_images = ["A B"]', "pinned"),
         ('[plugins."io.containerd.grpc.v1.cri"]\nmax_concurrent_downloads = -1', "downloads"),
         ("not toml", "config.toml"),
+        (
+            '[plugins."io.containerd.cri.v1.images".runtime_platforms.x]\nplatform = "linux/386"',
+            "'x'",
+        ),
     ],
 )
 def test_a_bad_configuration_is_named(tmp_path: Path, text: str, place: str) -> None:

@@ -13,6 +13,7 @@ from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
 from bayplan.images.cri.server import start_server
 from bayplan.images.store.layout import StoreInUseError
+from bayplan.images.store.store import ImageStore
 from tests.images.parts.hostile import HostileRegistry
 from tests.images.parts.layouts import ImageBuilder, linux, tar_of
 from tests.images.parts.registry import Registry
@@ -206,6 +207,28 @@ async def test_everything_is_still_there_after_a_restart(
         assert abs(after.value - usage.value) < 1_000_000
 
 
+async def test_a_name_that_looks_like_an_id_is_a_name_first(
+    hostile: HostileRegistry, service: Service
+) -> None:
+    one = await service.pull(hostile.tag(hostile.builder.image(tar_of(("f", b"1"))), "a:1"))
+    hexadecimal = one.removeprefix("sha256:")[:8]
+    other = await service.pull(
+        hostile.tag(hostile.builder.image(tar_of(("f", b"2"))), f"{hexadecimal}:latest")
+    )
+    found = await service.status(f"{hostile.host}/{hexadecimal}")
+    assert found is not None
+    assert found.id == other
+    short = await service.status(hexadecimal)
+    assert short is not None
+    assert short.id == one
+
+
+def test_a_catalogue_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "images.db").write_bytes(b"something else entirely" * 100)
+    with pytest.raises(ValueError, match=r"images\.db"):
+        ImageStore(tmp_path)
+
+
 async def test_a_store_serves_one_process(service: Service, tmp_path: Path) -> None:
     with pytest.raises(StoreInUseError):
         async with running_service(service.root, settings(tmp_path)):
@@ -274,9 +297,9 @@ async def test_images_are_counted_by_handler(registry: Registry, service: Servic
     with pytest.raises(grpc.aio.AioRpcError):
         await service.pull(name, "arm")
     text = generate_latest(service.metrics).decode()
-    assert 'bayplan_images{default="true",runtime_handler="runc"} 1.0' in text
-    assert 'bayplan_images{default="false",runtime_handler="kata"} 1.0' in text
-    assert 'bayplan_image_pulls_total{result="failed",runtime_handler="arm"} 1.0' in text
+    assert 'bayplan_cri_images{default="true",runtime_handler="runc"} 1.0' in text
+    assert 'bayplan_cri_images{default="false",runtime_handler="kata"} 1.0' in text
+    assert 'bayplan_cri_image_pulls_total{result="failed",runtime_handler="arm"} 1.0' in text
 
 
 async def test_only_owner_and_group_may_use_the_socket(service: Service) -> None:

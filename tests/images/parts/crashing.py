@@ -28,12 +28,12 @@ class CriProcess:
 
 
 @contextlib.asynccontextmanager
-async def cri_process(directory: Path, config: Path) -> AsyncIterator[CriProcess]:
+async def cri_process(directory: Path, config: Path, *options: str) -> AsyncIterator[CriProcess]:
     """Start `bayplan cri` and wait until it answers; it is dead in the end."""
     socket = directory / "cri.sock"
     command = ("-m", "bayplan", "cri", "--socket", socket, "--root", directory / "store")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *map(str, command), "--config", str(config)),
+        *(sys.executable, *map(str, command), "--config", str(config), *options),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )

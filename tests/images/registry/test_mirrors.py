@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import grpc
 import pytest
 from aiohttp import web
 
@@ -119,6 +120,14 @@ def test_a_bad_hosts_file_is_named(tmp_path: Path, text: str) -> None:
     directory = hosts(tmp_path, "_default", text)
     with pytest.raises(ValueError, match=r"hosts\.toml"):
         hosts_for("any.example", directory)
+
+
+async def test_a_pull_past_a_bad_hosts_file_names_it(
+    mirrored: Service, hostile: HostileRegistry, tmp_path: Path
+) -> None:
+    (tmp_path / "certs.d" / hostile.host / "hosts.toml").write_text("server = 1")
+    with pytest.raises(grpc.aio.AioRpcError, match=r"hosts\.toml"):
+        await mirrored.pull(f"{hostile.host}/image:1")
 
 
 async def test_a_foreign_layer_is_fetched_from_its_own_address_without_credentials(

@@ -308,6 +308,18 @@ async def test_an_entry_without_platform_is_taken_if_its_config_fits_and_nothing
     assert await service.pull(name, "arm") != pulled
 
 
+async def test_a_layer_that_cannot_fit_on_the_disk_is_refused_before_it_is_fetched(
+    service: Service, hostile: HostileRegistry
+) -> None:
+    top = hostile.builder.image(LAYER)
+    manifest = json.loads(hostile.builder.blobs[str(top["digest"])])
+    manifest["layers"][0]["size"] = 1 << 60
+    forged = hostile.builder.blob(json.dumps(manifest).encode(), media.OCI_MANIFEST)
+    error = await refused(service, hostile.tag(forged))
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert hostile.paths(manifest["layers"][0]["digest"]) == []
+
+
 async def test_what_is_not_there_is_not_found(service: Service, hostile: HostileRegistry) -> None:
     error = await refused(service, f"{hostile.host}/nothing:1")
     assert error.code() is grpc.StatusCode.NOT_FOUND

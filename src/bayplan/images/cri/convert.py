@@ -1,7 +1,5 @@
 """Our words into the CRI's: entries into images, failures into status codes."""
 
-import errno
-
 import grpc
 import msgspec
 
@@ -20,6 +18,7 @@ _CODES: list[tuple[type[Exception], grpc.StatusCode]] = [
     (errors.AuthenticationError, grpc.StatusCode.UNAUTHENTICATED),
     (errors.UnavailableError, grpc.StatusCode.UNAVAILABLE),
     (errors.IntegrityError, grpc.StatusCode.DATA_LOSS),
+    (errors.StorageFullError, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (errors.PullError, grpc.StatusCode.UNKNOWN),
 ]
 
@@ -68,6 +67,4 @@ def to_status(error: Exception) -> tuple[grpc.StatusCode, str]:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return code, str(error)
-    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return grpc.StatusCode.RESOURCE_EXHAUSTED, f"the image store is full: {error.strerror}"
     return grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
 """The service's metrics: how many images each handler has, and how pulls go.
 
-`bayplan_images` answers the question whether anybody uses images per runtime class: its series of
-the default handler carries `default="true"`, all others count the feature's use.
+`bayplan_cri_images` answers the question whether anybody uses images per runtime class: the series
+of the default handler carries `default="true"`, all others count the feature's use.
 """
 
 import contextlib
@@ -28,15 +28,17 @@ class _StoreCollector(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         images = GaugeMetricFamily(
-            "bayplan_images", "Images by runtime handler.", labels=["runtime_handler", "default"]
+            "bayplan_cri_images",
+            "Images by runtime handler.",
+            labels=["runtime_handler", "default"],
         )
         tally = Tally(entry.handler for entry in self._store.catalogue.entries())
         for name in sorted({*self._handlers.names(), *tally}):
             images.add_metric([name, str(name == self._handlers.default).lower()], tally[name])
         yield images
         usage = self._store.usage()
-        yield GaugeMetricFamily("bayplan_image_store_bytes", "Bytes on the disk.", usage.bytes)
-        yield GaugeMetricFamily("bayplan_image_store_inodes", "Inodes used.", usage.inodes)
+        yield GaugeMetricFamily("bayplan_cri_image_store_bytes", "Bytes on the disk.", usage.bytes)
+        yield GaugeMetricFamily("bayplan_cri_image_store_inodes", "Inodes used.", usage.inodes)
 
 
 class Metrics:
@@ -52,13 +54,13 @@ class Metrics:
         self.registry.register(_StoreCollector(store, handlers))
         self._clock = clock
         self._pulls = Counter(
-            "bayplan_image_pulls",
+            "bayplan_cri_image_pulls",
             "Pulls by runtime handler and result.",
             ["runtime_handler", "result"],
             registry=self.registry,
         )
         self._seconds = Histogram(
-            "bayplan_image_pull_duration_seconds",
+            "bayplan_cri_image_pull_duration_seconds",
             "How long successful pulls took.",
             ["runtime_handler"],
             buckets=_SECONDS,

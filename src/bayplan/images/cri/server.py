@@ -69,6 +69,8 @@ async def start_server(socket: Path, handlers: Services) -> grpc.aio.Server:
     try:
         server.add_insecure_port(f"unix:{socket}")
         await server.start()
+    except RuntimeError as error:
+        raise ValueError(f"cannot listen on {socket}: {error}") from error
     finally:
         os.umask(before)
     return server

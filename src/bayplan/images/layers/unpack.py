@@ -11,7 +11,7 @@ from bayplan.images.layers.apply import LayerApplier
 from bayplan.images.layers.clone import Usage, clone, measure
 from bayplan.images.layers.limits import Limits
 from bayplan.images.layers.streams import LayerStream, open_decompressed
-from bayplan.images.registry.errors import IntegrityError, PullError
+from bayplan.images.registry.errors import IntegrityError, PullError, storage_error
 
 _HOSTILE = frozenset((errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.ENOTDIR))
 
@@ -39,6 +39,9 @@ def unpack(job: LayerJob, stop: threading.Event) -> Usage:
     except InterruptedError:
         raise
     except OSError as error:
-        kind = IntegrityError if error.errno in _HOSTILE else PullError
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise kind(f"layer {job.diff_id} cannot be unpacked: {reason}") from error
+        raise _kind(error)(f"layer {job.diff_id} cannot be unpacked: {reason}") from error
+
+
+def _kind(error: OSError) -> type[PullError]:
+    return IntegrityError if error.errno in _HOSTILE else storage_error(error)

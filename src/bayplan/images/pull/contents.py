@@ -5,6 +5,7 @@ that no removal takes it away in between.
 """
 
 import asyncio
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +14,7 @@ from bayplan.images.layers.limits import Limits
 from bayplan.images.layers.unpack import LayerJob, unpack
 from bayplan.images.pull.progress import Listener, Phase, PullProgress
 from bayplan.images.registry.client import Document, RegistryClient, Source
-from bayplan.images.registry.errors import IntegrityError
+from bayplan.images.registry.errors import IntegrityError, StorageFullError, storage_error
 from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
 from bayplan.images.store.entries import Content, Kind
 from bayplan.images.store.layout import delete
@@ -72,13 +73,25 @@ class Contents:
             listener(PullProgress(digest, Phase.DOWNLOADING, received, size))
 
         async with self._slots:
+            self._check_room(descriptor)
             ingest = self._store.content.ingest(descriptor, heard)
             try:
                 await self._registry.blob(source, descriptor, ingest)
                 self._store.content.keep(ingest, descriptor.digest)
-            except BaseException:
+            except BaseException as error:
                 ingest.discard()
+                if isinstance(error, OSError):
+                    kind = storage_error(error)
+                    raise kind(f"cannot keep {descriptor.digest}: {error}") from error
                 raise
+
+    def _check_room(self, descriptor: Descriptor) -> None:
+        """Refuse what cannot fit before it fills the disk for everybody else."""
+        free = shutil.disk_usage(self._store.layout.root).free
+        if descriptor.size > free:
+            raise StorageFullError(
+                f"{descriptor.digest} needs {descriptor.size} bytes, the disk has {free}"
+            )
 
     async def chain(self, chain_id: str, job: LayerJob, hold: Hold) -> None:
         """Get a layer unpacked on top of the chain below it."""

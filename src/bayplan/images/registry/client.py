@@ -165,12 +165,18 @@ class RegistryClient:
         await download(opener, sink, descriptor.size, self._retrier, self._pace)
         sink.verify()
 
+    def _hosts(self, registry: str) -> list[Host]:
+        try:
+            return hosts_for(registry, self._hosts_directory)
+        except (ValueError, OSError) as error:
+            raise PullError(f"the mirrors of {registry} cannot be read: {error}") from error
+
     async def _each_host(
         self, source: Source, capability: str, ask: Callable[[Host], Awaitable[_Result]]
     ) -> _Result:
         registry = source.reference.registry
         failures: list[PullError] = []
-        for host in hosts_for(registry, self._hosts_directory):
+        for host in self._hosts(registry):
             if capability not in host.capabilities:
                 continue
             try:

@@ -1,5 +1,9 @@
 """What can go wrong between us and a registry, by what a caller can do about it."""
 
+import errno
+
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+
 
 class PullError(Exception):
     """A pull that failed for good; says which image and why."""
@@ -25,5 +29,14 @@ class IntegrityError(PullError):
     """The content is not what its digest, size or type says."""
 
 
+class StorageFullError(PullError):
+    """There is no room for the image."""
+
+
 class PlatformError(PullError):
     """The image has nothing for the platform that is wanted."""
+
+
+def storage_error(error: OSError) -> type[PullError]:
+    """Say which of ours a failure of the disk is."""
+    return StorageFullError if error.errno in _FULL else PullError

@@ -48,14 +48,14 @@ class Catalogue:
         return self._uses[content] > 0
 
     def find(self, handler: str, image: str) -> Entry | None:
-        """Look an image up by id, id prefix, tag or digest, in any spelling."""
-        return self._by_id(handler, image) or self._by_name(handler, image)
-
-    def _by_id(self, handler: str, image: str) -> Entry | None:
+        """Look an image up by id, by name in any spelling, or by the beginning of its id."""
         exact = self._entries.get(EntryKey(handler, image))
+        return exact or self._by_name(handler, image) or self._by_prefix(handler, image)
+
+    def _by_prefix(self, handler: str, image: str) -> Entry | None:
         match = _ID.fullmatch(image)
-        if exact is not None or match is None:
-            return exact
+        if match is None:
+            return None
         prefix = f"sha256:{match[1]}"
         found = [
             entry

@@ -29,6 +29,13 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(path)
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise ValueError(f"{path} cannot be used as a catalogue: {error}") from error
+
+    def _prepare(self, path: Path) -> None:
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=FULL")
         found = self._connection.execute("PRAGMA user_version").fetchone()[0]

@@ -74,7 +74,7 @@ class Layout:
             return None
         return rubbish
 
-    def barrier(self) -> None:
+    def flush(self) -> None:
         """Return when everything written so far would survive a loss of power."""
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:

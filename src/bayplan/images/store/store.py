@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bayplan.images.flights import uninterrupted
 from bayplan.images.layers.clone import Usage
+from bayplan.images.store.barrier import Barrier
 from bayplan.images.store.catalogue import Catalogue
 from bayplan.images.store.content import ChainStore, ContentStore
 from bayplan.images.store.database import Database
@@ -31,6 +32,13 @@ class ImageStore:
 
     def __init__(self, root: Path) -> None:
         self.layout = Layout(root).open()
+        try:
+            self._open()
+        except BaseException:
+            self.layout.close()
+            raise
+
+    def _open(self) -> None:
         for leftover in self.layout.ingest.iterdir():
             delete(leftover)
         self._database = Database(self.layout.database)
@@ -38,6 +46,7 @@ class ImageStore:
         self.chains = ChainStore(self.layout, self._database.chains())
         self.catalogue = Catalogue(self._database, self._whole_entries())
         self._held: Counter[Content] = Counter()
+        self._barrier = Barrier(self.layout.flush)
         self._sweep()
 
     def close(self) -> None:
@@ -62,7 +71,7 @@ class ImageStore:
 
     async def add(self, entry: Entry) -> Entry:
         """Take an image in: all of its content durable first, then one transaction."""
-        await uninterrupted(asyncio.to_thread(self.layout.barrier))
+        await self._barrier.passed()
         usages = self.chains.usages()
         return await self.catalogue.add(entry, {chain: usages[chain] for chain in entry.chains})
 

@@ -21,6 +21,7 @@ class Scripted:
         self._script = list(script)
         self.requests: list[web.BaseRequest] = []
         self.bodies: list[bytes] = []
+        self.news = asyncio.Event()
         self._runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
         self.access = Access("http://unset.invalid")
 
@@ -41,6 +42,7 @@ class Scripted:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request)
+        self.news.set()
         self.bodies.append(await request.read())
         handler = self._script.pop(0) if len(self._script) > 1 else self._script[0]
         return await handler(request)

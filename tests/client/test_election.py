@@ -205,7 +205,7 @@ async def keep_running(elector: Elector) -> None:
             await elector.run(for_ever)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.sampled_from([0.0, 0.05, 0.2, 0.5]))
 def test_there_are_never_two_leaders(seed: int, candidates: int, trouble: float) -> None:
     asyncio.run(one_at_a_time(seed, candidates, trouble))

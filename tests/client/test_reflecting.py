@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -39,19 +39,23 @@ class Followed:
         self.clock = clock
         self.informer = informer
         self.told: list[tuple[str, str, str]] = []
-        self._news = asyncio.Event()
+        self.news = server.news
         informer.on_change(self._note)  # type: ignore[arg-type]
 
     def _note(self, change: Change[Untyped]) -> None:
         newest = change.object
         self.told.append((change.type, name_of(newest), version_of(newest)))
-        self._news.set()
+        self.news.set()
 
     async def until_told(self, count: int) -> None:
         """Let time pass until that much has been told."""
-        while len(self.told) < count:
-            self._news.clear()
-            waits = [asyncio.ensure_future(it) for it in (self._news.wait(), self._asleep())]
+        await self.until(lambda: len(self.told) >= count)
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Let time pass until something that is told or asked makes that so."""
+        while not done():
+            self.news.clear()
+            waits = [asyncio.ensure_future(it) for it in (self.news.wait(), self._asleep())]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
@@ -278,10 +282,8 @@ async def test_an_object_that_stops_fitting_stays_as_it_was_known() -> None:
         stream(hold=asyncio.Event()),
     )
     async with following(server, Pod) as it:
-        await it.informer.synced.wait()
-        while it.informer.lists < 2:
-            await it.clock.until_sleeping()
-            await it.clock.advance(60)
+        await it.until(lambda: len(server.requests) == 5)
+        assert it.informer.lists == 2
         assert list(it.informer.objects) == ["here/p"]
 
 

@@ -21,6 +21,7 @@ from tests.builders import (
     make_pv,
     make_pvc,
     make_storage_class,
+    name_term,
     node_term,
     selector,
 )
@@ -297,6 +298,31 @@ def test_a_pod_that_keeps_others_away_is_moved() -> None:
     pod = make_pod("p").labels(app="w").node_selector({HOSTNAME: "n1"})
     found = fixes([node("n1").obj(), node("n2").obj(), keeper.obj()], pod)
     one(found, FixKind.MOVE_POD)
+
+
+def test_affinity_to_names_that_nobody_has_is_dropped() -> None:
+    pod = make_pod("p").node_affinity(name_term("gone"))
+    found = fixes([node("n").obj()], pod)
+    assert found[0].steps[0].text == "drop the required node affinity (to gone)"
+
+
+def test_affinity_to_two_names_at_once_is_dropped() -> None:
+    both = name_term("n1")
+    both.match_fields = [*both.match_fields, *name_term("n2").match_fields]
+    found = fixes([node("n1").obj(), node("n2").obj()], make_pod("p").node_affinity(both))
+    assert found[0].kinds == (FixKind.CHANGE_SELECTOR,)
+
+
+def test_every_claim_that_is_missing_is_created() -> None:
+    objects = [node("n").obj(), make_csinode("n").driver(EBS).obj(), *waiting_claim("other")]
+    pod = make_pod("p").claim("a").claim("b").claim("c").claim("d")
+    one(fixes(objects, pod), *[FixKind.CREATE_CLAIM] * 4)
+
+
+def test_two_affinities_that_nobody_meets_are_both_dropped() -> None:
+    pod = make_pod("p").affinity(HOSTNAME, selector(app="db")).affinity(ZONE, selector(app="mq"))
+    found = fixes([node("n").zone("a").obj()], pod)
+    assert [fix.kinds for fix in found] == [(FixKind.DROP_AFFINITY, FixKind.DROP_AFFINITY)]
 
 
 def test_two_obstacles_take_two_steps() -> None:

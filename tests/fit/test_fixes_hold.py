@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import Explanation
+from bayplan.fit.explanation import Explanation, Fix, FixKind
+from bayplan.fit.explanation.steps.moves import placed_on
+from bayplan.fit.preemption import refusal_on
 from bayplan.kube.codec import decode_object
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -86,11 +88,25 @@ def check_fixes(objects: list[KubeObject], pod: Pod) -> Explanation:
     assert snapshot.decide(pod) == before, "explaining must not change the snapshot"
     for fix in explanation.fixes:
         fresh = Snapshot(objects)
-        assert fresh.decide(fix.apply(fresh)).node == fix.node, fix.summary
+        changed = fix.apply(fresh)
+        assert fresh.decide(changed).node == fix.node, fix.summary
+        fresh.assume(changed, fix.node)
+        check_moved_pods(fresh, fix)
     return explanation
 
 
-@settings(deadline=None, max_examples=60)
+def check_moved_pods(snapshot: Snapshot, fix: Fix) -> None:
+    """Each pod that a fix moves must itself fit where it goes."""
+    for step in fix.steps:
+        if step.kind is FixKind.MOVE_POD:
+            (moved,) = (obj for obj in step.puts if isinstance(obj, Pod))
+            target = moved.spec.node_name
+            with snapshot.fork():
+                snapshot.put(placed_on(moved, ""))
+                assert refusal_on(snapshot, placed_on(moved, ""), target) is None, fix.summary
+
+
+@settings(deadline=None, max_examples=100)
 @given(clusters())
 def test_every_fix_on_offer_makes_the_pod_fit(cluster: tuple[list[KubeObject], Pod]) -> None:
     objects, pod = cluster

@@ -71,8 +71,8 @@ def profile_from(
 
 def load_snapshot(source: str | None, profile: Profile, command: str) -> Snapshot:
     """The snapshot of a dump; what of it cannot be used is told on standard error."""
-    if source is None:
-        raise BadInput(NEEDS_A_DUMP.format(command=command))
+    if not source:
+        raise BadInput(NEEDS_A_DUMP.format(command=printable(command[:200])))
     try:
         snapshot = _load_with_progress(source, profile)
     except LoadError as error:

@@ -7,6 +7,7 @@ pipe whose reader has gone.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -78,4 +79,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 def main() -> None:
     """Entry point of the installed command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever the terminal cannot show
     sys.exit(run())

@@ -83,7 +83,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Tabl
 def emit(data: JsonValue, style: Format) -> None:
     """Print an answer for programs."""
     if style is Format.json:
-        text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(data, indent=2) + "\n"
     else:
-        text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+        text = yaml.safe_dump(data, sort_keys=False)
     sys.stdout.write(text)

@@ -116,7 +116,10 @@ def decode_object(data: bytes | msgspec.Raw, resource: Resource[T]) -> T:
 
 def _key(data: bytes | msgspec.Raw, *, namespaced: bool) -> str:
     """The key of an object that does not fit its type, as far as it can be made out."""
-    meta = read_head(data).metadata
+    try:
+        meta = read_head(data).metadata
+    except ObjectError:
+        return ""
     return f"{meta.namespace}/{meta.name}" if namespaced else meta.name
 
 

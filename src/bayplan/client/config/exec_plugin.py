@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -71,13 +73,11 @@ class Plugin:
         process = await self._start()
         try:
             output = await _bounded(process)
+            if output is None:
+                raise ConfigError(f"{self._name}: answered more than {LARGEST_ANSWER} bytes")
             code = await process.wait()
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if output is None:
-            raise ConfigError(f"{self._name}: answered more than {LARGEST_ANSWER} bytes")
+            await _end(process)
         if code != 0:
             raise ConfigError(f"{self._name}: exit status {code}")
         return output
@@ -91,6 +91,7 @@ class Plugin:
                 env=self._environment(),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
+                start_new_session=True,
             )
         except OSError as error:
             hint = f" ({self.settings.install_hint})" if self.settings.install_hint else ""
@@ -172,3 +173,14 @@ async def _bounded(process: asyncio.subprocess.Process) -> bytes | None:
         if len(output) > LARGEST_ANSWER:
             return None
     return output
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a process that has not ended, whatever it started, and what they left in the pipe."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    while process.stdout and await process.stdout.read(1 << 16):
+        pass
+    await process.wait()

@@ -19,6 +19,7 @@ from bayplan.client.config.credentials import Anonymous, Credentials, FixedHeade
 from bayplan.client.config.exec_plugin import ExecCredentials, Plugin
 from bayplan.client.config.kubeconfig import Chosen, choose
 from bayplan.client.config.kubeconfig_types import Cluster, User
+from bayplan.client.config.proxies import proxy_for
 from bayplan.client.config.tls import Pem, TlsSettings
 from bayplan.client.errors import ConfigError
 from bayplan.kube.clock import Clock, WallClock
@@ -65,7 +66,7 @@ def from_kubeconfig(
         server=_server(chosen.cluster),
         tls=_tls(chosen),
         credentials=_credentials(chosen, known, clock or WallClock()),
-        proxy=_proxy(chosen.cluster),
+        proxy=proxy_for(chosen.cluster.server, chosen.cluster.proxy_url, known),
         namespace=chosen.namespace,
         impersonation=_impersonation(chosen.user),
     )
@@ -78,10 +79,12 @@ def from_service_account(known: Mapping[str, str], mounted: Path = SERVICE_ACCOU
     if not host:
         raise ConfigError("KUBERNETES_SERVICE_HOST is not set: this is not a pod")
     namespace = mounted / "namespace"
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Access(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        server=server,
         tls=TlsSettings(authority=mounted / "ca.crt"),
         credentials=TokenFile(mounted / "token"),
+        proxy=proxy_for(server, "", known),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
     )
 
@@ -91,14 +94,6 @@ def _server(cluster: Cluster) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
         raise ConfigError("the cluster's server is not an http or https address")
     return cluster.server.rstrip("/")
-
-
-def _proxy(cluster: Cluster) -> str | None:
-    if not cluster.proxy_url:
-        return None
-    if urlsplit(cluster.proxy_url).scheme not in {"http", "https"}:
-        raise ConfigError("proxy-url: only http and https proxies are spoken to")
-    return cluster.proxy_url
 
 
 def _tls(chosen: Chosen) -> TlsSettings:

@@ -62,7 +62,6 @@ class Transport:
                 limit=0, keepalive_timeout=30, socket_factory=lively_socket
             ),
             headers={"User-Agent": user_agent},
-            trust_env=access.proxy is None,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         # Left to itself aiohttp repeats a PUT or DELETE whose kept-alive connection was cut.

@@ -75,9 +75,11 @@ def no_such_path() -> ApiError:
     return ApiError(404, "NotFound", message, {})
 
 
-def already_exists(group: str, plural: str, name: str) -> ApiError:
+def already_exists(group: str, plural: str, name: str, *, going: bool = False) -> ApiError:
     """The name is taken."""
     message = f'{qualified(group, plural)} "{name}" already exists'
+    if going:
+        message = f"object is being deleted: {message}"
     return ApiError(409, "AlreadyExists", message, _about(group, plural, name))
 
 
@@ -121,12 +123,14 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiErr
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     details = _about(group, kind, name)
-    details["causes"] = [
-        {"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes
-    ]
-    return ApiError(
-        422, "Invalid", f'{kind} "{name}" is invalid: {listed}'.replace("  ", " "), details
-    )
+    details["causes"] = [cause._asdict() for cause in causes]
+    message = f'{qualified(group, kind)} "{name}" is invalid: {listed}'
+    return ApiError(422, "Invalid", message, details)
+
+
+def invalid_options(kind: str, cause: Cause) -> ApiError:
+    """A request's options hold what they must not hold."""
+    return invalid("meta.k8s.io", kind, "", [cause])
 
 
 def expired(message: str) -> ApiError:

@@ -24,6 +24,7 @@ from typing import Self
 import uvicorn
 
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
+from bayplan.embedded.apiserver.admission.webhooks.dispatch import Webhooks
 from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Authorizer
 from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import ServerConfig
@@ -66,7 +67,10 @@ class ApiServer:
         self.catalog = Catalog()
         self.store = Store(self._database, CatalogFields(self.catalog), config.journal_capacity)
         self.backend = Backend(self.store, self.catalog, config.clock, config.rng)
-        self.backend.admission.mutating.append(BuiltinAdmission(self.backend).step())
+        self._webhooks = Webhooks(self.backend)
+        builtin = BuiltinAdmission(self.backend).step()
+        self.backend.admission.mutating += [builtin, self._webhooks.mutate]
+        self.backend.admission.validating += [self._webhooks.validate]
         self._controllers = (
             DefinitionController(self.backend),
             GarbageCollector(self.backend),
@@ -75,6 +79,8 @@ class ApiServer:
         self.authority = self._load_authority()
         self.admin_token = self._load_token()
         self._socket = socket.create_server((config.host, config.port), backlog=1024)
+        # Accepted connections inherit this; asyncio sets it only where it made the socket itself.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = "{}:{}".format(*self._socket.getsockname()[:2])
         self.url = f"https://{self.address}"
         self.kubeconfig = self._kubeconfig()
@@ -113,6 +119,7 @@ class ApiServer:
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
             await self._task
+        await self._webhooks.close()
         self._socket.close()
         self.store.close()
 

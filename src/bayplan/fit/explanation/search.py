@@ -13,8 +13,7 @@ from collections.abc import Iterable
 
 from bayplan.fit.explanation.fix import Fix, FixKind, Step, Steps, cost_of
 from bayplan.fit.explanation.growth import one_more_node
-from bayplan.fit.explanation.steps import steps_for
-from bayplan.fit.explanation.steps.claims import steps_before_nodes
+from bayplan.fit.explanation.steps import steps_before_nodes, steps_for
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.preemption import refusal_on
@@ -30,25 +29,31 @@ MOST_NODES = 24
 MOST_FIXES = 6
 MOST_ALIKE = 2
 """Fixes of the same kinds of steps that are worth reading."""
-_REPEATABLE = {FixKind.RAISE_LIMIT}
+_REPEATABLE = {FixKind.RAISE_LIMIT, FixKind.DROP_AFFINITY, FixKind.RELAX_SPREAD}
+"""Steps of which several may be needed before the refusal changes."""
 
 
 def nearest_fixes(snapshot: Snapshot, pod: Pod) -> tuple[Fix, ...]:
     """The smallest changes after which a pod fits, the best first; each has been tried."""
-    found = sorted(_search(snapshot, pod, MOST_STEPS), key=_order)
+    found = sorted(_search(snapshot, pod, len(pod.spec.volumes) + 1), key=_order)
     fixes: list[Fix] = []
     alike: Counter[tuple[FixKind, ...]] = Counter()
-    seen: set[tuple[str, ...]] = set()
+    told: list[frozenset[str]] = []
     for steps in found:
-        kinds, texts = tuple(step.kind for step in steps), tuple(step.text for step in steps)
-        if len(fixes) == MOST_FIXES or alike[kinds] == MOST_ALIKE or texts in seen:
+        kinds, texts = tuple(step.kind for step in steps), frozenset(step.text for step in steps)
+        if len(fixes) == MOST_FIXES or alike[kinds] == MOST_ALIKE or _adds_nothing(texts, told):
             continue
         fix = verified(snapshot, steps)
         if fix is not None:
-            seen.add(texts)
+            told.append(texts)
             alike[kinds] += 1
             fixes.append(fix)
     return tuple(fixes)
+
+
+def _adds_nothing(texts: frozenset[str], told: list[frozenset[str]]) -> bool:
+    """Whether some of these steps alone have been offered already."""
+    return any(fewer <= texts for fewer in told)
 
 
 def verified(snapshot: Snapshot, steps: Steps) -> Fix | None:
@@ -60,27 +65,28 @@ def verified(snapshot: Snapshot, steps: Steps) -> Fix | None:
     return Fix(steps, node) if node is not None else None
 
 
-def _search(snapshot: Snapshot, pod: Pod, depth: int) -> list[Steps]:
+def _search(snapshot: Snapshot, pod: Pod, before: int) -> list[Steps]:
+    """Ways to make a pod fit; `before` more steps may be taken for what refuses it everywhere."""
     try:
         refusals = verdicts(snapshot.evaluation(pod)).refusals
     except Refused:
-        return _before_nodes(snapshot, pod, depth)
+        return _before_nodes(snapshot, pod, before)
     found: list[Steps] = [(step,) for step in one_more_node(snapshot, pod)]
     for node in _nearest_nodes(snapshot, pod, refusals):
-        found += _repairs(snapshot, pod, node, depth)
+        found += _repairs(snapshot, pod, node, MOST_STEPS)
     return found
 
 
-def _before_nodes(snapshot: Snapshot, pod: Pod, depth: int) -> list[Steps]:
+def _before_nodes(snapshot: Snapshot, pod: Pod, before: int) -> list[Steps]:
     """Steps for what refuses the pod everywhere, and then for what is left."""
     found: list[Steps] = []
-    for step in steps_before_nodes(snapshot, pod) if depth else ():
+    for step in steps_before_nodes(snapshot, pod) if before else ():
         with snapshot.fork():
             step.apply(snapshot)
             if snapshot.decide(step.pod).node is not None:
                 found.append((step,))
             else:
-                found += [(step, *rest) for rest in _search(snapshot, step.pod, depth - 1)]
+                found += [(step, *rest) for rest in _search(snapshot, step.pod, before - 1)]
     return found
 
 

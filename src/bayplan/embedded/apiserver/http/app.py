@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 Scope = dict[str, Any]
 
+_IN_NAMESPACE = ("create", "deletecollection")
+"""What can be done to namespaced kinds in one namespace only."""
+
 
 class Incoming(NamedTuple):
     """A request about a resource, by somebody known."""
@@ -136,9 +139,11 @@ class App:
             info.name,
             info.subresource,
             options.dry_run,
-            options.field_manager or _manager(headers.get(b"user-agent")),
+            options.field_manager,
             options.field_validation,
             options.force,
+            client=_client(headers.get(b"user-agent")),
+            patching=verb == "patch",
         )
         form = negotiate(headers.get(b"accept"))
         content_type = headers.get(b"content-type")
@@ -167,7 +172,7 @@ class App:
         return kind
 
     def _handler(self, kind: Kind, verb: str, info: RequestInfo) -> Handler:
-        if kind.namespaced and not info.namespace and (info.name or verb == "create"):
+        if kind.namespaced and not info.namespace and (info.name or verb in _IN_NAMESPACE):
             raise method_not_allowed()
         if info.subresource:
             return subresource_handler(kind, info.subresource, verb)
@@ -192,8 +197,8 @@ def _label(scope: Scope, answer: Answer) -> RequestKey:
     return scope["method"], group, resource, subresource, answer.code
 
 
-def _manager(user_agent: bytes | None) -> str:
-    """The default field manager: the program's name, as its user agent says it."""
+def _client(user_agent: bytes | None) -> str:
+    """The client's name, as its user agent says it."""
     return (user_agent or b"unknown").split(b"/")[0][:128].decode("latin-1")
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
-from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.errors import (
+    Cause,
+    bad_request,
+    bad_value,
+    forbidden_field,
+    invalid_options,
+    not_supported,
+)
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.fields import ALWAYS
 from bayplan.embedded.apiserver.kinds.model import Kind
@@ -61,19 +68,23 @@ def selector(query: Query, kind: Kind, namespace: str, name: str = "") -> Select
 
 def list_options(query: Query) -> ListOptions:
     """How to list."""
-    match = query.get("resourceVersionMatch", "")
-    version = query.get("resourceVersion", "")
-    if match not in _MATCHES:
-        raise bad_request(f"resourceVersionMatch: Unsupported value: {match!r}")
-    if match and not version:
-        raise bad_request(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless "
-            "resourceVersion is provided"
-        )
-    if match == "Exact" and version == "0":
-        raise bad_request('resourceVersionMatch: Forbidden: "Exact" is forbidden for version "0"')
+    match, version = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    problem = _match_problem(match, version)
+    if problem is not None:
+        raise invalid_options("ListOptions", problem)
     limit = number(query, "limit", 0, _MOST_LIST)
     return ListOptions(version, match, limit, query.get("continue", ""))
+
+
+def _match_problem(match: str, version: str) -> Cause | None:
+    field = "resourceVersionMatch"
+    if match not in _MATCHES:
+        return not_supported(field, match, _MATCHES[1:])
+    if match and not version:
+        return forbidden_field(field, f"{field} is forbidden unless resourceVersion is provided")
+    if match == "Exact" and version == "0":
+        return forbidden_field(field, f'{field} "Exact" is forbidden for resourceVersion "0"')
+    return None
 
 
 def watch_options(query: Query, select: Selector) -> WatchOptions:
@@ -105,10 +116,12 @@ def write_options(query: Query) -> WriteOptions:
         return _DEFAULT_WRITE
     validation = query.get("fieldValidation") or "Warn"
     if validation not in _VALIDATIONS:
-        raise bad_request(f"fieldValidation: Unsupported value: {validation!r}")
+        problem = not_supported("fieldValidation", validation, ("", *_VALIDATIONS))
+        raise invalid_options("CreateOptions", problem)
     manager = query.get("fieldManager", "")
     if len(manager) > 128 or not manager.isprintable():
-        raise bad_request("fieldManager: Invalid value: must be printable and at most 128 long")
+        problem = bad_value("fieldManager", manager, "must be printable and at most 128 long")
+        raise invalid_options("PatchOptions", problem)
     return WriteOptions(dry_run(query.get("dryRun", "")), manager, validation, flag(query, "force"))
 
 
@@ -118,7 +131,7 @@ _DEFAULT_WRITE = WriteOptions(False, "", "Warn", False)
 def dry_run(text: str) -> bool:
     """`All` or nothing."""
     if text not in ("", "All"):
-        raise ApiError(400, "BadRequest", f'dryRun: Unsupported value: {text!r}: supported: "All"')
+        raise invalid_options("PatchOptions", not_supported("dryRun", [text], ("All",)))
     return text == "All"
 
 
@@ -137,7 +150,8 @@ def delete_options(query: Query, body: JsonObject, call: Call) -> DeleteOptions:
     if grace is not None and (grace < 0 or grace > 2**31):
         raise bad_request("gracePeriodSeconds must not be negative")
     if propagation not in _PROPAGATIONS:
-        raise bad_request(f"propagationPolicy: Unsupported value: {propagation!r}")
+        problem = not_supported("propagationPolicy", propagation, (*_PROPAGATIONS[1:], "nil"))
+        raise invalid_options("DeleteOptions", problem)
     if body.get("dryRun"):
         call.dry_run = dry_run(",".join(map(str, body["dryRun"])))
     return DeleteOptions(

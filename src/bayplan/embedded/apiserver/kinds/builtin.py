@@ -44,6 +44,7 @@ CORE = (
             "status.podIP",
             "status.nominatedNodeName",
         ),
+        generations=True,
     ),
     _core(
         "Node",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone
 from bayplan.embedded.apiserver.patch.pointers import (
     PatchError,
@@ -18,7 +19,7 @@ _MOST_OPERATIONS = 10_000
 def apply_json_patch(document: JsonValue, operations: JsonValue) -> JsonValue:
     """The document after all operations; it may be changed in place."""
     if not isinstance(operations, list):
-        raise PatchError("a JSON patch is a list of operations")
+        raise bad_request("error decoding patch: a JSON patch is a list of operations")
     if len(operations) > _MOST_OPERATIONS:
         raise PatchError(f"a JSON patch may have at most {_MOST_OPERATIONS} operations")
     for operation in operations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import bad_request, not_found
+from bayplan.embedded.apiserver.errors import bad_request, invalid_options, not_found, required
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.patch import apply as serverside
 from bayplan.embedded.apiserver.patch.managed import Manager
@@ -43,7 +43,8 @@ def _intent(backend: Backend, call: Call, wanted: JsonObject) -> serverside.Inte
 def _check(call: Call, wanted: JsonValue) -> JsonObject:
     kind = call.kind
     if not call.field_manager:
-        raise bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value")
+        problem = required("fieldManager", "is required for apply patch")
+        raise invalid_options("PatchOptions", problem)
     if not isinstance(wanted, dict):
         raise bad_request("an apply's body must be an object")
     if (wanted.get("kind"), wanted.get("apiVersion")) != (kind.kind, kind.api_version):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.crds.pruning import add_defaults, prune
 from bayplan.embedded.apiserver.crds.validation import problems
-from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request
+from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request, bad_value, invalid
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
@@ -78,11 +78,15 @@ def _complain(call: Call, unknown: list[str]) -> None:
         return
     complaints = [f'unknown field "{name}"' for name in unknown]
     if call.field_validation == "Strict":
-        raise strict_error(complaints)
+        raise strict_error(call, complaints)
     for problem in complaints[:20]:
         call.warn(problem)
 
 
-def strict_error(complaints: list[str]) -> ApiError:
+def strict_error(call: Call, complaints: list[str]) -> ApiError:
     """Fields that a strict client does not want to be dropped."""
-    return bad_request("strict decoding error: " + ", ".join(complaints))
+    kind, message = call.kind, "strict decoding error: " + ", ".join(complaints)
+    if call.patching:
+        return invalid("", "", "", [bad_value("patch", call.name, message)])
+    what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+    return bad_request(f"{what}: {message}")

@@ -90,7 +90,8 @@ def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeleteOptions)
         return False
     due = backend.clock.now() + timedelta(seconds=grace)
     meta["deletionTimestamp"] = timestamp(due)
-    meta["deletionGracePeriodSeconds"] = grace
+    if call.kind.storage != "namespaces":
+        meta["deletionGracePeriodSeconds"] = grace
     if call.kind.generations or "generation" in meta:
         meta["generation"] = (meta.get("generation") or 0) + 1
     if call.kind.storage == "namespaces":

@@ -11,7 +11,6 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.kube.names import is_label_value, is_qualified_name, is_subdomain
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
-_SERVICE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _ANNOTATIONS_LIMIT = 256 * 1024
 
@@ -36,16 +35,6 @@ def dns_label(name: str) -> str:
     return (
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
         "must start and end with an alphanumeric character"
-    )
-
-
-def service_name(name: str) -> str:
-    """Services: DNS-1035 labels."""
-    if len(name) <= 63 and _SERVICE.match(name):
-        return ""
-    return (
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-        "alphabetic character, and end with an alphanumeric character"
     )
 
 

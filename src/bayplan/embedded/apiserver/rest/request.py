@@ -35,6 +35,9 @@ class Call:
     field_manager: str = ""
     field_validation: str = "Warn"
     force: bool = False
+    client: str = ""
+    """The program that asks; it manages the fields that it sets without naming a manager."""
+    patching: bool = False
     applied: bool = False
     """Whether this is a server-side apply, which keeps `managedFields` itself."""
     warnings: list[str] = field(default_factory=list)

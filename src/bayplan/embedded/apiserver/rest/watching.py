@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from bayplan.embedded.apiserver.errors import bad_request, too_large_version
+from bayplan.embedded.apiserver.errors import (
+    forbidden_field,
+    invalid_options,
+    too_large_version,
+)
 from bayplan.embedded.apiserver.jsontypes import encode
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.listing import parse_version
@@ -122,18 +126,15 @@ class Watch:
 
 
 def _wants_initial(options: WatchOptions) -> bool:
+    field = "resourceVersionMatch"
     if options.send_initial is not None:
         if options.match != "NotOlderThan":
-            raise bad_request(
-                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting "
-                "resourceVersionMatch to NotOlderThan"
-            )
+            why = f"sendInitialEvents requires setting {field} to NotOlderThan"
+            raise invalid_options("ListOptions", forbidden_field(field, why))
         return options.send_initial
     if options.match:
-        raise bad_request(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
-            "sendInitialEvents is provided"
-        )
+        why = f"{field} is forbidden for watch unless sendInitialEvents is provided"
+        raise invalid_options("ListOptions", forbidden_field(field, why))
     return options.resource_version in ("", "0")
 
 

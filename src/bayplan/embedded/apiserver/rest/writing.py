@@ -70,12 +70,15 @@ def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strate
     metadata.stamp(obj, backend.now(), uid, call.kind.generations)
     if call.kind.has_status and not strategy.keeps_status:
         obj.pop("status", None)
+        if strategy.first_status or call.kind.generations:
+            obj["status"] = clone(strategy.first_status)
     strategy.prepare_create(obj)
 
 
 def _store_new(backend: Backend, call: Call, obj: JsonObject) -> Entry:
-    if backend.store.get(call.key) is not None:
-        raise already_exists(call.kind.group, call.kind.plural, call.name)
+    taken = backend.store.get(call.key)
+    if taken is not None:
+        raise already_exists(call.kind.group, call.kind.plural, call.name, going=taken.deleting)
     if call.dry_run:
         return Entry(call.key, 0, encode(obj), obj, {})
     return backend.store.put(call.key, obj, None)
@@ -139,12 +142,15 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     _type_meta(backend, call, new)
     strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
-    await backend.admission.mutate(request)
+    admitted = call.subresource == "binding"
+    if not admitted:
+        await backend.admission.mutate(request)
     new = request.object or new
     _prepare_change(call, new, old, strategy)
     _track_owners(backend, call, new, old)
     refuse(call, new, _change_problems(call, new, old, strategy))
-    await backend.admission.validate(request)
+    if not admitted:
+        await backend.admission.validate(request)
     if backend.store.get(call.key) is not current:
         raise StaleWrite(call.key)
     return _commit_change(backend, call, new, old, current)
@@ -154,7 +160,9 @@ def _track_owners(backend: Backend, call: Call, new: JsonObject, old: JsonObject
     """Keep `managedFields` true on objects that have been applied."""
     if call.applied or not old["metadata"].get("managedFields"):
         return
-    manager = Manager(call.field_manager, "Update", call.kind.api_version, call.subresource)
+    manager = Manager(
+        call.field_manager or call.client, "Update", call.kind.api_version, call.subresource
+    )
     track(new, old, shape_of(call.kind), manager, backend.now())
 
 
@@ -164,7 +172,7 @@ def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
         merged = {**old, "metadata": wanted["metadata"]}
         merged["metadata"]["ownerReferences"] = old["metadata"].get("ownerReferences")
         wanted = _with(merged, "status", wanted.get("status"))
-    elif call.kind.has_status:
+    elif call.kind.has_status and call.subresource != "binding":
         wanted = _with(wanted, "status", old.get("status"))
     if wanted["metadata"].get("ownerReferences", ()) is None:
         del wanted["metadata"]["ownerReferences"]
@@ -183,7 +191,7 @@ def _prepare_change(call: Call, new: JsonObject, old: JsonObject, strategy: Stra
     metadata.keep(new, old)
     if call.subresource != "finalize":
         strategy.prepare_update(new, old)
-    if call.kind.generations and not call.subresource.startswith("status"):
+    if call.kind.generations and call.subresource not in _UNVALIDATED:
         ignored = ("metadata", "status")
         if any(new.get(f) != old.get(f) for f in {*new, *old} if f not in ignored):
             new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1

@@ -6,7 +6,7 @@ import base64
 
 from bayplan.embedded.apiserver.errors import Cause, bad_value, forbidden_field, required
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.naming import dns_label, path_segment, service_name
+from bayplan.embedded.apiserver.rest.naming import dns_label, path_segment
 from bayplan.embedded.apiserver.strategies.filling import child, fill, items
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 
@@ -175,6 +175,9 @@ def _webhook_problems(obj: JsonObject) -> list[Cause]:
             found.append(required(f"{place}.sideEffects"))
         if not hook.get("admissionReviewVersions"):
             found.append(required(f"{place}.admissionReviewVersions"))
+        if hook.get("matchConditions"):
+            why = "conditions in CEL are not evaluated by this server"
+            found.append(forbidden_field(f"{place}.matchConditions", why))
         if not 1 <= hook["timeoutSeconds"] <= 30:
             why = "the timeout value must be between 1 and 30 seconds"
             found.append(bad_value(f"{place}.timeoutSeconds", hook["timeoutSeconds"], why))
@@ -193,7 +196,7 @@ CLUSTER = {
     ),
     "nodes": Strategy(keeps_status=True, validate=_node_problems),
     "services": Strategy(
-        name_rule=service_name,
+        name_rule=dns_label,
         default=_default_service,
         prepare_create=_new_service,
         returns_deleted=True,
@@ -219,6 +222,11 @@ CLUSTER = {
         default=_default_priority, validate_update=_priority_change
     ),
     "runtimeclasses.node.k8s.io": Strategy(validate=_runtime_problems),
+    "poddisruptionbudgets.policy": Strategy(
+        first_status=dict.fromkeys(
+            ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0
+        )
+    ),
     "leases.coordination.k8s.io": Strategy(create_on_update=True),
     "endpoints": Strategy(create_on_update=True),
     "events": Strategy(create_on_update=True),

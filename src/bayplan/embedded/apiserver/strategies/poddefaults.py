@@ -17,7 +17,6 @@ def default_pod_spec(spec: JsonObject) -> None:
         terminationGracePeriodSeconds=30,
         dnsPolicy="ClusterFirst",
         schedulerName="default-scheduler",
-        enableServiceLinks=True,
     )
     child(spec, "securityContext")
     for name in _CONTAINERS:

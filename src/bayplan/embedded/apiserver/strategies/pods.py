@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.errors import Cause, forbidden_field, required
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
-from bayplan.embedded.apiserver.strategies.filling import child, items
+from bayplan.embedded.apiserver.strategies.filling import child, fill, items
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
 from bayplan.embedded.apiserver.strategies.podrules import spec_problems
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
@@ -23,6 +23,7 @@ _WHILE_GATED = ("nodeSelector", "affinity")
 def _default(pod: JsonObject) -> None:
     if pod.get("spec") is not None:
         default_pod_spec(pod["spec"])
+        fill(pod["spec"], enableServiceLinks=True)
 
 
 def _prepare_create(pod: JsonObject) -> None:
@@ -93,10 +94,10 @@ def _gate_problems(after: JsonObject, before: JsonObject) -> list[Cause]:
     had = {gate.get("name") for gate in items(before, "schedulingGates")}
     return [
         forbidden_field(
-            "spec.schedulingGates",
+            f"spec.schedulingGates[{index}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
         )
-        for gate in items(after, "schedulingGates")
+        for index, gate in enumerate(items(after, "schedulingGates"))
         if gate.get("name") not in had
     ]
 

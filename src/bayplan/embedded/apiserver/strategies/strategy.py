@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
@@ -39,6 +39,8 @@ class Strategy:
     """Set what only the server may set on a changed object (new, old)."""
     validate: Callable[[JsonObject], list[Cause]] = _fine
     validate_update: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
+    first_status: JsonObject = field(default_factory=dict)
+    """What the status of a new object says, if anything."""
     keeps_status: bool = False
     """Whether the status of a newly created object is the client's."""
     create_on_update: bool = False

@@ -151,9 +151,12 @@ def _validate_cron_job(obj: JsonObject) -> list[Cause]:
     )
 
 
-def _workload(fill_spec: FillSpec) -> Strategy:
+def _workload(fill_spec: FillSpec, *counts: str) -> Strategy:
     return Strategy(
-        default=_defaults(fill_spec), validate=_validate, validate_update=_validate_update
+        default=_defaults(fill_spec),
+        validate=_validate,
+        validate_update=_validate_update,
+        first_status=dict.fromkeys(counts, 0),
     )
 
 
@@ -166,9 +169,15 @@ def _controller(obj: JsonObject) -> None:
 
 WORKLOADS = {
     "deployments.apps": _workload(_deployment),
-    "replicasets.apps": _workload(_replica_set),
-    "statefulsets.apps": _workload(_stateful_set),
-    "daemonsets.apps": _workload(_daemon_set),
+    "replicasets.apps": _workload(_replica_set, "replicas"),
+    "statefulsets.apps": _workload(_stateful_set, "replicas", "availableReplicas"),
+    "daemonsets.apps": _workload(
+        _daemon_set,
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+    ),
     "replicationcontrollers": Strategy(default=_controller, validate=_validate),
     "jobs.batch": Strategy(
         default=_defaults(_job),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.errors import conflict, invalid, not_supported, required
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest import writing
@@ -25,6 +26,9 @@ async def bind(backend: Backend, call: Call, binding: JsonObject) -> Entry:
         return pod
 
     inner = Call(call.user, call.kind, call.namespace, call.name, "binding", call.dry_run)
+    request = AdmissionRequest("CREATE", inner, binding)
+    await backend.admission.mutate(request)
+    await backend.admission.validate(request)
     return await writing.change(backend, inner, assign, trusted=True)
 
 

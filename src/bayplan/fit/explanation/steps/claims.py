@@ -33,7 +33,7 @@ DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _SIZE = "1Gi"
 
 
-def steps_before_nodes(snapshot: Snapshot, pod: Pod) -> Iterator[Step]:
+def claim_steps(snapshot: Snapshot, pod: Pod) -> Iterator[Step]:
     """Steps for a pod whose claims are in no state to be scheduled: the first claim that is not."""
     storage = snapshot.cluster.storage
     for volume in pod.spec.volumes:

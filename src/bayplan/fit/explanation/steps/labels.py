@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
 from bayplan.kube.meta import Labels
-from bayplan.kube.nodes import Node, NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.kube.pods import Pod
+from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.kube.pods import Affinity, NodeAffinity, Pod
 from bayplan.kube.selectors import compile_node_term
 
 _KEPT_DOMAINS = ("kubernetes.io", "k8s.io", "csi.aws.com", "gke.io", "azure.com")
@@ -37,7 +37,11 @@ def mismatch(pod: Pod, node: Node) -> Mismatch:
     """What keeps a pod's selector and required affinity from matching a node."""
     labels = node.metadata.labels
     wrong = {k: v for k, v in pod.spec.node_selector.items() if labels.get(k) != v}
-    unmet = [(term, _unmet(term, node)) for term in _terms(pod) if not term.match_fields]
+    unmet = [
+        (term, _unmet(term, node))
+        for term in _terms(pod)
+        if term.match_expressions and not term.match_fields
+    ]
     if not unmet or any(not expressions for _, expressions in unmet):
         return Mismatch(wrong, None, [])
     term, expressions = min(unmet, key=lambda one: len(one[1]))
@@ -67,6 +71,23 @@ def change_selector(trial: Trial) -> Iterable[Step]:
     said = [_selector_change(key, value, labels) for key, value in found.selector.items()]
     said += [f"drop {written(e)} from the required node affinity" for e in found.expressions]
     yield Step(FixKind.CHANGE_SELECTOR, ", ".join(said), 3.0 * len(said), _changed(trial, found))
+
+
+def drop_node_affinity(trial: Trial) -> Iterable[Step]:
+    """Drop required affinity that no label of the node could meet: by name, or of no terms."""
+    found, terms = mismatch(trial.pod, trial.node), _terms(trial.pod)
+    if not found.expressions and not any(compile_node_term(t).matches(trial.node) for t in terms):
+        affinity = trial.pod.spec.affinity
+        if affinity is not None and affinity.node_affinity and affinity.node_affinity.required:
+            yield without_node_affinity(trial.pod)
+
+
+def without_node_affinity(pod: Pod) -> Step:
+    """The step that drops a pod's required node affinity."""
+    names = sorted({v for term in _terms(pod) for f in term.match_fields for v in f.values})
+    said = f" (to {', '.join(names)})" if names else ""
+    text = f"drop the required node affinity{said}"
+    return Step(FixKind.CHANGE_SELECTOR, text, 4.0, _without_required(pod))
 
 
 def written(expression: NodeSelectorRequirement) -> str:
@@ -155,12 +176,19 @@ def _without_expressions(pod: Pod, found: Mismatch) -> Pod:
         return pod
     left = [e for e in found.term.match_expressions if e not in found.expressions]
     required = affinity.node_affinity.required
-    if required is not None and left:
-        term = replace(found.term, match_expressions=left)
-        terms = [term if one is found.term else one for one in required.node_selector_terms]
-        required = replace(required, node_selector_terms=terms)
-    else:
-        required = None
-    about_nodes = replace(affinity.node_affinity, required=required)
+    if required is None or not left:
+        return _without_required(pod)
+    term = replace(found.term, match_expressions=left)
+    terms = [term if one is found.term else one for one in required.node_selector_terms]
+    return _with_required(pod, replace(required, node_selector_terms=terms))
+
+
+def _without_required(pod: Pod) -> Pod:
+    return _with_required(pod, None)
+
+
+def _with_required(pod: Pod, required: NodeSelector | None) -> Pod:
+    affinity = pod.spec.affinity or Affinity()
+    about_nodes = replace(affinity.node_affinity or NodeAffinity(), required=required)
     changed = replace(affinity, node_affinity=about_nodes)
     return replace(pod, spec=replace(pod.spec, affinity=changed))

@@ -1,0 +1,39 @@
+"""A server's inside without HTTP, for tests that only ask what a write does."""
+
+from __future__ import annotations
+
+from random import Random
+
+from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
+from bayplan.embedded.apiserver.kinds.catalog import Catalog
+from bayplan.embedded.apiserver.kinds.fields import CatalogFields
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.request import ADMIN, Call
+from bayplan.embedded.apiserver.seed import seed
+from bayplan.embedded.apiserver.store.database import Database
+from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.clock import SystemClock
+
+
+async def new_backend() -> Backend:
+    """A fresh cluster in memory."""
+    catalog = Catalog()
+    store = Store(Database(None), CatalogFields(catalog))
+    backend = Backend(store, catalog, SystemClock(), Random(7))
+    backend.admission.mutating.append(BuiltinAdmission(backend).step())
+    await seed(backend)
+    return backend
+
+
+def kind_of(backend: Backend, resource: str) -> Kind:
+    """A served kind by its plural, such as `pods` or `deployments.apps`."""
+    kind = backend.catalog.stored(resource)
+    assert kind is not None
+    return kind
+
+
+def call_of(backend: Backend, resource: str, name: str = "", subresource: str = "") -> Call:
+    """A request by the administrator, in the default namespace."""
+    kind = kind_of(backend, resource)
+    return Call(ADMIN, kind, "default" if kind.namespaced else "", name, subresource)

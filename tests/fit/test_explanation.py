@@ -9,10 +9,12 @@ from tests.builders import (
     make_csinode,
     make_node,
     make_pod,
+    make_pv,
     make_pvc,
     make_service,
     make_storage_class,
     name_term,
+    node_term,
 )
 
 EBS = "ebs.csi.aws.com"
@@ -115,6 +117,42 @@ def test_details_give_the_numbers_behind_a_reason() -> None:
         "n1": ("wants 1500m cpu, 1 free",),
         "n2": ("taint team=a:NoSchedule",),
     }
+
+
+def test_details_name_the_volume_that_is_elsewhere() -> None:
+    pv = make_pv("pv").csi(EBS, "v").bound_to("c").node_affinity(node_term("rack", "In", "r1"))
+    zoned = make_pv("zoned").csi(EBS, "w").bound_to("z").label("topology.kubernetes.io/zone", "a")
+    objects = [
+        make_node("n").zone("b").obj(),
+        make_csinode("n").driver(EBS).obj(),
+        pv.obj(),
+        make_pvc("c").volume("pv").obj(),
+        zoned.obj(),
+        make_pvc("z").volume("zoned").obj(),
+    ]
+    snapshot = Snapshot(objects)
+    (here,) = snapshot.explain(make_pod("p").claim("c").obj(), with_fixes=False).nodes
+    assert here.details == ("volume pv can be reached only where 'rack In [r1]'",)
+    (there,) = snapshot.explain(make_pod("q").claim("z").obj(), with_fixes=False).nodes
+    assert there.details == ("volume zoned has label topology.kubernetes.io/zone=a",)
+
+
+def test_details_name_who_has_the_claim() -> None:
+    objects = [
+        make_node("n").obj(),
+        make_csinode("n").driver(EBS).obj(),
+        make_pv("pv").csi(EBS, "v").bound_to("c").obj(),
+        make_pvc("c").access("ReadWriteOncePod").volume("pv").obj(),
+        make_pod("holder").claim("c").node("n").obj(),
+    ]
+    (here,) = Snapshot(objects).explain(make_pod("p").claim("c").obj(), with_fixes=False).nodes
+    assert here.details == ("pod default/holder has claim default/c for itself",)
+
+
+def test_details_name_the_nodes_that_affinity_names() -> None:
+    pod = make_pod("p").node_affinity(name_term("n9")).obj()
+    (here,) = Snapshot([big("n1")]).explain(pod, with_fixes=False).nodes
+    assert here.details == ("required affinity names n9",)
 
 
 def test_a_gated_pod_is_not_looked_at_but_told_where_it_would_go() -> None:

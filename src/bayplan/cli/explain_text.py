@@ -85,8 +85,7 @@ def _row(answer: NodeAnswer, chosen: str | None, *, wide: bool) -> list[str | Te
 
 
 def _reason(refusal: Refusal, details: tuple[str, ...]) -> str:
-    reasons = ", ".join(refusal.reasons)
-    return f"{reasons}: {'; '.join(details)}" if details else reasons
+    return ": ".join(filter(None, (", ".join(refusal.reasons), "; ".join(details))))
 
 
 def _points(answer: NodeAnswer) -> str:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 
 from bayplan.fit.explanation.steps.labels import mismatch, written
 from bayplan.fit.explanation.steps.limits import missing_drivers
+from bayplan.fit.explanation.steps.moves import users_of_exclusive_claims
 from bayplan.fit.explanation.steps.requests import amount
 from bayplan.fit.explanation.steps.taints import untolerated, written_taint
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
 from bayplan.fit.volumes.report import VolumeReport, volumes_on
+from bayplan.fit.volumes.topology import reach_of, zone_needs
+from bayplan.kube.storage import PersistentVolume
 
 
 def details_of(trial: Trial) -> tuple[str, ...]:
@@ -89,10 +92,59 @@ def _ports(trial: Trial) -> list[str]:
     ]
 
 
+def _claim_users(trial: Trial) -> list[str]:
+    users = users_of_exclusive_claims(trial)
+    return [f"pod {user} has claim {claim} for itself" for user, claim in users.items()]
+
+
+def _reach(trial: Trial) -> list[str]:
+    """The bound volumes that the node cannot reach, and where they can be reached."""
+    return [
+        f"volume {pv.name} can be reached only where {_where(pv)}"
+        for pv in _bound_volumes(trial)
+        if not reach_of(pv).includes(trial.node, trial.csinode)
+    ]
+
+
+def _where(pv: PersistentVolume) -> str:
+    required = pv.spec.node_affinity.required if pv.spec.node_affinity else None
+    terms = required.node_selector_terms if required else []
+    said = (
+        " and ".join(written(e) for e in (*term.match_expressions, *term.match_fields))
+        for term in terms
+    )
+    return " or ".join(filter(None, said)) or "its driver says"
+
+
+def _zones(trial: Trial) -> list[str]:
+    return [
+        f"volume {pv.name} has label {need.label}={'__'.join(sorted(need.values))}"
+        for pv in _bound_volumes(trial)
+        for need in zone_needs(pv)
+        if not need.met_by(trial.node)
+    ]
+
+
+def _bound_volumes(trial: Trial) -> list[PersistentVolume]:
+    storage = trial.snapshot.cluster.storage
+    claims = (storage.claim_of(trial.pod, volume)[1] for volume in trial.pod.spec.volumes)
+    names = (claim.spec.volume_name for claim in claims if claim is not None)
+    return [storage.volumes[name] for name in names if name in storage.volumes]
+
+
+def _names(trial: Trial) -> list[str]:
+    wanted = trial.snapshot.cluster.shapes.of(trial.pod).node_names or ()
+    return [f"required affinity names {', '.join(sorted(wanted))}"]
+
+
 _BY_PLUGIN: Mapping[str, Callable[[Trial], list[str]]] = {
+    "PreFilterResult": _names,
     "TaintToleration": _taints,
     "NodeAffinity": _labels,
     "NodePorts": _ports,
     "NodeResourcesFit": _resources,
+    "VolumeRestrictions": _claim_users,
     "NodeVolumeLimits": _limits,
+    "VolumeBinding": _reach,
+    "VolumeZone": _zones,
 }

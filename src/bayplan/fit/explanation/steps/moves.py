@@ -35,6 +35,16 @@ def move_a_pod(trial: Trial) -> Iterable[Step]:
 
 def stop_claim_user(trial: Trial) -> Iterable[Step]:
     """Stop the pods that have a claim for themselves which this pod wants."""
+    users = users_of_exclusive_claims(trial)
+    if users:
+        said = ", ".join(f"{user} (it has claim {key} for itself)" for user, key in users.items())
+        deletes = tuple((Pod, user) for user in users)
+        cost = 4.0 * len(users)
+        yield Step(FixKind.STOP_POD, f"stop pod {said}", cost, trial.pod, deletes=deletes)
+
+
+def users_of_exclusive_claims(trial: Trial) -> dict[str, str]:
+    """Other pods, by key, with the claim that each has for itself and this pod wants."""
     cluster = trial.snapshot.cluster
     users: dict[str, str] = {}
     for volume in trial.pod.spec.volumes:
@@ -42,14 +52,10 @@ def stop_claim_user(trial: Trial) -> Iterable[Step]:
         if claim is not None and READ_WRITE_ONCE_POD in claim.spec.access_modes:
             users |= {
                 user: key
-                for user in cluster.pods.by_claim.get(key, ())
+                for user in sorted(cluster.pods.by_claim.get(key, ()))
                 if user != trial.pod.key and cluster.pods.by_key[user].slot >= 0
             }
-    if not users:
-        return
-    said = ", ".join(f"{user} (it has claim {claim} for itself)" for user, claim in users.items())
-    deletes = tuple((Pod, user) for user in users)
-    yield Step(FixKind.STOP_POD, f"stop pod {said}", 4.0 * len(users), trial.pod, deletes=deletes)
+    return users
 
 
 def placed_on(pod: Pod, node: str) -> Pod:

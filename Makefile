@@ -6,7 +6,7 @@ READY  := $(VENV)/ready
 CORPUS ?= $(wildcard tests/oracle/corpora/scheduler.ndjson.gz tests/oracle/corpora/preemption.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
-.PHONY: help setup system demo test lint format oracle bench lock clean
+.PHONY: help setup system demo test lint format docs oracle bench lock proto clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -40,6 +40,9 @@ format: $(READY) ## Rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(READY) ## Write the commands' help into docs/cli.md
+	$(BIN)/python -m tests.docs
+
 oracle: $(READY) ## Compare with kube-scheduler's recorded decisions: make oracle CORPUS=file.ndjson.gz
 	$(BIN)/python -m tests.oracle $(CORPUS)
 
@@ -51,6 +54,9 @@ lock: ## Resolve the dependencies anew (needs uv)
 		pyproject.toml --group dev -o requirements/dev.lock
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 		pyproject.toml -c requirements/dev.lock -o requirements/runtime.lock
+
+proto: $(READY) ## Generate the gRPC messages from their .proto files anew
+	$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src $$(find src -name '*.proto')
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

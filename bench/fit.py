@@ -8,7 +8,6 @@ hold them.
 from __future__ import annotations
 
 import gc
-import resource
 import subprocess
 import sys
 import time
@@ -105,8 +104,3 @@ def _loading() -> Iterator[Result]:
     seconds, mebibytes = (float(figure) for figure in printed.split())
     yield Result("fit/load/seconds", seconds, "s")
     yield Result("fit/load/memory", mebibytes, "MiB")
-
-
-def peak_memory() -> float:
-    """The most memory that this process has had, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -8,9 +8,8 @@ reached, but nothing fails because of it.
 from __future__ import annotations
 
 import json
-import time
+import resource
 import tomllib
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,18 +25,9 @@ class Result:
     unit: str
 
 
-Case = Callable[[], Iterator[Result]]
-
-
-def best_rate(work: Callable[[], int], runs: int) -> float:
-    """The best number of things done a second; `work` sets itself up and says how many it did."""
-    return max(_timed(work) for _ in range(runs))
-
-
-def _timed(work: Callable[[], int]) -> float:
-    start = time.perf_counter()
-    done = work()
-    return done / (time.perf_counter() - start)
+def peak_memory() -> float:
+    """The most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def line(result: Result) -> str:

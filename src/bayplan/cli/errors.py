@@ -4,6 +4,7 @@ EXIT_OK = 0
 EXIT_NO = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141
 
 
 class BadInput(Exception):  # noqa: N818 - it names what happened, as a user reads it

@@ -1,27 +1,46 @@
 """The `bayplan` command: a list of commands, each imported only when it is called.
 
 Exit codes are the same everywhere: 0 is "yes" (it fits, it worked), 1 is "no" (it does not fit, it
-failed), 2 is "the question was wrong" (bad arguments or bad input), 130 is Ctrl-C.
+failed), 2 is "the question was wrong" (bad arguments or bad input), 130 is Ctrl-C, 141 is a
+pipe whose reader has gone.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 from cyclopts import App, CycloptsError
 from rich.console import Console
 
 import bayplan
-from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
+from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, BadInput
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
+    "cri": "bayplan.cli.cri:cri",
+    "explain": "bayplan.cli.explain:explain",
+    "images": "bayplan.cli.images:app",
+    "node-agent": "bayplan.cli.node_agent:node_agent",
+    "volumes": "bayplan.cli.volumes:volumes",
 }
 """Command name → where its function (or its sub-App) lives."""
+SUMMARIES: dict[str, str] = {
+    "apiserver": "Serve the Kubernetes API from one process.",
+    "cri": "Serve images per runtime handler on a CRI socket.",
+    "explain": "Say where a pod would go and why, or why nowhere and what would help.",
+    "images": "Pull, list, inspect, remove and collect images by runtime handler.",
+    "node-agent": "Pull and collect a node's images by its pods' runtime classes.",
+    "volumes": "Show how many volumes each node has attached, how many it can, and who says so.",
+}
+"""What `bayplan --help` says of a command, since it does not import it."""
 
 
-def build_app() -> App:
-    """The command line, with every command registered but none imported."""
+def build_app(called: str = "") -> App:
+    """The command line, with every command registered but none imported; the one that is called
+    speaks for itself.
+    """
     app = App(
         name="bayplan",
         help="Decide what fits in a Kubernetes cluster, and say why.",
@@ -29,25 +48,38 @@ def build_app() -> App:
         result_action="return_value",
     )
     for name, target in COMMANDS.items():
-        app.command(target, name=name)
+        summary = None if name == called else SUMMARIES.get(name)
+        app.command(target, name=name, help=summary)
     return app
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line; returns its exit code."""
     errors = Console(stderr=True)
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        result = build_app()(arguments, exit_on_error=False, error_console=errors)
+        app = build_app(words[0] if words else "")
+        result = app(words, exit_on_error=False, error_console=errors)
+        sys.stdout.flush()
     except CycloptsError:
         return EXIT_BAD_INPUT
     except BadInput as problem:
-        errors.print(f"error: {problem}", style="red", highlight=False, markup=False)
+        errors.print(
+            f"error: {problem}", style="red", highlight=False, markup=False, soft_wrap=True
+        )
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Who read the output has seen enough; what is left of it must not fail at exit again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE_CLOSED
     return result if isinstance(result, int) else 0
 
 
 def main() -> None:
     """Entry point of the installed command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever the terminal cannot show
     sys.exit(run())

@@ -66,10 +66,10 @@ class Objects:
                 cluster.csinodes.values,
             ),
             VolumeAttachment: Shelf(
-                cluster.volume_attachments.get,
+                cluster.volume_attachments.by_name.get,
                 cluster.put_attachment,
                 cluster.remove_attachment,
-                cluster.volume_attachments.values,
+                cluster.volume_attachments.by_name.values,
             ),
             PodDisruptionBudget: _plain(self.budgets),
             PriorityClass: _plain(self.priority_classes),
@@ -113,8 +113,7 @@ class Objects:
     # -- nodes, pods, namespaces ---------------------------------------------------------------
 
     def _find_node(self, name: str) -> Node | None:
-        slot = self._cluster.slots.by_name.get(name)
-        return None if slot is None else self._cluster.nodes[slot]
+        return self._cluster.node_named(name)
 
     def _every_node(self) -> Iterable[Node]:
         return [node for node in self._cluster.nodes if node is not None]
@@ -197,10 +196,16 @@ def _storage_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
         del storage.classes[name]
         storage.generations[name] += 1
 
+    replace_claim = recounting(lambda key: [key], storage.put_claim)
+
+    def put_claim(claim: PersistentVolumeClaim) -> None:
+        if not storage.refresh_claim(claim):
+            replace_claim(claim)
+
     return {
         PersistentVolumeClaim: Shelf(
             storage.claims.get,
-            recounting(lambda key: [key], storage.put_claim),
+            put_claim,
             recounting(lambda key: [key], storage.remove_claim),
             storage.claims.values,
         ),

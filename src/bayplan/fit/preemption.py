@@ -9,6 +9,7 @@ whose most important victim matters least, and so on, as kube-scheduler has it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,7 @@ TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 PREEMPTED = "PreemptionByScheduler"
+NUMBERS = re.compile(r"(\d+)")
 LOWEST_PRIORITY = -(1 << 31)
 
 
@@ -72,7 +74,7 @@ def victims_on(snapshot: Snapshot, pod: Pod, node: str) -> Preemption | Refusal:
     with snapshot.fork():
         for one in possible:
             snapshot.unassume(one)
-        refusal = _refusal_on(snapshot, pod, node)
+        refusal = refusal_on(snapshot, pod, node)
         if refusal is not None:
             return refusal
         protected, others = _by_budget(possible, snapshot.budgets())
@@ -113,7 +115,8 @@ def _leaves_by_preemption(pod: Pod) -> bool:
     )
 
 
-def _refusal_on(snapshot: Snapshot, pod: Pod, node: str) -> Refusal | None:
+def refusal_on(snapshot: Snapshot, pod: Pod, node: str) -> Refusal | None:
+    """The first refusal of a pod on one node; None if it fits there."""
     try:
         evaluation = snapshot.evaluation(pod)
     except Refused as answer:
@@ -124,7 +127,7 @@ def _refusal_on(snapshot: Snapshot, pod: Pod, node: str) -> Refusal | None:
 def _reprieved(snapshot: Snapshot, pod: Pod, victim: Pod, node: str) -> bool:
     """Put a pod back, and leave it there if the waiting pod still fits."""
     snapshot.assume(victim, node)
-    if _refusal_on(snapshot, pod, node) is None:
+    if refusal_on(snapshot, pod, node) is None:
         return True
     snapshot.unassume(victim)
     return False
@@ -159,9 +162,15 @@ def _guards(budget: PodDisruptionBudget, pod: Pod) -> bool:
     return not selector.matches_everything and selector.matches(pod.metadata.labels)
 
 
-def _importance(snapshot: Snapshot, pod: Pod) -> tuple[int, float]:
-    """Sorts the most important pod first: highest priority, then longest running."""
-    return -snapshot.priority(pod), _start(pod)
+def _importance(snapshot: Snapshot, pod: Pod) -> tuple[object, ...]:
+    """Sorts the most important pod first: highest priority, then longest running, then by name."""
+    return -snapshot.priority(pod), _start(pod), _in_order(pod.key)
+
+
+def _in_order(name: str) -> tuple[tuple[int, str], ...]:
+    """A name such that `web-2` comes before `web-10`."""
+    parts = NUMBERS.split(name)
+    return tuple((len(part) if part.isdigit() else 0, part) for part in parts)
 
 
 def _start(pod: Pod) -> float:

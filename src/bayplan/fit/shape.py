@@ -2,8 +2,8 @@
 
 Pods of one shape are interchangeable, volumes aside (see `bayplan.fit.volumes`), so whatever is
 worked out for a shape holds for all its pods. Shapes are found by the encoded bytes of the fields
-that matter, which costs a few microseconds; labels that only number the replicas of a set do not
-count, unless a selector of the pod's own speaks of them.
+that matter, which costs a few microseconds. Labels that only number the replicas of a set do not
+count, unless some selector speaks of them: the pod's own, a running pod's, or a service's.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from bayplan.fit.state.census import ClassKey
 from bayplan.kube.meta import Labels
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod, Toleration
-from bayplan.kube.requests import pod_requests, pod_requests_nonzero
+from bayplan.kube.requests import (
+    pod_requests,
+    pod_requests_nonzero,
+    pod_requests_nonzero_on_node,
+)
 from bayplan.kube.resources import CPU, MEMORY
 from bayplan.kube.selectors import (
     NodeSelectorMatcher,
     NodeTermMatcher,
+    Selector,
     compile_node_selector,
     compile_node_term,
 )
@@ -34,6 +39,10 @@ NUMBERING_LABELS = frozenset(
         "statefulset.kubernetes.io/pod-name",
     }
 )
+LARGEST = 1 << 52
+"""No request counts for more, and no node has as much (4 PiB of memory): hostile numbers fit
+nowhere, and no sum of them can wrap around.
+"""
 SPREADING_OWNERS = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet"})
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -78,6 +87,8 @@ class Shape:
     requests: dict[str, int]
     nonzero: tuple[int, int]
     """CPU (milli) and memory as scores count them: a default where nothing is asked for."""
+    nonzero_placed: tuple[int, int]
+    """The same once the pod is on a node, where pod-level requests are read otherwise."""
     required_nodes: RequiredNodes
     node_names: frozenset[str] | None
     """The only nodes that can match by name, if required affinity names them."""
@@ -102,6 +113,7 @@ class Shapes:
     def __init__(self) -> None:
         self._shapes: dict[bytes, Shape] = {}
         self._last: tuple[Pod | None, Shape | None] = (None, None)
+        self._by_number = False
 
     def of(self, pod: Pod) -> Shape:
         """The shape of a pod."""
@@ -112,8 +124,17 @@ class Shapes:
         self._last = (pod, shape)
         return shape
 
+    def heed(self, selector: Selector) -> None:
+        """Tell replicas apart from now on, if a selector does."""
+        if not self._by_number and any(
+            requirement.key in NUMBERING_LABELS for requirement in selector.requirements or ()
+        ):
+            self._by_number = True
+            self._shapes.clear()
+            self._last = (None, None)
+
     def _find(self, pod: Pod) -> Shape:
-        key = _shape_key(pod)
+        key = _shape_key(pod, by_number=self._by_number)
         shape = self._shapes.get(key)
         if shape is None:
             if len(self._shapes) >= self.MOST:
@@ -123,10 +144,10 @@ class Shapes:
         return shape
 
 
-def _shape_key(pod: Pod) -> bytes:
+def _shape_key(pod: Pod, *, by_number: bool) -> bytes:
     meta, spec = pod.metadata, pod.spec
     labels = meta.labels
-    numbered = not NUMBERING_LABELS.isdisjoint(labels)
+    numbered = not (by_number or NUMBERING_LABELS.isdisjoint(labels))
     key = _encode(
         (
             meta.namespace,
@@ -176,14 +197,17 @@ def compile_shape(pod: Pod) -> Shape:
     spec, affinity = pod.spec, pod.spec.affinity
     node_affinity = affinity.node_affinity if affinity else None
     required = node_affinity.required if node_affinity else None
-    nonzero = pod_requests_nonzero(pod)
+    nonzero, nonzero_placed = pod_requests_nonzero(pod), pod_requests_nonzero_on_node(pod)
     hard, soft = compile_spread(pod)
     return Shape(
         namespace=pod.metadata.namespace,
         labels=pod.metadata.labels,
         class_key=class_key(pod.metadata.namespace, pod.metadata.labels),
-        requests={name: amount for name, amount in pod_requests(pod).items() if amount},
-        nonzero=(nonzero.get(CPU, 0), nonzero.get(MEMORY, 0)),
+        requests={
+            name: min(amount, LARGEST) for name, amount in pod_requests(pod).items() if amount
+        },
+        nonzero=_cpu_and_memory(nonzero),
+        nonzero_placed=_cpu_and_memory(nonzero_placed),
         required_nodes=RequiredNodes(
             labels=tuple(sorted(spec.node_selector.items())),
             matcher=compile_node_selector(required) if required else None,
@@ -207,6 +231,10 @@ def compile_shape(pod: Pod) -> Shape:
         terms=compile_terms(pod),
         owner=_owner(pod),
     )
+
+
+def _cpu_and_memory(amounts: dict[str, int]) -> tuple[int, int]:
+    return min(amounts.get(CPU, 0), LARGEST), min(amounts.get(MEMORY, 0), LARGEST)
 
 
 def class_key(namespace: str, labels: Labels, *, terminating: bool = False) -> ClassKey:

@@ -1,7 +1,7 @@
 """The snapshot: a cluster as objects say it is, and what would fit into it.
 
     >>> from bayplan import Snapshot
-    >>> snapshot = Snapshot()
+    >>> snapshot = Snapshot.load("cluster.json")    # doctest: +SKIP
     >>> snapshot.decide(pod)                        # doctest: +SKIP
 
 Fill it with `put` and `delete` as objects come and go, or with `Snapshot.load` from a dump.
@@ -16,7 +16,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bayplan.fit.defaults import default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation
@@ -26,12 +27,18 @@ from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.objects import Kind, Objects
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shape import Shape
+from bayplan.fit.shape import Shape, Shapes
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.needs import NeedsBook, Refused, VolumeNeeds
+from bayplan.fit.volumes.report import VolumeReport, all_volumes
+from bayplan.kube.codec import ObjectError
+from bayplan.kube.loading import Progress, load
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import PodDisruptionBudget
+
+if TYPE_CHECKING:
+    from bayplan.fit.explanation import Explanation
 
 Undo = tuple[Callable[..., Any], tuple[Any, ...]]
 EVALUATION_BYTES = 256 * 1024 * 1024
@@ -61,7 +68,27 @@ class Snapshot:
         self._forks: list[int] = []
         self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
         self._defaults: dict[Shape, tuple[int, Any]] = {}
+        self.problems: tuple[ObjectError, ...] = ()
+        """What was wrong with objects that `load` left out."""
         self.put_all(objects)
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path | bytes,
+        *,
+        profile: Profile | None = None,
+        progress: Progress | None = None,
+    ) -> Snapshot:
+        """A snapshot of a dump: a file, a directory, `-` for standard input, or bytes.
+
+        Objects that cannot be used are left out and told in `problems`; LoadError is raised only
+        if the source cannot be read at all.
+        """
+        loaded = load(source, progress=progress)
+        snapshot = cls(loaded.objects, profile=profile)
+        snapshot.problems = tuple(loaded.problems)
+        return snapshot
 
     # -- objects -------------------------------------------------------------------------------
 
@@ -157,10 +184,15 @@ class Snapshot:
         else:
             self._objects.put(before)
 
+    def _move(self, key: str, node: str) -> None:
+        self.cluster.move_pod(self.cluster.pods.by_key[key], node)
+
     # -- decisions -----------------------------------------------------------------------------
 
     def decide(self, pod: Pod) -> Decision:
         """The best node for a pod, if one fits; nothing is changed."""
+        if self.cluster.usage_changes.is_long:
+            self.cluster.tidy()
         try:
             evaluation = self.evaluation(pod)
         except Refused as answer:
@@ -169,20 +201,29 @@ class Snapshot:
         return Decision(None if slot == DOES_NOT_FIT else self.cluster.slots.names[slot])
 
     def assume(self, pod: Pod, node: str) -> None:
-        """Take a pod as placed on a node, as if it had been bound."""
+        """Take a pod as placed on a node, as if it had been bound; one that has ended takes
+        nothing.
+        """
         cluster = self.cluster
         record = cluster.pods.by_key.get(pod.key)
+        if pod.is_terminal or (record is not None and record.pod is not pod):
+            self.put(pod)
+            record = cluster.pods.by_key[pod.key]
+        if pod.is_terminal:
+            return
+        for promised in self._needs.promises(pod, node):
+            self.put(promised)
         if record is None:
             cluster.add_pod(pod, node)
             self._note(cluster.remove_pod, pod.key)
         else:
-            self._note(cluster.move_pod, record, record.node)
+            self._note(self._move, pod.key, record.node)
             cluster.move_pod(record, node)
 
     def unassume(self, pod: Pod) -> None:
         """Take a pod as not placed (any more)."""
         record = self.cluster.pods.by_key[pod.key]
-        self._note(self.cluster.move_pod, record, record.node)
+        self._note(self._move, pod.key, record.node)
         self.cluster.move_pod(record, "")
 
     def place(self, pod: Pod) -> Decision:
@@ -191,6 +232,18 @@ class Snapshot:
         if decision.node is not None:
             self.assume(pod, decision.node)
         return decision
+
+    def explain(self, pod: Pod, *, with_fixes: bool = True) -> Explanation:
+        """Why a pod goes where it goes, or goes nowhere and what would help; nothing is
+        changed.
+        """
+        from bayplan.fit.explanation import explain  # noqa: PLC0415 - it stands on this module
+
+        return explain(self, pod, with_fixes=with_fixes)
+
+    def volumes(self) -> list[VolumeReport]:
+        """By node and driver: the volumes in use, by whom, the limit, and who set it."""
+        return all_volumes(self.cluster)
 
     def evaluation(self, pod: Pod) -> Evaluation:
         """The standing answers for pods like this one; raises Refused if no node matters."""
@@ -218,11 +271,16 @@ class Snapshot:
         generation = self.cluster.workloads.generations[shape.namespace]
         known = self._defaults.get(shape)
         if known is None or known[0] != generation:
+            if len(self._defaults) > Shapes.MOST:
+                self._defaults.clear()
             known = (generation, default_spread(shape, self.cluster))
             self._defaults[shape] = known
         return known[1]
 
     def _make_room(self) -> None:
+        if self.cluster.census.is_crowded:
+            self._evaluations.clear()
+            self.cluster.census.forget_counters()
         each = self.cluster.slots.capacity * 64
         while len(self._evaluations) * each > EVALUATION_BYTES:
             self._evaluations.popitem(last=False)

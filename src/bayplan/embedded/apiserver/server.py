@@ -79,6 +79,8 @@ class ApiServer:
         self.authority = self._load_authority()
         self.admin_token = self._load_token()
         self._socket = socket.create_server((config.host, config.port), backlog=1024)
+        # Accepted connections inherit this; asyncio sets it only where it made the socket itself.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = "{}:{}".format(*self._socket.getsockname()[:2])
         self.url = f"https://{self.address}"
         self.kubeconfig = self._kubeconfig()

@@ -7,7 +7,6 @@ import numpy as np
 from bayplan.fit.filters.base import Filter, Question, Reads
 from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
 from bayplan.fit.state.columns import BoolArray, Rows, pick
-from bayplan.fit.state.resources import LARGEST
 from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
 NAME = "NodeResourcesFit"
@@ -51,7 +50,7 @@ class NodeResourcesFit:
         others = sorted(set(self._requests) - set(FIRST))
         found = {}
         for name in (*(n for n in FIRST if n in self._requests), *others):
-            wanted = min(self._requests[name], LARGEST)
+            wanted = self._requests[name]
             free = int(self._resources.free[slot, self._resources.columns[name]])
             if wanted > free:
                 found[name] = (wanted, free)

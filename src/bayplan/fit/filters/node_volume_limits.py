@@ -69,6 +69,12 @@ class NodeVolumeLimits:
         """The drivers (or plugins) whose limit on a node is too low."""
         return [d for d in self._counted_drivers() if not self._has_places(d)[slot]]
 
+    def missing_places(self, driver: str, slot: int) -> int:
+        """How many places of a driver a node is short of."""
+        columns = self._cluster.attachments.columns(driver)
+        new = int(self._new_places(driver)[slot])
+        return max(int(columns.used[slot]) + new - int(columns.limit[slot]), 0) if new else 0
+
     def _counted_drivers(self) -> tuple[str, ...]:
         names = dict.fromkeys(need.driver for need in self._attach)
         names |= dict.fromkeys(need.plugin for need in self._attach if need.plugin)

@@ -55,7 +55,7 @@ class Balanced(LocalScore):
         """Points by the change of balance."""
         columns = self._columns
         shares = pick(columns.used, rows) + self._pod
-        shares /= pick(columns.total, rows)
+        shares /= pick(columns.total_float, rows)
         np.minimum(shares, 1.0, out=shares)
         even = shares[:, 0] - shares[:, 1]
         even *= 0.5

@@ -16,6 +16,9 @@ ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
 Counts = DomainCounts | SlotCounts
 
 
+MOST_COUNTERS = 5000
+
+
 class PodClass:
     """Pods that no selector can tell apart, and the nodes they are on."""
 
@@ -78,6 +81,11 @@ class Census:
             for pods in self._classes.values():
                 self._enlist(counter, pods)
         return counter.counts
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there are more counters than are likely to be needed."""
+        return len(self._counters) > MOST_COUNTERS
 
     def forget_counters(self) -> None:
         """Drop every counter; those still needed are asked for again."""

@@ -38,9 +38,14 @@ class ChangeLog:
         changed = self._slots[start:]
         return np.array(changed if count == 1 else list(set(changed)), dtype=np.intp)
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth trimming."""
+        return len(self._slots) > LONGEST
+
     def trim(self) -> None:
         """Forget the older half, if the log has grown long."""
-        if len(self._slots) > LONGEST:
+        if self.is_long:
             half = len(self._slots) // 2
             del self._slots[:half]
             self._forgotten += half

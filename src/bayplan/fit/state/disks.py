@@ -23,7 +23,14 @@ class Disk(NamedTuple):
 
 def disks_of(pod: Pod) -> tuple[Disk, ...]:
     """The disks that a pod names directly."""
-    return tuple(disk for volume in pod.spec.volumes for disk in _disks(volume))
+    return tuple(
+        [
+            disk
+            for volume in pod.spec.volumes
+            if volume.persistent_volume_claim is None
+            for disk in _disks(volume)
+        ]
+    )
 
 
 def _disks(volume: Volume) -> Iterable[Disk]:

@@ -11,16 +11,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayplan.fit.shape import Shape
+from bayplan.fit.shape import LARGEST, Shape
 from bayplan.fit.state.columns import IntArray, grown
-from bayplan.fit.state.scored import ScoredColumns
+from bayplan.fit.state.scored import MOST_VECTORS, ScoredColumns
 from bayplan.kube import quantity
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
-LARGEST = 1 << 52
-"""Nothing has more than this (4 PiB of memory); a request this large fits nowhere."""
 NEVER_SHORT = -(1 << 62)
 """The need of a resource that was not asked for: less than any node is ever short of."""
 BASE_COLUMNS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -69,16 +67,18 @@ class Resources:
         need = np.full(len(self.columns), NEVER_SHORT, dtype=np.int64)
         need[0] = 1
         for name, amount in shape.requests.items():
-            need[self.columns[name]] = min(amount, LARGEST)
+            need[self.columns[name]] = amount
         return need
 
     def _vector(self, shape: Shape) -> IntArray:
+        if len(self._vectors) > MOST_VECTORS:
+            self._vectors.clear()
         for name in shape.requests:
             self._column(name)
         vector = np.zeros(len(self.columns), dtype=np.int64)
         vector[0] = 1
         for name, amount in shape.requests.items():
-            vector[self.columns[name]] = min(amount, LARGEST)
+            vector[self.columns[name]] = amount
         self._vectors[shape] = vector
         return vector
 

@@ -23,6 +23,8 @@ class ScoredColumns:
     def __init__(self, capacity: int) -> None:
         self.total: IntArray = np.ones((capacity, 2), dtype=np.int64)
         """What nodes have; 1 stands for none, so that it can be divided by."""
+        self.total_float: FloatArray = np.ones((capacity, 2))
+        """The same as floats: dividing by integers would convert them every time."""
         self.left: IntArray = np.zeros((capacity, 2), dtype=np.int64)
         """What is left of it, with defaults counted."""
         self.used: FloatArray = np.zeros((capacity, 2))
@@ -38,6 +40,7 @@ class ScoredColumns:
     def grow(self, capacity: int) -> None:
         """Follow the slots."""
         self.total = grown(self.total, capacity, 1)
+        self.total_float = grown(self.total_float, capacity, 1)
         self.left = grown(self.left, capacity)
         self.used = grown(self.used, capacity)
         self.present = grown(self.present, capacity, 1)
@@ -45,7 +48,7 @@ class ScoredColumns:
 
     def set_node(self, slot: int, cpu: int, memory: int) -> None:
         """A node with nothing on it takes the slot."""
-        self.total[slot] = max(cpu, 1), max(memory, 1)
+        self.total[slot] = self.total_float[slot] = max(cpu, 1), max(memory, 1)
         self.left[slot] = cpu, memory
         self.used[slot] = 0.0
         self.present[slot] = max((cpu > 0) + (memory > 0), 1)
@@ -72,7 +75,7 @@ class ScoredColumns:
     def _vectors_of(self, shape: Shape) -> tuple[IntArray, FloatArray]:
         if len(self._vectors) > MOST_VECTORS:
             self._vectors.clear()
-        counted = np.array(shape.nonzero, dtype=np.int64)
+        counted = np.array(shape.nonzero_placed, dtype=np.int64)
         requested = [shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)]
         self._vectors[shape] = counted, np.array(requested, dtype=np.float64)
         return self._vectors[shape]

@@ -15,6 +15,9 @@ from bayplan.fit.state.domains import DomainCounts
 from bayplan.fit.state.matching import Namespaces, PodTerm
 from bayplan.fit.state.topology import Topology
 
+FEW_TERMS = 1000
+"""As long as there are no more than this, those that no pod has any more do no harm."""
+
 
 class TermKind(Enum):
     """What a running pod's term does to a waiting pod that it concerns."""
@@ -70,10 +73,13 @@ class TermBook:
             if owned.term.concerns(namespace, labels, known)
         )
 
-    def prune(self) -> None:
-        """Forget terms that no pod has any more, if most are such."""
-        if len(self._terms) > 1000:
-            alive = {o: s for o, s in self._terms.items() if s.counts.total}
-            if len(alive) * 2 < len(self._terms):
-                self._terms = alive
-                self.generation += 1
+    def prune(self) -> bool:
+        """Forget terms that no pod has any more, if most are such; says whether it did."""
+        if len(self._terms) < FEW_TERMS:
+            return False
+        alive = {owned: one for owned, one in self._terms.items() if one.counts.total}
+        if len(alive) * 2 > len(self._terms):
+            return False
+        self._terms = alive
+        self.generation += 1
+        return True

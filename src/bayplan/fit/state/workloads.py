@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bayplan.fit.shape import Shape
+from bayplan.fit.shape import Shape, Shapes
 from bayplan.kube.meta import Labels
 from bayplan.kube.selectors import EVERYTHING, Selector, compile_selector, selector_from_labels
 from bayplan.kube.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
@@ -20,7 +20,8 @@ Controller = ReplicaSet | ReplicationController | StatefulSet
 class Workloads:
     """Services by namespace, and the selectors of controllers."""
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: Shapes) -> None:
+        self._shapes = shapes
         self.services: dict[str, dict[str, Service]] = defaultdict(dict)
         self.controllers: dict[tuple[str, str], Controller] = {}
         self.generations: dict[str, int] = defaultdict(int)
@@ -29,6 +30,7 @@ class Workloads:
     def put_service(self, service: Service) -> None:
         """Add or replace a service."""
         self.services[service.namespace][service.name] = service
+        self._shapes.heed(selector_from_labels(service.spec.selector))
         self.generations[service.namespace] += 1
 
     def remove_service(self, key: str) -> None:
@@ -40,6 +42,7 @@ class Workloads:
     def put_controller(self, controller: Controller) -> None:
         """Add or replace a controller."""
         self.controllers[type(controller).__name__, controller.key] = controller
+        self._shapes.heed(_selector(controller))
         self.generations[controller.namespace] += 1
 
     def remove_controller(self, kind: str, key: str) -> None:
@@ -62,13 +65,19 @@ class Workloads:
         selector = selector_from_labels(merged) if merged else EVERYTHING
         if owner is None or isinstance(owner, ReplicationController):
             return selector
-        return _both(selector, compile_selector(owner.spec.selector))
+        return _both(selector, _selector(owner))
 
     def _owner(self, shape: Shape) -> Controller | None:
         if shape.owner is None:
             return None
         kind, name = shape.owner
         return self.controllers.get((kind, f"{shape.namespace}/{name}"))
+
+
+def _selector(controller: Controller) -> Selector:
+    if isinstance(controller, ReplicationController):
+        return selector_from_labels(controller.spec.selector)
+    return compile_selector(controller.spec.selector)
 
 
 def _both(one: Selector, other: Selector) -> Selector:

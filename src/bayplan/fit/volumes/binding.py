@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import msgspec
+
 from bayplan.fit.volumes.objects import StorageObjects, class_of_claim, class_of_volume
 from bayplan.fit.volumes.topology import reach_of
 from bayplan.kube import quantity
+from bayplan.kube.meta import ObjectReference
 from bayplan.kube.nodes import Node
 from bayplan.kube.selectors import compile_selector
 from bayplan.kube.storage import (
@@ -133,6 +136,25 @@ def find_volume(
         if pv.name not in taken and _is_open_to(pv, claim) and reach_of(pv).includes(node, None)
     ]
     return min(fitting, key=lambda pv: (_size(pv), pv.name), default=None)
+
+
+def promise(
+    claim: PersistentVolumeClaim, delayed: DelayedClaim, node: Node | None, storage: StorageObjects
+) -> PersistentVolumeClaim | PersistentVolume:
+    """The claim or volume as it is once the claim's pod is placed on a node."""
+    pv = find_volume(claim, node, storage, set()) if delayed.search and node else None
+    if pv is None:
+        annotations = {**claim.metadata.annotations, SELECTED_NODE: node.name if node else ""}
+        metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
+        return msgspec.structs.replace(claim, metadata=metadata)
+    reference = ObjectReference(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.metadata.uid,
+    )
+    return msgspec.structs.replace(pv, spec=msgspec.structs.replace(pv.spec, claim_ref=reference))
 
 
 def _is_reserved_for(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -90,12 +90,13 @@ class ClaimBook:
         self._facts: dict[str, ClaimFacts] = {}
         self._interned: dict[tuple[object, ...], ClaimNeeds] = {}
         self._reaches: dict[bytes, Reach] = {}
+        self._attach_needs: dict[tuple[str, str, bool, int], AttachNeed] = {}
 
     def facts(self, claim: PersistentVolumeClaim) -> ClaimFacts:
         """What is to be known of a claim now."""
         storage = self._cluster.storage
         volume = storage.volumes.get(claim.spec.volume_name)
-        version = self._cluster.drivers_version + storage.version_behind(claim)
+        version = self._cluster.csi.version + storage.version_behind(claim)
         known = self._facts.get(claim.key)
         if (
             known is not None
@@ -107,14 +108,20 @@ class ClaimBook:
         if len(self._facts) > MOST_KEPT:
             self._facts.clear()
             self._interned.clear()
+            self._attach_needs.clear()
         facts = self._work_out(ClaimFacts(claim, volume, version))
         self._facts[claim.key] = facts
         return facts
 
     def attach_need(self, one: VolumeIdentity) -> AttachNeed:
-        """What attaching a volume asks of a node."""
+        """What attaching a volume asks of a node: the same for all volumes of a driver."""
         plugin = one.plugin.name if one.plugin else ""
-        return AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
+        key = (one.driver, plugin, one.is_certainly_csi, self._cluster.csi.version)
+        need = self._attach_needs.get(key)
+        if need is None:
+            need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
+            self._attach_needs[key] = need
+        return need
 
     def _work_out(self, facts: ClaimFacts) -> ClaimFacts:
         claim, volume, storage = facts.claim, facts.volume, self._cluster.storage
@@ -185,7 +192,7 @@ def _is_csi(one: VolumeIdentity, cluster: Cluster) -> bool:
     A class may name a provisioner that is no CSI driver and never registers on any node, and an
     in-tree plugin may still be served without one: neither may keep its pods from running.
     """
-    if one.driver in cluster.storage.drivers or cluster.registered_drivers[one.driver]:
+    if one.driver in cluster.storage.drivers or cluster.csi.registered[one.driver]:
         return True
     if one.plugin is not None:
         return False

@@ -7,18 +7,19 @@ volume is already in use somewhere, or where existing volumes could serve that v
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.disks import Disk, disks_of
 from bayplan.fit.volumes import identity
-from bayplan.fit.volumes.binding import DelayedClaim
+from bayplan.fit.volumes.binding import DelayedClaim, promise
 from bayplan.fit.volumes.claims import AttachNeed, ClaimBook, ClaimFacts, ClaimNeeds
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 from bayplan.fit.volumes.topology import Reach, ZoneNeed
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import PersistentVolumeClaim
+from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.kube.volumes import Volume
 
 MOST_KEPT = 100_000
@@ -57,27 +58,37 @@ class NeedsBook:
 
     def of(self, pod: Pod) -> VolumeNeeds:
         """What a pod needs; raises Refused if its claims are in no state to be scheduled."""
-        volumes = pod.spec.volumes
-        if not volumes:
+        if not pod.spec.volumes:
             return NO_NEEDS
         facts = self._facts(pod)
-        inline = [one for one in map(identity.of_inline_volume, volumes) if one is not None]
-        shared = tuple(one.handle for one in self._identities(facts, inline) if self._is_used(one))
-        in_use = any(one.exclusive and self._is_taken(key, pod) for key, one in facts.items())
-        key = (tuple(one.needs for one in facts.values()), tuple(inline), shared, in_use)
         disks = disks_of(pod)
-        needs = self._kept.get((key, disks))
+        inline = _inline(pod) if len(facts) < len(pod.spec.volumes) else []
+        shared = tuple([one.handle for one in _identities(facts, inline) if self._is_used(one)])
+        in_use = any(one.exclusive and self._is_taken(key, pod) for key, one in facts.items())
+        claims = tuple([one.needs for one in facts.values()])
+        key = (claims, tuple(inline), shared, disks, in_use, self._cluster.csi.version)
+        needs = self._kept.get(key)
         if needs is None:
             if len(self._kept) > MOST_KEPT:
                 self._kept.clear()
             needs = self._combine(facts, inline, shared, disks, in_use=in_use)
-            self._kept[key, disks] = needs
+            self._kept[key] = needs
         return needs
 
-    def _facts(self, pod: Pod) -> dict[str, ClaimFacts]:
-        """The facts of the pod's claims, by key; raises Refused if one of them stands in the
-        way.
+    def promises(self, pod: Pod, node: str) -> Iterator[PersistentVolumeClaim | PersistentVolume]:
+        """What changes in storage once a pod is placed, before anybody has bound its claims.
+
+        A claim that waits for its first consumer takes the volume that it would take on the node,
+        or is to be provisioned for the node and no other.
         """
+        for volume in pod.spec.volumes:
+            _, claim = self._cluster.storage.claim_of(pod, volume)
+            delayed = self._claims.facts(claim).needs.delayed if claim else None
+            if claim is not None and delayed is not None and delayed.selected_node is None:
+                yield promise(claim, delayed, self._cluster.node_named(node), self._cluster.storage)
+
+    def _facts(self, pod: Pod) -> dict[str, ClaimFacts]:
+        """The facts of the pod's claims, by key; raises Refused if one stands in the way."""
         facts: dict[str, ClaimFacts] = {}
         stuck = False
         for volume in pod.spec.volumes:
@@ -88,7 +99,7 @@ class NeedsBook:
                 stuck = True
                 break
             one = facts[key] = self._claims.facts(claim)
-            stuck |= one.is_immediate or bool(one.lost_volume)
+            stuck = stuck or one.is_immediate or bool(one.lost_volume)
         if stuck:
             raise Refused(self._refusal(pod))
         return facts
@@ -113,11 +124,6 @@ class NeedsBook:
             return Refusal.lasting("VolumeBinding", reason)
         lost = next(one.lost_volume for one in facts if one.lost_volume)
         return Refusal.lasting("VolumeZone", f'persistentvolume "{lost}" not found')
-
-    def _identities(
-        self, facts: dict[str, ClaimFacts], inline: list[VolumeIdentity]
-    ) -> list[VolumeIdentity]:
-        return [one.identity for one in facts.values() if one.identity] + inline
 
     def _is_used(self, one: VolumeIdentity) -> bool:
         """Whether pods on any node use a volume."""
@@ -146,7 +152,7 @@ class NeedsBook:
             one: replace(
                 self._claims.attach_need(one), shared=one.handle if one.handle in shared else ""
             )
-            for one in self._identities(facts, inline)
+            for one in _identities(facts, inline)
         }
         return VolumeNeeds(
             attach=tuple(attach.values()),
@@ -158,12 +164,23 @@ class NeedsBook:
         )
 
 
+def _inline(pod: Pod) -> list[VolumeIdentity]:
+    """The volumes that a pod names without a claim and that must be attached."""
+    found = map(identity.of_inline_volume, pod.spec.volumes)
+    return [one for one in found if one is not None]
+
+
+def _identities(facts: dict[str, ClaimFacts], inline: list[VolumeIdentity]) -> list[VolumeIdentity]:
+    return [one.identity for one in facts.values() if one.identity] + inline
+
+
 def _problem(pod: Pod, volume: Volume, key: str, claim: PersistentVolumeClaim | None) -> str:
     """Why a claim cannot be used at all, as VolumeBinding says it; empty if it can."""
-    name = key.partition("/")[2]
     if claim is None:
+        name = key.partition("/")[2]
         waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
         return f'{waiting} "{name}"'
+    name = claim.name
     if claim.status.phase == "Lost":
         lost = claim.spec.volume_name
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{lost}"'

@@ -19,6 +19,12 @@ from bayplan.kube.volumes import Volume
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
+KnownIdentity = tuple[
+    PersistentVolumeClaim, PersistentVolume | StorageClass | None, VolumeIdentity | None
+]
+"""A claim, what stood behind it when it was looked at, and what it counted as."""
+
+
 class StorageObjects:
     """Claims, volumes, classes, drivers and capacities."""
 
@@ -36,8 +42,24 @@ class StorageObjects:
         self.claims_of_class: dict[str, set[str]] = defaultdict(set)
         self.generations: dict[str, int] = defaultdict(int)
         """Moves for a class whenever it, its open volumes or its capacities change."""
+        self._identities: dict[str, KnownIdentity] = {}
         self._reservations: dict[str, int] = defaultdict(int)
         """Moves for a claim whenever volumes that name it change."""
+
+    def refresh_claim(self, claim: PersistentVolumeClaim) -> bool:
+        """Replace a claim, if it means the same volume as before; says whether it does."""
+        before = self.claims.get(claim.key)
+        if (
+            before is None
+            or before.spec != claim.spec
+            or class_of_claim(before) != class_of_claim(claim)
+        ):
+            return False
+        self.claims[claim.key] = claim
+        known = self._identities.get(claim.key)
+        if known is not None:
+            self._identities[claim.key] = (claim, *known[1:])
+        return True
 
     def put_claim(self, claim: PersistentVolumeClaim) -> None:
         """Add or replace a claim."""
@@ -52,6 +74,7 @@ class StorageObjects:
         claim = self.claims.pop(key, None)
         if claim is None:
             return
+        self._identities.pop(key, None)
         self.claims_of_class[class_of_claim(claim)].discard(key)
         self.claims_of_volume[claim.spec.volume_name].discard(key)
 
@@ -102,19 +125,28 @@ class StorageObjects:
         return key, self.claims.get(key)
 
     def identity(self, claim: PersistentVolumeClaim) -> VolumeIdentity | None:
-        """What a claim counts as."""
-        pv = self.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
-        if pv is not None:
-            return identity.of_bound_volume(pv)
-        return identity.of_unbound_claim(claim, self.class_of(claim))
+        """What a claim counts as; worked out again only if what is behind it has changed."""
+        name = claim.spec.volume_name
+        volume = self.volumes.get(name) if name else None
+        behind = self.class_of(claim) if volume is None else volume
+        known = self._identities.get(claim.key)
+        if known is not None and known[0] is claim and known[1] is behind:
+            return known[2]
+        if isinstance(behind, PersistentVolume):
+            one = identity.of_bound_volume(behind)
+        else:
+            one = identity.of_unbound_claim(claim, behind)
+        self._identities[claim.key] = (claim, behind, one)
+        return one
 
     def identities(self, pod: Pod) -> tuple[VolumeIdentity, ...]:
         """The volumes of a pod that is placed; claims that are missing do not count."""
         found: dict[VolumeIdentity, None] = {}
         for volume in pod.spec.volumes:
             key, claim = self.claim_of(pod, volume)
-            one = self.identity(claim) if claim else None
-            if not key:
+            if key:
+                one = self.identity(claim) if claim else None
+            else:
                 one = identity.of_inline_volume(volume)
             if one is not None:
                 found[one] = None

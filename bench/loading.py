@@ -1,0 +1,113 @@
+"""Loads 5,000 nodes and 150,000 pods from a JSON file; prints the seconds and the peak MiB.
+
+A process of its own, so that its memory is its own. The file is made by another one: what it takes
+to make is not what it takes to load. Pods are as `kubectl get pods -o json` prints them, with
+status and managed fields.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from bayplan.fit import Snapshot
+from bench.measure import peak_memory
+
+NODES = 5000
+PODS = 150_000
+
+
+def main(arguments: list[str]) -> None:
+    """Make the file (`--make FILE`), or have it made and load it."""
+    if arguments:
+        _make(Path(arguments[1]))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cluster.json"
+        command = [sys.executable, "-m", "bench.loading", "--make", str(path)]
+        subprocess.run(command, check=True)  # noqa: S603
+        start = time.perf_counter()
+        snapshot = Snapshot.load(path)
+        seconds = time.perf_counter() - start
+    if len(snapshot.cluster.pods.by_key) != PODS:
+        raise RuntimeError("not all pods were loaded")
+    print(f"{seconds:.2f} {peak_memory():.0f}")
+
+
+def _make(path: Path) -> None:
+    with path.open("w") as file:
+        file.write('{"apiVersion": "v1", "kind": "List", "items": [\n')
+        for index in range(NODES):
+            file.write(json.dumps(_node(index)) + ",\n")
+        for index in range(PODS):
+            file.write(json.dumps(_pod(index)) + (",\n" if index < PODS - 1 else "\n"))
+        file.write("]}\n")
+
+
+def _node(index: int) -> dict[str, Any]:
+    amounts = {"cpu": "32", "memory": "131072Mi", "pods": "110", "ephemeral-storage": "100Gi"}
+    name = f"node-{index}"
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{index % 3}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "uid": f"uid-{name}"},
+        "spec": {"providerID": f"cloud:///{name}"},
+        "status": {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        },
+    }
+
+
+def _pod(index: int) -> dict[str, Any]:
+    app = f"app-{index // 50}"
+    metadata: dict[str, Any] = {
+        "name": f"{app}-{index}",
+        "namespace": f"team-{index // 5000}",
+        "labels": {"app": app, "pod-template-hash": f"{index // 50:08x}"},
+        "uid": f"00000000-0000-0000-0000-{index:012d}",
+        "resourceVersion": str(index),
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:x": {}}}],
+        "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "controller": True}
+        ],
+    }
+    container = {
+        "name": "main",
+        "image": f"registry.example/{app}:1",
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "env": [{"name": f"VARIABLE_{number}", "value": "x" * 20} for number in range(5)],
+        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets", "readOnly": True}],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "containers": [container],
+            "nodeName": f"node-{index % NODES}",
+            "serviceAccountName": "default",
+            "tolerations": [
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+            ],
+            "volumes": [{"name": "token", "projected": {"sources": []}}],
+        },
+        "status": {
+            "phase": "Running",
+            "startTime": "2026-01-01T00:00:00Z",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "main", "ready": True, "image": "registry.example/x"}],
+        },
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,112 @@
+"""What the commands about a cluster have in common: where it comes from, and the rules it obeys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from bayplan.cli.errors import BadInput
+from bayplan.cli.output import Format, notices, printable
+from bayplan.fit import MissingDriver, Profile, Snapshot
+from bayplan.kube.codec import ObjectError
+from bayplan.kube.gates import FeatureGates, GateError
+from bayplan.kube.loading import LoadError
+
+if TYPE_CHECKING:
+    from bayplan.kube.loading import Progress
+
+MAX_VOLUMES = "KUBE_MAX_PD_VOLS"
+MOST_PROBLEMS_SHOWN = 20
+KINDS = (
+    "pods,nodes,namespaces,csinodes,csidrivers,csistoragecapacities,storageclasses,"
+    "persistentvolumes,persistentvolumeclaims,volumeattachments,services,replicasets,statefulsets,"
+    "replicationcontrollers,poddisruptionbudgets,priorityclasses"
+)
+"""Every kind that decides what fits, as kubectl takes them."""
+NEEDS_A_DUMP = (
+    "a dump of the cluster is needed: give one with -f FILE, -f DIR or -f - such as\n"
+    f"  kubectl get --all-namespaces -o json {KINDS} | bayplan {{command}} -f -"
+)
+
+Source = Annotated[
+    str | None,
+    Parameter(
+        name=["--filename", "-f"],
+        allow_leading_hyphen=True,
+        help="Dump of the cluster: a file (JSON or YAML, also gzipped), a directory, or - for"
+        " standard input.",
+    ),
+]
+Output = Annotated[Format, Parameter(name=["--output", "-o"], help="table, wide, json or yaml.")]
+Gates = Annotated[
+    str, Parameter(help="Feature gates, such as VolumeLimitScaling=false,AttachVolumeLimit=true.")
+]
+Missing = Annotated[
+    Literal["hold-back", "opt-in"],
+    Parameter(
+        help="What a node without a pod's CSI driver means: hold-back refuses the pod unless the"
+        " driver opts out (preventPodSchedulingIfMissing: false), opt-in refuses it only if the"
+        " driver opts in (true), as Kubernetes 1.36 does."
+    ),
+]
+
+
+def profile_from(
+    gates: str, missing_driver: str, environment: Mapping[str, str] = os.environ
+) -> Profile:
+    """The rules that the command line and the environment ask for."""
+    try:
+        parsed = FeatureGates.parse(gates)
+    except GateError as error:
+        raise BadInput(f"--feature-gates: {error}") from None
+    return Profile(
+        gates=parsed,
+        missing_driver=MissingDriver(missing_driver),
+        max_volumes_override=_max_volumes(environment.get(MAX_VOLUMES, "")),
+    )
+
+
+def load_snapshot(source: str | None, profile: Profile, command: str) -> Snapshot:
+    """The snapshot of a dump; what of it cannot be used is told on standard error."""
+    if not source:
+        raise BadInput(NEEDS_A_DUMP.format(command=printable(command[:200])))
+    try:
+        snapshot = _load_with_progress(source, profile)
+    except LoadError as error:
+        raise BadInput(printable(str(error))) from None
+    report_problems(snapshot.problems)
+    return snapshot
+
+
+def report_problems(problems: Sequence[ObjectError]) -> None:
+    """Say which objects were left out, and why."""
+    console = notices()
+    for problem in problems[:MOST_PROBLEMS_SHOWN]:
+        console.print(f"left out: {printable(str(problem))}", style="yellow")
+    more = len(problems) - MOST_PROBLEMS_SHOWN
+    if more > 0:
+        console.print(f"left out: {more} more", style="yellow")
+
+
+def _load_with_progress(source: str, profile: Profile) -> Snapshot:
+    console = notices()
+    if not console.is_terminal:
+        return Snapshot.load(source, profile=profile)
+    with console.status("Loading") as status:
+
+        def tell(name: str, count: int) -> None:
+            status.update(f"Loading {printable(name)}: {count:,} objects")
+
+        progress: Progress = tell
+        return Snapshot.load(source, profile=profile, progress=progress)
+
+
+def _max_volumes(written: str) -> int | None:
+    if not written:
+        return None
+    if not (written.isascii() and written.isdecimal()) or len(written) > 9 or int(written) == 0:
+        raise BadInput(f"{MAX_VOLUMES}={printable(written[:40])}: not a positive whole number")
+    return int(written)

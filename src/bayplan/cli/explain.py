@@ -1,0 +1,92 @@
+"""`bayplan explain`: why a pod goes where it goes, or goes nowhere and what would help."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from bayplan.cli.cluster import Gates, Missing, Output, Source, load_snapshot, profile_from
+from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.explain_data import as_data
+from bayplan.cli.explain_text import blocks
+from bayplan.cli.output import Format, emit, printable, show
+from bayplan.cli.pending import explain_pending
+from bayplan.fit import Snapshot
+from bayplan.fit.explanation import Explanation
+from bayplan.kube.codec import DEFAULT_NAMESPACE, identify
+from bayplan.kube.pods import Pod
+
+
+def explain(  # noqa: PLR0913 - one for each option
+    pod: Annotated[str | None, Parameter(help="The pod, as NAMESPACE/POD.")] = None,
+    /,
+    *,
+    filename: Source = None,
+    all_pending: Annotated[
+        bool, Parameter(negative="", help="Explain every pod that waits for a node.")
+    ] = False,
+    fixes: Annotated[
+        bool, Parameter(help="Look for the smallest changes that would make a pod fit.")
+    ] = True,
+    output: Output = Format.table,
+    feature_gates: Gates = "",
+    missing_driver: Missing = "hold-back",
+) -> int:
+    """Say where a pod would go and why, or why it fits nowhere and what would help.
+
+    For every node: the plugin that refuses the pod and its reasons, or the node's score. For a pod
+    that fits nowhere: the line that kube-scheduler would write, what preemption would do, and the
+    nearest fixes, each of which has been tried on a copy of the cluster.
+
+    With --all-pending, pods are taken as kube-scheduler takes them: by priority, then by age, and
+    each that fits is taken as placed before the next is looked at.
+
+    Exit codes: 0 it fits (all do), 1 it does not (some do not), 2 bad input.
+    """
+    if (pod is None) is not all_pending:
+        raise BadInput("give one pod as NAMESPACE/POD, or --all-pending")
+    profile = profile_from(feature_gates, missing_driver)
+    snapshot = load_snapshot(filename, profile, "explain --all-pending" if all_pending else
+                             f"explain {pod}")  # fmt: skip
+    if pod is not None:
+        found = [snapshot.explain(find_pod(snapshot, pod), with_fixes=fixes)]
+    else:
+        found = list(explain_pending(snapshot, with_fixes=fixes))
+    _print(found, snapshot, output)
+    return _exit_code(found, snapshot, all_pending=all_pending)
+
+
+def find_pod(snapshot: Snapshot, name: str) -> Pod:
+    """The pod of that name; BadInput if the dump has none that can be used."""
+    namespace, slash, bare = name.partition("/")
+    key = name if slash else f"{DEFAULT_NAMESPACE}/{name}"
+    _refuse_bad_pod(snapshot, *((namespace, bare) if slash else (DEFAULT_NAMESPACE, name)))
+    found = snapshot.get(Pod, key)
+    if not isinstance(found, Pod):
+        raise BadInput(f"there is no pod {printable(key[:200])} in the dump")
+    return found
+
+
+def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
+    """A pod that was left out is bad input, not a pod that is not there."""
+    names = {identify("Pod", namespace, name)}
+    if namespace == DEFAULT_NAMESPACE:
+        names.add(identify("Pod", "", name))
+    for problem in snapshot.problems:
+        if problem.identity in names:
+            raise BadInput(f"the pod cannot be used: {printable(str(problem))}")
+
+
+def _print(found: list[Explanation], snapshot: Snapshot, output: Format) -> None:
+    left_out = len(snapshot.problems)
+    if output.is_for_people:
+        show(blocks(found, left_out, wide=output is Format.wide))
+    else:
+        emit({"leftOut": left_out, "explanations": [as_data(one) for one in found]}, output)
+
+
+def _exit_code(found: list[Explanation], snapshot: Snapshot, *, all_pending: bool) -> int:
+    if all_pending and any(one.identity.startswith("Pod ") for one in snapshot.problems):
+        return EXIT_BAD_INPUT
+    return EXIT_OK if all(one.fits for one in found) else EXIT_NO

@@ -1,0 +1,118 @@
+"""`bayplan images info --platform`: what an index would give each handler, without pulling."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.images.connection import Connection
+from bayplan.cli.images.output import complain, human_size, show_data, show_table
+from bayplan.images.explain import Offer, explain
+from bayplan.images.handlers import Handler, Handlers, UnknownHandlerError
+from bayplan.images.platforms.host import host_platform
+from bayplan.images.platforms.matcher import Matcher
+from bayplan.images.registry.client import Login, RegistryClient, Source
+from bayplan.images.registry.download import Pace
+from bayplan.images.registry.errors import PullError
+from bayplan.images.registry.reference import parse_reference
+from bayplan.images.registry.retry import Retrier, RetryPolicy
+from bayplan.images.registry.transport import Timeouts, Transport
+from bayplan.images.runtime.cri import CriRuntime
+from bayplan.images.runtime.errors import RuntimeCallError
+from bayplan.images.settings import Settings, load_settings
+from bayplan.kube.codec import JsonValue
+
+
+class _Configured(msgspec.Struct, rename="camel"):
+    """What our service tells of its handlers."""
+
+    default_runtime_name: str
+    runtimes: dict[str, Matcher]
+
+
+async def show_offers(
+    image: str, connection: Connection, config: Path | None, handler: str, output: str
+) -> int:
+    """Say what each handler would get; exits with 1 if one of them would get nothing."""
+    settings = _read(config) if config else await _asked(connection)
+    names = [handler] if handler else settings.handlers.names()
+    try:
+        handlers = [settings.handlers.get(name) for name in names]
+    except UnknownHandlerError as error:
+        raise BadInput(f"--runtime: {error}") from error
+    try:
+        source = Source(parse_reference(image), Login(keyring=settings.keyring))
+        async with _registry(settings) as registry:
+            offers = await explain(registry, source, handlers)
+    except PullError as error:
+        complain(f"{image}: {error}")
+        return EXIT_NO
+    _show(offers, settings.handlers.default, output)
+    return EXIT_NO if any(offer.problem for offer in offers) else EXIT_OK
+
+
+def _read(config: Path) -> Settings:
+    try:
+        return load_settings(config, host_platform())
+    except (ValueError, OSError) as error:
+        raise BadInput(f"--config {config}: {error}") from error
+
+
+async def _asked(connection: Connection) -> Settings:
+    """The handlers of the runtime, if it tells; else one handler for this machine's platform."""
+    fallback = load_settings(None, host_platform())
+    try:
+        async with CriRuntime(connection.endpoint, connection.timeout) as runtime:
+            told = (await runtime.status_info()).get("config", "")
+        configured = msgspec.json.decode(told, type=_Configured)
+    except (RuntimeCallError, msgspec.DecodeError):
+        return fallback
+    handlers = [Handler(name, matcher) for name, matcher in configured.runtimes.items()]
+    named = Handlers(configured.default_runtime_name, handlers)
+    return msgspec.structs.replace(fallback, handlers=named)
+
+
+@asynccontextmanager
+async def _registry(settings: Settings) -> AsyncIterator[RegistryClient]:
+    transport = Transport(Timeouts())
+    try:
+        yield RegistryClient(transport, Retrier(RetryPolicy()), Pace(), settings.hosts_directory)
+    finally:
+        await transport.close()
+
+
+def _show(offers: list[Offer], default: str, output: str) -> None:
+    if output != "table":
+        show_data({"offers": [_data(offer, default) for offer in offers]}, output)
+        return
+    rows = [
+        [
+            f"{offer.handler} (default)" if offer.handler == default else offer.handler,
+            str(offer.wanted),
+            str(offer.platform) if offer.platform else "-",
+            offer.manifest[:19] or "-",
+            human_size(offer.size) if offer.size else "-",
+        ]
+        for offer in offers
+    ]
+    show_table(["RUNTIME", "WANTED", "GETS", "MANIFEST", "SIZE"], rows)
+    for offer in offers:
+        if offer.problem:
+            complain(f"{offer.handler}: {offer.problem}")
+
+
+def _data(offer: Offer, default: str) -> dict[str, JsonValue]:
+    return {
+        "runtimeHandler": offer.handler,
+        "default": offer.handler == default,
+        "wanted": msgspec.to_builtins(offer.wanted),
+        "platform": msgspec.to_builtins(offer.platform),
+        "manifest": offer.manifest,
+        "imageId": offer.image_id,
+        "size": offer.size,
+        "problem": offer.problem,
+    }

@@ -1,0 +1,186 @@
+"""`bayplan node-agent`: what Bayplan does on a node; with --images, its images.
+
+The options are named as the kubelet's, and mean the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from cyclopts import Parameter
+from prometheus_client import CollectorRegistry, start_http_server
+
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.images.cluster import ClusterAccess
+from bayplan.cli.images.connection import Connection
+from bayplan.cli.images.output import complain, say
+from bayplan.client.errors import ClientError
+from bayplan.images.agent.node import NodeImageOptions, serve_node
+from bayplan.images.agent.rollback import UnreadableGateStateError
+from bayplan.images.collection.policy import CollectionPolicy
+from bayplan.images.credentials.keyring import Keyring, keyring_of_file
+from bayplan.images.credentials.verification import Verification, VerificationPolicy
+from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
+from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine, TokenBucket
+from bayplan.images.runtime.cri import CriRuntime
+from bayplan.kube.clock import WallClock
+
+PolicyName = Literal[
+    "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class PullOptions:
+    """How images are pulled."""
+
+    serialize_image_pulls: bool = True
+    """One pull at a time."""
+    max_parallel_image_pulls: int | None = None
+    """At most so many pulls at once, if they are not serialized."""
+    registry_qps: float = DEFAULT_QPS
+    """Pulls that may begin in a second; 0 for no limit."""
+    registry_burst: int = DEFAULT_BURST
+    """Pulls that may begin at once."""
+    docker_config: Path | None = None
+    """A Docker config.json with the node's own credentials, for every pod."""
+    image_pull_progress_deadline: float = DEFAULT_PROGRESS_DEADLINE
+    """Seconds without any change on the disk after which a pull is ended; 0 for never."""
+    image_pull_credentials_verification_policy: PolicyName = "NeverVerifyPreloadedImages"
+    """Which images are handed only to pods that have their secret."""
+    preloaded_images_verification_allowlist: tuple[str, ...] = ()
+    """Names and prefix/* patterns that NeverVerifyAllowlistedImages does not verify."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class CollectionOptions:
+    """How images are collected."""
+
+    image_gc_high_threshold: int = 85
+    """Percent of the disk from which on images are removed."""
+    image_gc_low_threshold: int = 80
+    """Percent of the disk down to which images are removed."""
+    minimum_image_ttl: float = 120.0
+    """Seconds for which a new image is safe."""
+    image_maximum_gc_age: float = 0.0
+    """Seconds after which an unused image goes whatever the disk says; 0 for never."""
+
+
+async def node_agent(  # noqa: PLR0913 - one for each group of options
+    *,
+    images: bool = False,
+    node: str = "",
+    connection: Connection | None = None,
+    cluster: ClusterAccess | None = None,
+    pulls: PullOptions | None = None,
+    collection: CollectionOptions | None = None,
+    metrics_port: int = 0,
+) -> int:
+    """Serve a node until interrupted.
+
+    Parameters
+    ----------
+    images
+        Pull images for the pods that are bound to the node, and collect unused ones.
+    node
+        The node's name; without it, this machine's.
+    metrics_port
+        Expose Prometheus metrics on this port of 127.0.0.1; 0 for none.
+    """
+    if not images:
+        raise BadInput("say what the agent shall do: --images")
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    connection = connection or Connection()
+    name = node or socket.gethostname().lower()
+    options = _options(name, connection, pulls, collection)
+    registry = CollectorRegistry()
+    _expose(registry, metrics_port)
+    say(f"serving the images of node {name}")
+    try:
+        async with (
+            (cluster or ClusterAccess()).connect() as client,
+            CriRuntime(connection.endpoint, connection.timeout) as runtime,
+        ):
+            await _until_interrupted(serve_node(client, runtime, options, WallClock(), registry))
+    except ClientError as error:
+        complain(str(error))
+        return EXIT_NO
+    except (OSError, UnreadableGateStateError) as error:
+        raise BadInput(f"--state-dir {connection.state_dir}: {error}") from error
+    return EXIT_OK
+
+
+def _expose(registry: CollectorRegistry, port: int) -> None:
+    if not port:
+        return
+    try:
+        start_http_server(port, addr="127.0.0.1", registry=registry)
+    except OSError as error:
+        raise BadInput(f"--metrics-port {port}: {error.strerror}") from error
+
+
+def _options(
+    node: str,
+    connection: Connection,
+    pulls: PullOptions | None,
+    collection: CollectionOptions | None,
+) -> NodeImageOptions:
+    pulls, collection = pulls or PullOptions(), collection or CollectionOptions()
+    try:
+        return NodeImageOptions(
+            node=node,
+            state_dir=connection.state_dir,
+            use_handlers=connection.use_handlers,
+            collection=_collection_policy(collection),
+            verification=Verification(
+                VerificationPolicy(pulls.image_pull_credentials_verification_policy),
+                pulls.preloaded_images_verification_allowlist,
+            ),
+            bucket=TokenBucket(pulls.registry_qps, pulls.registry_burst),
+            line=PullLine(
+                serialize=pulls.serialize_image_pulls, max_parallel=pulls.max_parallel_image_pulls
+            ),
+            node_keyring=_node_keyring(pulls.docker_config),
+            progress_deadline=pulls.image_pull_progress_deadline,
+        )
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+def _collection_policy(options: CollectionOptions) -> CollectionPolicy:
+    return CollectionPolicy(
+        options.image_gc_high_threshold,
+        options.image_gc_low_threshold,
+        timedelta(seconds=options.minimum_image_ttl),
+        timedelta(seconds=options.image_maximum_gc_age),
+    )
+
+
+def _node_keyring(path: Path | None) -> Keyring:
+    if path is None:
+        return Keyring()
+    try:
+        return keyring_of_file(path)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--docker-config: {error}") from error
+
+
+async def _until_interrupted(work: Coroutine[object, object, None]) -> None:
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return

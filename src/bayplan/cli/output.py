@@ -1,0 +1,89 @@
+"""How answers are shown: tables for people, JSON and YAML for programs.
+
+Colours and wrapping only on a terminal: a pipe gets one line a row, however long. Nothing that came
+from a cluster can steer the terminal; control characters are shown as what they are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import yaml
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from bayplan.kube.codec import JsonValue
+
+_ENDLESS = 100_000
+"""The width of what is not a terminal: nothing is wrapped there."""
+
+
+class Format(Enum):
+    """An output format."""
+
+    table = "table"
+    wide = "wide"
+    json = "json"
+    yaml = "yaml"
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is a table."""
+        return self in {Format.table, Format.wide}
+
+
+def show(blocks: Iterable[RenderableType]) -> None:
+    """Print blocks on standard output; what is not a terminal gets no wrapping and no padding."""
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    if console.is_terminal:
+        for block in blocks:
+            console.print(block)
+        return
+    console.width = _ENDLESS
+    with console.capture() as captured:
+        for block in blocks:
+            console.print(block)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def indented(block: RenderableType) -> RenderableType:
+    """A block moved to the right."""
+    return Padding(block, (0, 0, 0, 2), expand=False)
+
+
+def notices() -> Console:
+    """Standard error."""
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Text without control characters, which a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Table:
+    """A table without lines, whose long words are folded instead of cut."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        shown.add_column(heading, overflow="fold")
+    for row in rows:
+        shown.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
+    return shown
+
+
+def emit(data: JsonValue, style: Format) -> None:
+    """Print an answer for programs."""
+    if style is Format.json:
+        text = json.dumps(data, indent=2) + "\n"
+    else:
+        text = yaml.safe_dump(data, sort_keys=False)
+    sys.stdout.write(text)

@@ -1,0 +1,108 @@
+"""`bayplan volumes`: each node and driver with its limit, what is used, and by whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from bayplan.cli.cluster import Gates, Missing, Output, Source, load_snapshot, profile_from
+from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.output import Format, emit, printable, show, table
+from bayplan.fit.volumes.limits import LimitSource
+from bayplan.fit.volumes.report import VolumeReport, VolumeUse
+
+if TYPE_CHECKING:
+    from bayplan.kube.codec import JsonValue
+
+
+def volumes(
+    *,
+    filename: Source = None,
+    output: Output = Format.table,
+    feature_gates: Gates = "",
+    missing_driver: Missing = "hold-back",
+) -> int:
+    """Show how many volumes each node has attached, how many it can, and who says so.
+
+    One row for each node and CSI driver (or in-tree plugin): places used, the limit, what is free,
+    where the limit comes from (the node's CSINode, its allocatable, KUBE_MAX_PD_VOLS, or the table
+    of fallbacks), and who uses them. A volume that is attached though no pod on the node uses it is
+    idle. `-o wide` shows every volume.
+
+    Exit codes: 0 it was shown, 2 bad input.
+    """
+    profile = profile_from(feature_gates, missing_driver)
+    snapshot = load_snapshot(filename, profile, "volumes")
+    if not len(snapshot.cluster.slots):
+        raise BadInput("there is no node in the dump")
+    reports = snapshot.volumes()
+    if output.is_for_people:
+        _show(reports, wide=output is Format.wide)
+    else:
+        emit({"volumes": [as_data(one) for one in reports]}, output)
+    return EXIT_OK
+
+
+def as_data(report: VolumeReport) -> JsonValue:
+    """A report as JSON and YAML have it; docs/cli.md describes it."""
+    limit = report.limit
+    return {
+        "node": report.node,
+        "driver": report.driver,
+        "used": report.used,
+        "limit": limit.count,
+        "free": report.free,
+        "source": limit.source.value,
+        "sourceDetail": limit.detail,
+        "volumes": [_use_as_data(use) for use in report.uses],
+    }
+
+
+def _use_as_data(use: VolumeUse) -> JsonValue:
+    return {
+        "handle": use.handle,
+        "pods": list(use.pods),
+        "attachments": list(use.attachments),
+    }
+
+
+def _show(reports: list[VolumeReport], *, wide: bool) -> None:
+    headings = ["NODE", "DRIVER", "USED", "LIMIT", "FREE", "LIMIT FROM", "USED BY"]
+    rows = [
+        [*_row(report), _source(report, wide=wide), _users(report, wide=wide)] for report in reports
+    ]
+    show([table(headings, rows)])
+
+
+def _row(report: VolumeReport) -> list[str | Text]:
+    limit, free = report.limit, report.free
+    style = "red" if report.is_full else ""
+    return [
+        report.node,
+        report.driver,
+        str(report.used),
+        "-" if limit.count is None else str(limit.count),
+        Text("-" if free is None else str(free), style=style),
+    ]
+
+
+def _source(report: VolumeReport, *, wide: bool) -> str:
+    limit = report.limit
+    if limit.source is LimitSource.ALLOCATABLE:
+        return f"allocatable {limit.detail}" if wide else "allocatable"
+    return str(limit.source.value)
+
+
+def _users(report: VolumeReport, *, wide: bool) -> str | Text:
+    if wide:
+        lines = (printable(f"{use.handle}: {_held_by(use)}") for use in report.uses)
+        return Text("\n".join(lines))
+    names = list(dict.fromkeys(name for use in report.uses for name in use.pods))
+    said = [names[0] + (f" +{len(names) - 1}" if names[1:] else "")] if names else []
+    idle = sum(not use.pods for use in report.uses)
+    return ", ".join([*said, f"{idle} idle"] if idle else said)
+
+
+def _held_by(use: VolumeUse) -> str:
+    return ", ".join(use.pods) or f"no pod (VolumeAttachment {', '.join(use.attachments)})"

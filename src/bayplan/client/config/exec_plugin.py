@@ -1,0 +1,186 @@
+"""Credentials from a program (`client.authentication.k8s.io`), as cloud providers hand them out.
+
+The program gets what it should know in the variable KUBERNETES_EXEC_INFO and prints an
+ExecCredential: a token, a client certificate, or both, and until when they are good. We keep them
+until then or until the server says 401, run one program at a time however many requests wait for
+it, give it a time limit, and let what it prints on standard error pass to ours, where people look,
+rather than into an exception's text, where it might carry a secret to a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from bayplan.client.config.credentials import ClientCertificate, checked_token
+from bayplan.client.config.kubeconfig_types import ExecSettings
+from bayplan.client.errors import ConfigError
+from bayplan.kube.clock import Clock
+
+LARGEST_ANSWER = 1 << 20
+EARLY = timedelta(seconds=10)
+VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+class ExecStatus(msgspec.Struct, rename="camel"):
+    """What the plugin gives."""
+
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class ExecCredential(msgspec.Struct, rename="camel"):
+    """The plugin's whole answer."""
+
+    api_version: str
+    kind: str
+    status: ExecStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A program, where its relative path starts from, and what it may know of the cluster."""
+
+    settings: ExecSettings
+    home: Path
+    cluster: Mapping[str, object]
+    environment: Mapping[str, str]
+    timeout: float = 60.0
+
+    async def run(self) -> ExecStatus:
+        """Run it once."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                return self._read(await self._output())
+        except TimeoutError:
+            raise ConfigError(f"{self._name}: no answer in {self.timeout:g} s") from None
+
+    @property
+    def _name(self) -> str:
+        return f"exec plugin {self.settings.command}"
+
+    async def _output(self) -> bytes:
+        process = await self._start()
+        try:
+            output = await _bounded(process)
+            if output is None:
+                raise ConfigError(f"{self._name}: answered more than {LARGEST_ANSWER} bytes")
+            code = await process.wait()
+        finally:
+            await _end(process)
+        if code != 0:
+            raise ConfigError(f"{self._name}: exit status {code}")
+        return output
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        command, args = self._command(), self.settings.args or []
+        try:
+            return await asyncio.create_subprocess_exec(
+                command,
+                *args,
+                env=self._environment(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            hint = f" ({self.settings.install_hint})" if self.settings.install_hint else ""
+            raise ConfigError(f"{self._name}: {error.strerror}{hint}") from None
+
+    def _command(self) -> str:
+        """A path with a slash in it is relative to the kubeconfig; a bare name is on the PATH."""
+        command = self.settings.command
+        return str(self.home / command) if os.sep in command else command
+
+    def _environment(self) -> dict[str, str]:
+        spec: dict[str, object] = {"interactive": False}
+        if self.settings.provide_cluster_info:
+            spec["cluster"] = dict(self.cluster)
+        info = {"apiVersion": self.settings.api_version, "kind": "ExecCredential", "spec": spec}
+        own = {variable.name: variable.value for variable in self.settings.env or ()}
+        told = {"KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
+        return {**self.environment, **own, **told}
+
+    def _read(self, output: bytes) -> ExecStatus:
+        try:
+            answer = msgspec.json.decode(output, type=ExecCredential)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise ConfigError(f"{self._name}: the answer is not an ExecCredential") from None
+        if answer.api_version != self.settings.api_version:
+            raise ConfigError(f"{self._name}: answered another version than it was asked in")
+        status = answer.status
+        if bool(status.client_certificate_data) != bool(status.client_key_data):
+            raise ConfigError(f"{self._name}: gave half of a client certificate")
+        if not status.token and not status.client_key_data:
+            raise ConfigError(f"{self._name}: gave no credential")
+        return status
+
+
+class ExecCredentials:
+    """What the plugin gave last, for as long as it is good."""
+
+    def __init__(self, plugin: Plugin, clock: Clock) -> None:
+        if plugin.settings.api_version not in VERSIONS:
+            raise ConfigError(f"exec plugin version {plugin.settings.api_version!r} is not known")
+        self._plugin = plugin
+        self._clock = clock
+        self._given: ExecStatus | None = None
+        self._running = asyncio.Lock()
+
+    async def authorization(self) -> str | None:
+        """The plugin's token, from a new run if the last one is no longer good."""
+        async with self._running:
+            if self._given is None or self._expired(self._given):
+                self._given = await self._plugin.run()
+            token = self._given.token
+        return f"Bearer {checked_token(token, 'the exec plugin token')}" if token else None
+
+    def certificate(self) -> ClientCertificate | None:
+        """The plugin's certificate, if it gave one."""
+        given = self._given
+        if given is None or not given.client_key_data:
+            return None
+        certificate, key = given.client_certificate_data, given.client_key_data
+        return ClientCertificate(certificate.encode(), key.encode())
+
+    def reject(self) -> bool:
+        """Run the plugin again before the next request."""
+        self._given = None
+        return True
+
+    def _expired(self, given: ExecStatus) -> bool:
+        if (expiry := given.expiration_timestamp) is None:
+            return False
+        expiry = expiry if expiry.tzinfo else expiry.replace(tzinfo=UTC)
+        return self._clock.now() + EARLY >= expiry
+
+
+async def _bounded(process: asyncio.subprocess.Process) -> bytes | None:
+    """All of what the process prints, or None if it is too much."""
+    output = b""
+    while process.stdout and (chunk := await process.stdout.read(1 << 16)):
+        output += chunk
+        if len(output) > LARGEST_ANSWER:
+            return None
+    return output
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a process that has not ended, whatever it started, and what they left in the pipe."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    while process.stdout and await process.stdout.read(1 << 16):
+        pass
+    await process.wait()

@@ -1,0 +1,91 @@
+"""Kubeconfig files: reading, merging, and picking a context.
+
+Several files (`KUBECONFIG=a:b`) merge as kubectl merges them: for clusters, users, contexts and the
+current context alike the first file to name one wins, and a relative path belongs to the file that
+wrote it. Errors name the file and the field and never quote a value, since a value may be a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import yaml
+
+from bayplan.client.config.kubeconfig_types import Cluster, KubeConfig, User
+from bayplan.client.errors import ConfigError
+
+LARGEST_FILE = 16 << 20
+_YamlLoader: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(
+    yaml, "CSafeLoader", yaml.SafeLoader
+)
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What one context says, each part with the directory that its relative paths start from."""
+
+    cluster: Cluster
+    cluster_home: Path
+    user: User
+    user_home: Path
+    namespace: str
+
+
+def choose(paths: Sequence[Path], context: str | None = None) -> Chosen:
+    """The given or current context of those files, merged."""
+    files = [(path.absolute().parent, read(path)) for path in paths if path.exists()]
+    if not files:
+        raise ConfigError(f"no kubeconfig at {', '.join(map(str, paths))}")
+    contexts = (
+        (home, one.name, one.context) for home, file in files for one in file.contexts or ()
+    )
+    clusters = (
+        (home, one.name, one.cluster) for home, file in files for one in file.clusters or ()
+    )
+    users = ((home, one.name, one.user) for home, file in files for one in file.users or ())
+    _, wanted = _first("context", context or _current(file for _, file in files), contexts)
+    cluster_home, cluster = _first("cluster", wanted.cluster, clusters)
+    user_home, user = _first("user", wanted.user, users) if wanted.user else (Path(), User())
+    return Chosen(cluster, cluster_home, user, user_home, wanted.namespace or "default")
+
+
+def _current(files: Iterable[KubeConfig]) -> str:
+    named = next((file.current_context for file in files if file.current_context), None)
+    if named is None:
+        raise ConfigError("the kubeconfig has no current context, and none was asked for")
+    return named
+
+
+def _first(
+    what: str, name: str, entries: Iterable[tuple[Path, str, Entry | None]]
+) -> tuple[Path, Entry]:
+    for home, found, entry in entries:
+        if found == name and entry is not None:
+            return home, entry
+    raise ConfigError(f"the kubeconfig has no {what} named {name!r}")
+
+
+def read(path: Path) -> KubeConfig:
+    """One kubeconfig file."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise ConfigError(f"{path} is too large for a kubeconfig")
+        return msgspec.convert(_parse(path) or {}, KubeConfig)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _parse(path: Path) -> object:
+    try:
+        return yaml.load(path.read_bytes(), Loader=_YamlLoader)  # noqa: S506 # it is a safe one
+    except yaml.YAMLError as error:
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        place = f", line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{place}: not YAML") from None

@@ -1,0 +1,172 @@
+"""Telling people what happened, as Events of the group events.k8s.io.
+
+    recorder.note(pod, "Warning", "FailedScheduling", action="Scheduling", text="0/3 nodes ...")
+
+Noting never waits and never fails: reports are queued, counted together where they repeat, and sent
+by `run` in the background. Events are help for people, not a record: when the queue is full, or the
+server will not take them, they are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from random import Random
+
+from bayplan.client.client import Client
+from bayplan.client.errors import ClientError, NotFoundError
+from bayplan.client.events.series import Series, Tally
+from bayplan.client.objects import name_of, namespace_of, uid_of
+from bayplan.client.resources import Untyped
+from bayplan.client.verbs.patches import merge
+from bayplan.kube.codec import DEFAULT_NAMESPACE
+from bayplan.kube.events import Event, EventType
+from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference
+from bayplan.kube.times import micro_time
+
+log = logging.getLogger(__name__)
+LONGEST_NOTE = 1024
+QUEUE = 1000
+TICK = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Who reports: a controller, and which instance of it."""
+
+    controller: str
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One thing to tell."""
+
+    regarding: ObjectReference
+    type: EventType
+    reason: str
+    action: str
+    text: str
+
+    @property
+    def happening(self) -> tuple[str, ...]:
+        """What makes two reports the same; the text may differ."""
+        about = self.regarding
+        return (
+            about.kind,
+            about.namespace,
+            about.name,
+            about.uid,
+            self.type,
+            self.reason,
+            self.action,
+        )
+
+
+class Recorder:
+    """Reports for one controller."""
+
+    def __init__(self, client: Client, reporter: Reporter) -> None:
+        self._client = client
+        self._reporter = reporter
+        self._rng: Random = client.rng
+        self._queue: asyncio.Queue[Report] = asyncio.Queue(QUEUE)
+        self._tally = Tally()
+        self.dropped = 0
+
+    def note(
+        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
+    ) -> None:
+        """Report something about an object. Returns at once, whatever the server does."""
+        shortened = text.encode()[:LONGEST_NOTE].decode(errors="ignore")
+        try:
+            self._queue.put_nowait(Report(reference_to(about), kind, reason, action, shortened))
+        except asyncio.QueueFull:
+            self.dropped += 1
+
+    async def run(self) -> None:
+        """Send what is noted until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._send_reports())
+            group.create_task(self._send_counts())
+
+    async def drain(self) -> None:
+        """Wait until everything noted so far has been sent or dropped."""
+        await self._queue.join()
+
+    async def _send_reports(self) -> None:
+        while True:
+            report = await self._queue.get()
+            try:
+                await self._send(report)
+            except ClientError as error:
+                self.dropped += 1
+                log.info("event %s not recorded: %s", report.reason, error)
+            finally:
+                self._queue.task_done()
+
+    async def _send_counts(self) -> None:
+        while True:
+            await self._client.clock.sleep(TICK)
+            for series in self._tally.due(self._client.clock.monotonic()):
+                try:
+                    await self._count(series)
+                except ClientError as error:
+                    log.info("event %s not counted: %s", series.name, error)
+
+    async def _send(self, report: Report) -> None:
+        series = self._tally.again(report.happening, self._client.clock.monotonic())
+        if series is None:
+            await self._tell(report)
+        elif series.count == 2:
+            await self._count(series)
+
+    async def _tell(self, report: Report) -> None:
+        made = await self._client.create(self._event(report))
+        now = self._client.clock.monotonic()
+        place = (made.metadata.namespace, made.metadata.name)
+        self._tally.first(Series(report.happening, *place, last=now))
+
+    async def _count(self, series: Series) -> None:
+        now = self._client.clock
+        change = {"count": series.count, "lastObservedTime": micro_time(now.now())}
+        try:
+            await self._client.patch(
+                Event, series.namespace, series.name, change=merge({"series": change})
+            )
+        except NotFoundError:
+            self._tally.forget(series)  # the server keeps events for an hour or so
+        series.written(now.monotonic())
+
+    def _event(self, report: Report) -> Event:
+        about = report.regarding
+        return Event(
+            metadata=ObjectMeta(
+                name=f"{about.name}.{self._rng.getrandbits(64):016x}",
+                namespace=about.namespace or DEFAULT_NAMESPACE,
+            ),
+            event_time=micro_time(self._client.clock.now()),
+            reporting_controller=self._reporter.controller,
+            reporting_instance=self._reporter.instance,
+            action=report.action,
+            reason=report.reason,
+            regarding=about,
+            note=report.text,
+            type=report.type,
+        )
+
+
+def reference_to(item: KubeObject | Untyped) -> ObjectReference:
+    """A pointer to that object."""
+    if isinstance(item, KubeObject):
+        api_version, kind = item.api_version, item.kind or type(item).__name__
+    else:
+        api_version, kind = str(item.get("apiVersion", "")), str(item.get("kind", ""))
+    return ObjectReference(
+        api_version=api_version,
+        kind=kind,
+        namespace=namespace_of(item),
+        name=name_of(item),
+        uid=uid_of(item),
+    )

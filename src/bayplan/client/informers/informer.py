@@ -1,0 +1,92 @@
+"""An informer: a local, current copy of some objects, and word of every change to it.
+
+informer = Informer(client, Pod, Selection(namespace="shop"))
+informer.on_change(snapshot.take)             # called in order, before the next one is read
+...
+await informer.synced.wait()
+with informer.subscribe() as changes:         # or as an iterator, with back-pressure
+    async for change in changes: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic
+
+from bayplan.client.client import Client
+from bayplan.client.errors import ClientError
+from bayplan.client.informers.changes import Change
+from bayplan.client.informers.reflector import Reflector
+from bayplan.client.informers.store import Store
+from bayplan.client.informers.subscriptions import Subscription
+from bayplan.client.resources import Resource, T, resource_of
+from bayplan.client.verbs.reading import Selection
+from bayplan.client.verbs.watching import WatchEvent
+
+log = logging.getLogger(__name__)
+QUEUE = 128
+
+
+class Informer(Generic[T]):
+    """A copy of the selected objects that follows the server."""
+
+    def __init__(
+        self, client: Client, kind: type[T] | Resource[T], which: Selection | None = None
+    ) -> None:
+        self.resource = resource_of(kind)
+        self.synced = asyncio.Event()
+        self.lists = 0
+        self.last_error: ClientError | None = None
+        self._store: Store[T] = Store()
+        self._handlers: list[Callable[[Change[T]], None]] = []
+        self._subscriptions: list[Subscription[T]] = []
+        self._reflector = Reflector(
+            client, self.resource, which or Selection(), sink=self, report=self._report
+        )
+
+    @property
+    def objects(self) -> Mapping[str, T]:
+        """The objects by `namespace/name`, or by name; a live view."""
+        return self._store
+
+    def on_change(self, handler: Callable[[Change[T]], None]) -> None:
+        """Call that for everything there is now, and for every change from now on."""
+        for item in self._store.values():
+            handler(Change("added", new=item))
+        self._handlers.append(handler)
+
+    def subscribe(self, bound: int = QUEUE) -> Subscription[T]:
+        """Everything there is now, then every change; at most `bound` of them wait unread."""
+        made = Subscription(self._store.values(), bound, self._subscriptions.remove)
+        self._subscriptions.append(made)
+        return made
+
+    async def run(self) -> None:
+        """Follow the server until cancelled."""
+        await self._reflector.run()
+
+    async def replace(self, items: Iterable[T], unfit: frozenset[str]) -> None:
+        """Take a complete list from the reflector."""
+        self.lists += 1
+        await self._publish(self._store.replace(items, keep=unfit))
+        self.last_error = None
+        self.synced.set()
+
+    async def apply(self, event: WatchEvent[T]) -> None:
+        """Take one event from the reflector."""
+        await self._publish(self._store.apply(event))
+
+    async def _publish(self, changes: list[Change[T]]) -> None:
+        """Tell those who listened before; whoever joins meanwhile has seen the store after it."""
+        handlers, subscriptions = tuple(self._handlers), tuple(self._subscriptions)
+        for change in changes:
+            for handler in handlers:
+                handler(change)
+            for subscription in subscriptions:
+                await subscription.put(change)
+
+    def _report(self, error: ClientError) -> None:
+        self.last_error = error
+        log.warning("informer of %s: %s", self.resource, error)

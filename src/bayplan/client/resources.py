@@ -1,0 +1,131 @@
+"""Where each kind lives: group, version, plural, scope, and the type its objects decode into.
+
+A `Resource` is how every request names what it is about. Our typed kinds have theirs in a table
+(`resource_of(Pod)`); for anything else, a custom resource say, make one by hand or let
+`Client.discover` ask the server, and get its objects as plain dictionaries.
+
+Typed objects hold the fields that Bayplan reads and drop the rest, so writing one back whole would
+erase what was dropped. Only resources marked `whole`, whose types know every field, can be updated
+from a typed object; the others are patched, or read and updated as dictionaries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+from urllib.parse import quote
+
+from bayplan.kube.codec import KINDS, Kind
+from bayplan.kube.coordination import Lease
+from bayplan.kube.events import Event
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+
+Untyped = dict[str, object]
+"""An object as plain JSON."""
+T = TypeVar("T", bound=KubeObject | Untyped)
+K = TypeVar("K", bound=KubeObject)
+T_co = TypeVar("T_co", bound=KubeObject | Untyped, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T_co]):
+    """A kind of object, where the API serves it, and what it decodes into."""
+
+    type: type[T_co]
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+    whole: bool = False
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or just the version for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def root(self) -> str:
+        """The path under which the group and version are served."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    @property
+    def typed_kind(self) -> Kind | None:
+        """The same as the codec names it; None if objects are dictionaries."""
+        if issubclass(self.type, KubeObject):
+            return Kind(self.type, self.group, self.version, self.namespaced)
+        return None
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of an object, of its subresource, or (without a name) of the collection."""
+        parts = [self.root]
+        if namespace:
+            parts += ["namespaces", _segment(namespace)]
+        parts.append(self.plural)
+        parts += [_segment(part) for part in (name, subresource) if part]
+        return "/".join(parts)
+
+    def place(self, key: tuple[str, ...]) -> tuple[str, str]:
+        """Namespace and name out of `(namespace, name)` or, cluster-scoped, `(name,)`."""
+        expected = ("namespace", "name") if self.namespaced else ("name",)
+        if len(key) != len(expected) or not all(key):
+            raise ValueError(f"a {self.kind} is named by {' and '.join(expected)}, not by {key!r}")
+        return (key[0], key[1]) if self.namespaced else ("", key[0])
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def untyped(
+    group: str, version: str, plural: str, kind: str, *, namespaced: bool = True
+) -> Resource[Untyped]:
+    """A resource whose objects are dictionaries."""
+    return Resource(dict, group, version, plural, kind, namespaced, whole=True)
+
+
+def _segment(part: str) -> str:
+    if part in {".", ".."}:
+        raise ValueError(f"{part!r} cannot be the name of an object")
+    return quote(part, safe="")
+
+
+def _plural(kind: str) -> str:
+    """The plural as all of Kubernetes' own kinds form it."""
+    singular = kind.lower()
+    if singular.endswith("s"):
+        return singular + "es"
+    return singular[:-1] + "ies" if singular.endswith("y") else singular + "s"
+
+
+def _typed(kind: Kind) -> Resource[KubeObject]:
+    return Resource(
+        kind.type, kind.group, kind.version, _plural(kind.name), kind.name, kind.namespaced
+    )
+
+
+PODS = Resource(Pod, "", "v1", "pods", "Pod")
+LEASES = Resource(Lease, "coordination.k8s.io", "v1", "leases", "Lease", whole=True)
+EVENTS = Resource(Event, "events.k8s.io", "v1", "events", "Event", whole=True)
+
+_TABLE: tuple[Resource[KubeObject], ...] = (*map(_typed, KINDS.values()), PODS, LEASES, EVENTS)
+_BY_TYPE: dict[type[object], Resource[KubeObject]] = {row.type: row for row in _TABLE}
+_BY_KIND = {(row.api_version, row.kind): row for row in _TABLE}
+
+
+def resource_of(kind: type[T] | Resource[T]) -> Resource[T]:
+    """The resource of a typed kind; a resource is its own."""
+    if isinstance(kind, Resource):
+        return kind
+    found = _BY_TYPE.get(kind)
+    if found is None:
+        raise TypeError(f"{kind.__name__} is not a typed kind; name its Resource instead")
+    return cast("Resource[T]", found)
+
+
+def known_untyped(api_version: str, kind: str) -> Resource[Untyped] | None:
+    """The resource of a dictionary of one of the kinds that we also have a type for."""
+    row = _BY_KIND.get((api_version, kind))
+    if row is None:
+        return None
+    return untyped(row.group, row.version, row.plural, row.kind, namespaced=row.namespaced)

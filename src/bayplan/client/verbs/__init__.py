@@ -1,0 +1,1 @@
+"""What can be asked of an API server: reading, watching, writing, patching."""

@@ -1,0 +1,20 @@
+"""Explanations: per node the plugin and reasons, what preemption would do, and the nearest fixes.
+
+Deciding needs none of this, so it is computed only when somebody asks.
+"""
+
+from bayplan.fit.explanation.answer import Explanation, NodeAnswer, Standing
+from bayplan.fit.explanation.explain import explain
+from bayplan.fit.explanation.fix import Fix, FixKind, Step
+from bayplan.fit.explanation.search import nearest_fixes
+
+__all__ = [
+    "Explanation",
+    "Fix",
+    "FixKind",
+    "NodeAnswer",
+    "Standing",
+    "Step",
+    "explain",
+    "nearest_fixes",
+]

@@ -1,0 +1,150 @@
+"""What a refusal means on this very node: the numbers, taints and labels behind the reason.
+
+kube-scheduler's reasons are short so that they can be counted. Here is what a person then asks: how
+much is free, which taint, which label, whose volumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from bayplan.fit.explanation.steps.labels import mismatch, written
+from bayplan.fit.explanation.steps.limits import missing_drivers
+from bayplan.fit.explanation.steps.moves import users_of_exclusive_claims
+from bayplan.fit.explanation.steps.requests import amount
+from bayplan.fit.explanation.steps.taints import untolerated, written_taint
+from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.volumes.report import VolumeReport, volumes_on
+from bayplan.fit.volumes.topology import reach_of, zone_needs
+from bayplan.kube.storage import PersistentVolume
+
+
+def details_of(trial: Trial) -> tuple[str, ...]:
+    """The facts behind a refusal, as far as there is more to say."""
+    tell = _BY_PLUGIN.get(trial.refusal.plugin)
+    return tuple(tell(trial)) if tell else ()
+
+
+def limit_in_words(report: VolumeReport) -> str:
+    """A driver's places on a node, and who says how many there are."""
+    limit = report.limit
+    if limit.count is None:
+        return f"{report.used} in use, no limit"
+    return (
+        f"{report.used} of {limit.count} in use (limit from {limit.detail or limit.source.value})"
+    )
+
+
+def _taints(trial: Trial) -> list[str]:
+    return [f"taint {written_taint(taint)}" for taint in untolerated(trial.node, trial.pod)]
+
+
+def _labels(trial: Trial) -> list[str]:
+    found, labels = mismatch(trial.pod, trial.node), trial.node.metadata.labels
+    said = [
+        f"wants label {key}={value}, node has {_have(labels.get(key))}"
+        for key, value in found.selector.items()
+    ]
+    return said + [
+        f"wants {written(e)}, node has {_have(labels.get(e.key))}" for e in found.expressions
+    ]
+
+
+def _have(value: str | None) -> str:
+    return "none" if value is None else value or "an empty value"
+
+
+def _resources(trial: Trial) -> list[str]:
+    resources = trial.filter(NodeResourcesFit)
+    short = resources.shortages(trial.slot) if resources else {}
+    return [
+        f"wants {amount(name, wanted)} {name}, {amount(name, max(free, 0))} free"
+        for name, (wanted, free) in short.items()
+    ]
+
+
+def _limits(trial: Trial) -> list[str]:
+    if missing_drivers(trial):
+        return [_registered(trial)]
+    limits = trial.filter(NodeVolumeLimits)
+    return [
+        f"{driver}: {limit_in_words(volumes_on(trial.snapshot.cluster, trial.name, driver))}"
+        for driver in (limits.full_drivers(trial.slot) if limits else ())
+    ]
+
+
+def _registered(trial: Trial) -> str:
+    csinode = trial.csinode
+    if csinode is None:
+        return "it has no CSINode"
+    names = ", ".join(driver.name for driver in csinode.spec.drivers)
+    return f"its CSINode lists {names or 'no driver'}"
+
+
+def _ports(trial: Trial) -> list[str]:
+    cluster = trial.snapshot.cluster
+    return [
+        f"host port {port.port}/{port.protocol} is taken"
+        for port in cluster.shapes.of(trial.pod).ports
+        if trial.slot in cluster.ports.conflicting((port,))
+    ]
+
+
+def _claim_users(trial: Trial) -> list[str]:
+    users = users_of_exclusive_claims(trial)
+    return [f"pod {user} has claim {claim} for itself" for user, claim in users.items()]
+
+
+def _reach(trial: Trial) -> list[str]:
+    """The bound volumes that the node cannot reach, and where they can be reached."""
+    return [
+        f"volume {pv.name} can be reached only where {_where(pv)}"
+        for pv in _bound_volumes(trial)
+        if not reach_of(pv).includes(trial.node, trial.csinode)
+    ]
+
+
+def _where(pv: PersistentVolume) -> str:
+    required = pv.spec.node_affinity.required if pv.spec.node_affinity else None
+    terms = required.node_selector_terms if required else []
+    said = (
+        " and ".join(written(e) for e in (*term.match_expressions, *term.match_fields))
+        for term in terms
+    )
+    return " or ".join(filter(None, said)) or "its driver says"
+
+
+def _zones(trial: Trial) -> list[str]:
+    return [
+        f"volume {pv.name} has label {need.label}={'__'.join(sorted(need.values))}"
+        for pv in _bound_volumes(trial)
+        for need in zone_needs(pv)
+        if not need.met_by(trial.node)
+    ]
+
+
+def _bound_volumes(trial: Trial) -> list[PersistentVolume]:
+    storage = trial.snapshot.cluster.storage
+    claims = (storage.claim_of(trial.pod, volume)[1] for volume in trial.pod.spec.volumes)
+    names = (claim.spec.volume_name for claim in claims if claim is not None)
+    return [storage.volumes[name] for name in names if name in storage.volumes]
+
+
+def _names(trial: Trial) -> list[str]:
+    wanted = trial.snapshot.cluster.shapes.of(trial.pod).node_names or ()
+    return [f"required affinity names {', '.join(sorted(wanted))}"]
+
+
+_BY_PLUGIN: Mapping[str, Callable[[Trial], list[str]]] = {
+    "PreFilterResult": _names,
+    "TaintToleration": _taints,
+    "NodeAffinity": _labels,
+    "NodePorts": _ports,
+    "NodeResourcesFit": _resources,
+    "VolumeRestrictions": _claim_users,
+    "NodeVolumeLimits": _limits,
+    "VolumeBinding": _reach,
+    "VolumeZone": _zones,
+}

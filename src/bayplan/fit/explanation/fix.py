@@ -1,0 +1,102 @@
+"""Fixes as values: the steps that would make a pod fit, and the node it would then go to.
+
+A step is a change of the waiting pod, or of objects around it, with a sentence that says it and a
+cost that orders it among others. Applying a fix puts its objects into a snapshot (a fork, to try
+it) and hands out the pod as changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+
+
+class FixKind(Enum):
+    """What is changed."""
+
+    UNCORDON = "uncordon"
+    CLEAR_TAINT = "clear-taint"
+    TOLERATION = "toleration"
+    LABEL_NODE = "label-node"
+    CHANGE_SELECTOR = "change-selector"
+    SMALLER_REQUEST = "smaller-request"
+    DROP_HOST_PORT = "drop-host-port"
+    MOVE_POD = "move-pod"
+    STOP_POD = "stop-pod"
+    ADD_NODE = "add-node"
+    INSTALL_DRIVER = "install-driver"
+    RAISE_LIMIT = "raise-limit"
+    DETACH_VOLUME = "detach-volume"
+    CREATE_CLAIM = "create-claim"
+    CREATE_CLASS = "create-class"
+    BIND_CLAIM = "bind-claim"
+    ADD_VOLUME = "add-volume"
+    RELAX_SPREAD = "relax-spread"
+    DROP_AFFINITY = "drop-affinity"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change."""
+
+    kind: FixKind
+    text: str
+    """What to do, in the imperative, without a full stop."""
+    cost: float
+    """How much is asked; what asks for less comes first."""
+    pod: Pod
+    """The waiting pod after this step."""
+    puts: tuple[KubeObject, ...] = ()
+    """Objects that are new, or changed, by this step."""
+    deletes: tuple[tuple[type[KubeObject], str], ...] = ()
+    """Kinds and keys of objects that go by this step."""
+
+    def apply(self, snapshot: Snapshot) -> None:
+        """Make the change around the pod."""
+        for kind, key in self.deletes:
+            snapshot.delete(kind, key)
+        for obj in self.puts:
+            snapshot.put(obj)
+
+
+Steps = tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Steps that, taken together, make a pod fit."""
+
+    steps: Steps
+    node: str
+    """Where the pod would then go."""
+
+    @property
+    def cost(self) -> float:
+        """What all steps ask for; several small ones are worse than one."""
+        return cost_of(self.steps)
+
+    @property
+    def kinds(self) -> tuple[FixKind, ...]:
+        """What is changed, step by step."""
+        return tuple(step.kind for step in self.steps)
+
+    @property
+    def summary(self) -> str:
+        """The whole fix in a sentence."""
+        said = ", and ".join(step.text for step in self.steps)
+        return f"{said[:1].upper()}{said[1:]}; the pod then fits {self.node}."
+
+    def apply(self, snapshot: Snapshot) -> Pod:
+        """Make the changes; returns the pod to place after them."""
+        for step in self.steps:
+            step.apply(snapshot)
+        return self.steps[-1].pod
+
+
+def cost_of(steps: Steps) -> float:
+    """The cost of steps taken together."""
+    return sum(step.cost for step in steps) + 0.5 * (len(steps) - 1)

@@ -1,0 +1,57 @@
+"""The steps that could lift a refusal, by the plugin that refused.
+
+A proposal looks at a trial and gives steps; whether a step helps is found out by taking it in a
+fork, not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from bayplan.fit.explanation.fix import Step
+from bayplan.fit.explanation.steps.claims import add_volume, claim_steps
+from bayplan.fit.explanation.steps.labels import (
+    change_selector,
+    drop_node_affinity,
+    label_node,
+    without_node_affinity,
+)
+from bayplan.fit.explanation.steps.limits import detach_volumes, install_driver, raise_limit
+from bayplan.fit.explanation.steps.moves import move_a_pod, stop_claim_user
+from bayplan.fit.explanation.steps.requests import ask_for_less, drop_host_ports
+from bayplan.fit.explanation.steps.rules import drop_affinity, relax_spread
+from bayplan.fit.explanation.steps.taints import clear_taints, tolerate, uncordon
+from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.filters.node_affinity import CONFLICT
+from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.pods import Pod
+
+Proposal = Callable[[Trial], Iterable[Step]]
+
+BY_PLUGIN: Mapping[str, tuple[Proposal, ...]] = {
+    "NodeUnschedulable": (uncordon,),
+    "TaintToleration": (tolerate, clear_taints),
+    "PreFilterResult": (drop_node_affinity,),
+    "NodeAffinity": (label_node, change_selector, drop_node_affinity),
+    "NodePorts": (move_a_pod, drop_host_ports),
+    "NodeResourcesFit": (ask_for_less, move_a_pod),
+    "VolumeRestrictions": (move_a_pod, stop_claim_user),
+    "NodeVolumeLimits": (install_driver, detach_volumes, move_a_pod, raise_limit),
+    "VolumeBinding": (add_volume,),
+    "PodTopologySpread": (relax_spread,),
+    "InterPodAffinity": (move_a_pod, drop_affinity),
+}
+
+
+def steps_for(trial: Trial) -> list[Step]:
+    """Every step that might lift a refusal."""
+    proposals = BY_PLUGIN.get(trial.refusal.plugin, ())
+    return [step for propose in proposals for step in propose(trial)]
+
+
+def steps_before_nodes(snapshot: Snapshot, pod: Pod) -> list[Step]:
+    """Every step that might help a pod that is refused before any node is looked at."""
+    refusal = snapshot.decide(pod).refused_before
+    if refusal is not None and CONFLICT in refusal.reasons:
+        return [without_node_affinity(pod)]
+    return list(claim_steps(snapshot, pod))

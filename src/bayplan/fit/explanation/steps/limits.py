@@ -1,0 +1,136 @@
+"""Volumes: install the driver that is missing, detach what nobody uses, raise the limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bayplan.fit.explanation.fix import FixKind, Step
+from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.volumes.limits import LimitSource, limit_keys
+from bayplan.fit.volumes.report import VolumeReport, volumes_on
+from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
+from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.nodes import Node
+from bayplan.kube.storage import (
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    VolumeAttachment,
+    VolumeNodeResources,
+)
+
+_ZONE = "topology.kubernetes.io/zone"
+
+
+def install_driver(trial: Trial) -> Iterable[Step]:
+    """Install the drivers that the node lacks, with the limit that they have elsewhere."""
+    missing = missing_drivers(trial)
+    if not missing:
+        return
+    entries = [_like_elsewhere(trial.snapshot.cluster, driver) for driver in missing]
+    said = " and ".join(map(_installed, entries))
+    node = _with_topology(trial.node, entries)
+    csinode = trial.csinode or CSINode(metadata=ObjectMeta(name=trial.name))
+    spec = CSINodeSpec(drivers=[*csinode.spec.drivers, *entries])
+    text = f"install {said} on node {trial.name}"
+    puts = (node, replace(csinode, spec=spec))
+    yield Step(FixKind.INSTALL_DRIVER, text, 3.0 * len(missing), trial.pod, puts)
+
+
+def missing_drivers(trial: Trial) -> list[str]:
+    """The drivers without which the node takes no such pod."""
+    csinode = trial.csinode
+    there = {driver.name for driver in csinode.spec.drivers} if csinode else set()
+    wanted = {need.driver for need in trial.needs.attach if need.needs_driver}
+    return sorted(wanted - there)
+
+
+def raise_limit(trial: Trial) -> Iterable[Step]:
+    """Raise each limit that is too low by what is short, where the limit was said."""
+    limits = trial.filter(NodeVolumeLimits)
+    if limits is None or missing_drivers(trial):
+        return
+    for driver in limits.full_drivers(trial.slot)[:1]:
+        report = volumes_on(trial.snapshot.cluster, trial.name, driver)
+        short = limits.missing_places(driver, trial.slot)
+        count = (report.limit.count or 0) + short
+        changed = _with_limit(trial, report, count)
+        if changed is not None:
+            where = report.limit.detail or report.limit.source.value
+            text = (
+                f"raise the volume limit of {driver} on node {trial.name} by {short},"
+                f" from {report.limit.count} to {count} ({where})"
+            )
+            yield Step(FixKind.RAISE_LIMIT, text, 4.5 + short / 10, trial.pod, (changed,))
+
+
+def detach_volumes(trial: Trial) -> Iterable[Step]:
+    """Detach volumes that no pod on the node uses."""
+    limits = trial.filter(NodeVolumeLimits)
+    if limits is None or missing_drivers(trial):
+        return
+    for driver in limits.full_drivers(trial.slot)[:1]:
+        report = volumes_on(trial.snapshot.cluster, trial.name, driver)
+        idle = [use for use in report.uses if not use.pods]
+        short = limits.missing_places(driver, trial.slot)
+        if short <= len(idle):
+            gone = [name for use in idle[:short] for name in use.attachments]
+            said = ", ".join(gone)
+            text = f"detach what no pod on node {trial.name} uses (VolumeAttachment {said})"
+            deletes = tuple((VolumeAttachment, name) for name in gone)
+            yield Step(FixKind.DETACH_VOLUME, text, 2.5 * len(gone), trial.pod, deletes=deletes)
+
+
+def _like_elsewhere(cluster: Cluster, driver: str) -> CSINodeDriver:
+    """The driver as most nodes have it."""
+    found = [
+        entry
+        for csinode in cluster.csinodes.values()
+        for entry in csinode.spec.drivers
+        if entry.name == driver
+    ]
+    if not found:
+        return CSINodeDriver(name=driver)
+    counts = Counter(_count(entry) for entry in found)
+    usual = max(counts, key=lambda count: (counts[count], count is not None, count or 0))
+    return replace(next(entry for entry in found if _count(entry) == usual), node_id="")
+
+
+def _count(entry: CSINodeDriver) -> int | None:
+    return entry.allocatable.count if entry.allocatable else None
+
+
+def _installed(entry: CSINodeDriver) -> str:
+    count = _count(entry)
+    return f"driver {entry.name}" + (f" (limit {count}, as elsewhere)" if count is not None else "")
+
+
+def _with_topology(node: Node, entries: list[CSINodeDriver]) -> Node:
+    """The node with the zone labels that drivers set when they register."""
+    labels = dict(node.metadata.labels)
+    for key in (key for entry in entries for key in entry.topology_keys):
+        if key.endswith("/zone") and _ZONE in labels:
+            labels.setdefault(key, labels[_ZONE])
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def _with_limit(trial: Trial, report: VolumeReport, count: int) -> CSINode | Node | None:
+    source, csinode, node = report.limit.source, trial.csinode, trial.node
+    if source is LimitSource.CSINODE and csinode is not None:
+        drivers = [
+            replace(entry, allocatable=VolumeNodeResources(count=count))
+            if entry.name == report.driver
+            else entry
+            for entry in csinode.spec.drivers
+        ]
+        return replace(csinode, spec=CSINodeSpec(drivers=drivers))
+    keys = (report.limit.detail,) if report.limit.detail else limit_keys(report.driver)
+    if not keys or not trial.snapshot.profile.gates.enabled(ATTACH_VOLUME_LIMIT):
+        return None
+    allocatable = {**node.status.allocatable, keys[0]: str(count)}
+    return replace(node, status=replace(node.status, allocatable=allocatable))

@@ -1,0 +1,52 @@
+"""A trial: one pod, one node that refuses it, and what can be known of why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bayplan.fit.filters import Filter
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.snapshot import Snapshot
+from bayplan.fit.volumes.needs import VolumeNeeds
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import CSINode
+
+F = TypeVar("F", bound=Filter)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A refusal in a snapshot as it now is (steps may have been taken already)."""
+
+    snapshot: Snapshot
+    pod: Pod
+    name: str
+    """The node's name."""
+    refusal: Refusal
+
+    @property
+    def slot(self) -> int:
+        """The node's slot."""
+        return self.snapshot.cluster.slots.by_name[self.name]
+
+    @property
+    def node(self) -> Node:
+        """The node as it now is."""
+        return self.snapshot.cluster.node_at(self.slot)
+
+    @property
+    def csinode(self) -> CSINode | None:
+        """The node's CSINode as it now is."""
+        return self.snapshot.cluster.csinodes.get(self.name)
+
+    @property
+    def needs(self) -> VolumeNeeds:
+        """What the pod needs of storage."""
+        return self.snapshot.evaluation(self.pod).question.needs
+
+    def filter(self, kind: type[F]) -> F | None:
+        """The pod's filter of a kind, if it has one."""
+        filters = self.snapshot.evaluation(self.pod).filters
+        return next((one for one in filters if isinstance(one, kind)), None)

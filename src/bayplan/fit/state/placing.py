@@ -1,0 +1,222 @@
+"""Counting pods on nodes: one more, one less, each part told what concerns it.
+
+A pod is counted on a node while both are known; its requests, labels, ports, terms and volumes go
+to the part that keeps them. When something changes that counts rest on, the pods concerned are
+taken out, the change is made, and they are put back: no part needs to know more than "one more" and
+"one less".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayplan.fit.profile import Profile
+from bayplan.fit.shape import Shape, Shapes
+from bayplan.fit.state.attachments import Attachments
+from bayplan.fit.state.census import Census
+from bayplan.fit.state.changes import ChangeLog
+from bayplan.fit.state.columns import BoolArray, IntArray, Slots
+from bayplan.fit.state.csinodes import CSINodes
+from bayplan.fit.state.disks import Disks, disks_of
+from bayplan.fit.state.images import NodeImages
+from bayplan.fit.state.matching import Namespaces
+from bayplan.fit.state.nodesets import NodeSets
+from bayplan.fit.state.pods import NO_SLOT, PodRecord, Pods
+from bayplan.fit.state.ports import HostPorts
+from bayplan.fit.state.resources import Resources
+from bayplan.fit.state.terms import StandingTerm, TermBook
+from bayplan.fit.state.topology import Topology
+from bayplan.fit.state.workloads import Workloads
+from bayplan.fit.volumes.limits import limit_of
+from bayplan.fit.volumes.objects import StorageObjects, claim_name
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import CSINode
+
+
+class Placing:
+    """The parts of a cluster's state, and the pods that are counted in them."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.slots = Slots()
+        capacity = self.slots.capacity
+        self.nodes: list[Node | None] = [None] * capacity
+        self.csi = CSINodes()
+        self.node_changes = ChangeLog()
+        """Slots whose node (or CSINode) changed."""
+        self.usage_changes = ChangeLog()
+        """Slots whose pods or attachments changed."""
+        self.alive: BoolArray = np.zeros(capacity, dtype=np.bool_)
+        self.ties: IntArray = np.zeros(capacity, dtype=np.int64)
+        self.resources = Resources(capacity, self.nodes)
+        self.ports = HostPorts()
+        self.disks = Disks()
+        self.images = NodeImages()
+        self.attachments = Attachments(capacity, self._limit)
+        self.topologies: dict[str, Topology] = {}
+        self.node_sets = NodeSets(self.nodes, self.node_changes)
+        self.namespaces = Namespaces()
+        self.census = Census(self.namespaces)
+        self.terms = TermBook(self.namespaces)
+        self.storage = StorageObjects()
+        self.shapes = Shapes()
+        self.workloads = Workloads(self.shapes)
+        self.pods = Pods()
+        self._standing: dict[Shape, tuple[StandingTerm, ...]] = {}
+
+    @property
+    def csinodes(self) -> dict[str, CSINode]:
+        """CSINodes by the name of their node; to be read, not written."""
+        return self.csi.by_name
+
+    def topology(self, key: str) -> Topology:
+        """The domains of a label key."""
+        found = self.topologies.get(key)
+        if found is None:
+            found = Topology(key, self.slots.capacity)
+            self.topologies[key] = found
+            for slot in self.slots.by_name.values():
+                found.join(slot, self.node_at(slot).metadata.labels)
+        return found
+
+    def node_at(self, slot: int) -> Node:
+        """The node of a slot that is taken."""
+        node = self.nodes[slot]
+        if node is None:
+            raise LookupError(f"slot {slot} has no node")
+        return node
+
+    def node_named(self, name: str) -> Node | None:
+        """A node by its name."""
+        slot = self.slots.by_name.get(name)
+        return None if slot is None else self.nodes[slot]
+
+    def csinode_at(self, slot: int) -> CSINode | None:
+        """The CSINode of a slot's node."""
+        return self.csinodes.get(self.slots.names[slot])
+
+    def add_pod(self, pod: Pod, node: str) -> PodRecord:
+        """A pod comes, on a node or (empty) on none."""
+        record = PodRecord(pod, self.shapes.of(pod), node)
+        self.pods.by_key[pod.key] = record
+        self._learn_volumes(record)
+        if node:
+            self.pods.settle(pod.key, record)
+            self._count(record, 1)
+        return record
+
+    def remove_pod(self, key: str) -> PodRecord:
+        """A pod goes."""
+        record = self.pods.by_key.pop(key)
+        if record.node:
+            self._count(record, -1)
+            self.pods.unsettle(key, record)
+        self._forget_claims(record)
+        return record
+
+    def move_pod(self, record: PodRecord, node: str) -> None:
+        """A pod is now on another node, or (empty) on none."""
+        key = record.pod.key
+        if record.node:
+            self._count(record, -1)
+            self.pods.unsettle(key, record)
+        record.node = node
+        if node:
+            self.pods.settle(key, record)
+            self._count(record, 1)
+
+    def standing_terms(self, shape: Shape) -> tuple[StandingTerm, ...]:
+        """Where a shape's own terms are counted."""
+        found = self._standing.get(shape)
+        if found is None:
+            for owned in shape.terms.owned:
+                self.shapes.heed(owned.term.selector)
+            found = tuple(
+                self.terms.standing(owned, self.topology(owned.topology_key))
+                for owned in shape.terms.owned
+            )
+            self._standing[shape] = found
+        return found
+
+    def _count(self, record: PodRecord, sign: int) -> None:
+        """Count a pod on its node (+1), if that is known, or stop counting it (-1)."""
+        if sign > 0:
+            record.slot = self.slots.by_name.get(record.node, NO_SLOT)
+        slot = record.slot
+        if slot == NO_SLOT:
+            return
+        shape = record.shape
+        self.resources.take(slot, shape, sign)
+        if sign > 0:
+            self.census.add(record.class_key, record.pod.metadata.labels, slot)
+        else:
+            self.census.remove(record.class_key, slot)
+            record.slot = NO_SLOT
+        if shape.ports:
+            self.ports.take(slot, shape.ports, sign)
+        if shape.terms.owned:
+            for standing in self.standing_terms(shape):
+                standing.counts.add(slot, sign)
+        if record.volumes or record.disks:
+            self._count_volumes(record, slot, sign)
+        self.usage_changes.note(slot)
+
+    def _count_volumes(self, record: PodRecord, slot: int, sign: int) -> None:
+        self.disks.take(slot, record.disks, sign)
+        has_csinode = self.csinode_at(slot) is not None
+        for volume in record.volumes:
+            self.attachments.use(slot, volume.on_node(has_csinode=has_csinode), sign)
+
+    def count_all(self, records: Iterable[PodRecord]) -> None:
+        """Count these pods."""
+        for record in records:
+            self._count(record, 1)
+
+    def uncount_all(self, records: list[PodRecord]) -> list[PodRecord]:
+        """Stop counting these pods; returns them."""
+        for record in records:
+            self._count(record, -1)
+        return records
+
+    def records_on(self, node: str) -> list[PodRecord]:
+        """The pods on a node, known or not."""
+        return list(self.pods.by_node.get(node, {}).values())
+
+    def recount_claims(self, claims: Iterable[str]) -> list[PodRecord]:
+        """Stop counting the pods that use these claims, until `count_again`."""
+        keys = sorted({key for claim in claims for key in self.pods.by_claim.get(claim, ())})
+        return self.uncount_all([self.pods.by_key[key] for key in keys])
+
+    def count_again(self, records: Iterable[PodRecord]) -> None:
+        """Count pods whose claims may now mean other volumes."""
+        for record in records:
+            record.volumes = self.storage.identities(record.pod)
+            if record.node:
+                self._count(record, 1)
+
+    def _limit(self, driver: str, slot: int) -> int:
+        node = self.nodes[slot]
+        if node is None:
+            return 0
+        return limit_of(driver, node, self.csinode_at(slot), self.profile).as_column
+
+    def _learn_volumes(self, record: PodRecord) -> None:
+        pod = record.pod
+        if not pod.spec.volumes:
+            return
+        record.volumes = self.storage.identities(pod)
+        record.disks = disks_of(pod)
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name:
+                self.pods.by_claim[f"{pod.metadata.namespace}/{name}"].add(pod.key)
+
+    def _forget_claims(self, record: PodRecord) -> None:
+        pod = record.pod
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name:
+                self.pods.by_claim[f"{pod.metadata.namespace}/{name}"].discard(pod.key)

@@ -1,0 +1,131 @@
+"""Who uses a node's places for volumes: the limit, what is used, by whom, and who set the limit.
+
+A place is taken by a distinct volume, whoever uses it: pods on the node (even several of one
+volume), or VolumeAttachments of volumes that no pod there uses (any more, or yet). The counts are
+those that NodeVolumeLimits decides by.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.volumes.identity import VolumeId
+from bayplan.fit.volumes.limits import Limit, LimitSource, limit_keys, limit_of
+from bayplan.fit.volumes.migration import PLUGINS
+from bayplan.kube.nodes import Node
+from bayplan.kube.storage import CSINode
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeUse:
+    """One volume that takes a place, and who holds it there."""
+
+    handle: str
+    pods: tuple[str, ...] = ()
+    attachments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeReport:
+    """One driver (or in-tree plugin) on one node."""
+
+    node: str
+    driver: str
+    limit: Limit
+    uses: tuple[VolumeUse, ...] = ()
+
+    @property
+    def used(self) -> int:
+        """How many places are taken."""
+        return len(self.uses)
+
+    @property
+    def free(self) -> int | None:
+        """How many places are left, never below zero; None is any number."""
+        return None if self.limit.count is None else max(self.limit.count - self.used, 0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether not one more volume can be attached."""
+        return self.free == 0
+
+
+def volumes_on(cluster: Cluster, node: str, driver: str) -> VolumeReport:
+    """What is to be known of a driver on a node."""
+    return _report(cluster, _node(cluster, node), driver, _holders(cluster, node))
+
+
+def all_volumes(cluster: Cluster) -> list[VolumeReport]:
+    """Every node with every driver that it reports, publishes a limit for, or has volumes of; a
+    node with none of these shows the drivers of the others as missing.
+    """
+    return [
+        report
+        for name in sorted(cluster.slots.by_name)
+        for report in _reports_of_node(cluster, _node(cluster, name))
+    ]
+
+
+def _reports_of_node(cluster: Cluster, node: Node) -> list[VolumeReport]:
+    holders = _holders(cluster, node.name)
+    drivers = set(_known_drivers(cluster, node)) | {volume.driver for volume in holders}
+    elsewhere = [driver for driver, count in cluster.csi.registered.items() if count]
+    return [_report(cluster, node, driver, holders) for driver in sorted(drivers or elsewhere)]
+
+
+@dataclass(slots=True)
+class _Holders:
+    pods: list[str] = field(default_factory=list)
+    attachments: list[str] = field(default_factory=list)
+
+
+def _report(
+    cluster: Cluster, node: Node, driver: str, holders: dict[VolumeId, _Holders]
+) -> VolumeReport:
+    uses = tuple(
+        VolumeUse(volume.handle, tuple(sorted(who.pods)), tuple(sorted(who.attachments)))
+        for volume, who in sorted(holders.items())
+        if volume.driver == driver
+    )
+    limit = limit_of(driver, node, cluster.csinodes.get(node.name), cluster.profile)
+    return VolumeReport(node.name, driver, limit, uses)
+
+
+def _holders(cluster: Cluster, node: str) -> dict[VolumeId, _Holders]:
+    """By volume, the pods and attachments that hold it on a node."""
+    found: dict[VolumeId, _Holders] = defaultdict(_Holders)
+    has_csinode = node in cluster.csinodes
+    for key, record in cluster.pods.by_node.get(node, {}).items():
+        for volume in record.volumes:
+            found[volume.on_node(has_csinode=has_csinode)].pods.append(key)
+    for attachment in cluster.attachments_on(node):
+        attached = cluster.attached_volume(attachment)
+        if attached is not None:
+            found[attached].attachments.append(attachment.name)
+    return dict(found)
+
+
+def _known_drivers(cluster: Cluster, node: Node) -> list[str]:
+    csinode = cluster.csinodes.get(node.name)
+    registered = [driver.name for driver in csinode.spec.drivers] if csinode else []
+    return registered + _published(cluster, node, csinode)
+
+
+def _published(cluster: Cluster, node: Node, csinode: CSINode | None) -> list[str]:
+    """The plugins (or, with a CSINode, their drivers) whose limit the node's allocatable says."""
+    names = [plugin.driver if csinode else plugin.name for plugin in PLUGINS]
+    return [
+        name
+        for name in names
+        if any(key in node.status.allocatable for key in limit_keys(name))
+        and limit_of(name, node, csinode, cluster.profile).source is LimitSource.ALLOCATABLE
+    ]
+
+
+def _node(cluster: Cluster, name: str) -> Node:
+    slot = cluster.slots.by_name.get(name)
+    if slot is None:
+        raise LookupError(f"node {name!r} is not in the snapshot")
+    return cluster.node_at(slot)

@@ -1,0 +1,179 @@
+"""A node's images as a whole: the parts put together, started and stopped in order.
+
+The runtime is waited for, however late it comes. The gate's state is noted before anything is
+pulled, and pulls that an earlier run did not see end are settled. Then every pod that is bound to
+the node gets its images, and housekeeping makes its rounds, until the agent is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from bayplan.client.client import Client
+from bayplan.client.events import Recorder, Reporter
+from bayplan.client.informers import Change, Informers
+from bayplan.client.verbs.reading import Selection
+from bayplan.images.agent.housekeeping import Housekeeping
+from bayplan.images.agent.live import LiveCluster, LiveEvents
+from bayplan.images.agent.pod_images import PodImages
+from bayplan.images.agent.rollback import GateLedger
+from bayplan.images.collection.collector import Collector
+from bayplan.images.collection.filesystem import DiskProbe, probe_disk
+from bayplan.images.collection.policy import CollectionPolicy
+from bayplan.images.credentials.keyring import Keyring
+from bayplan.images.credentials.memory import PullMemory
+from bayplan.images.credentials.record_files import RecordFiles
+from bayplan.images.credentials.verification import Verification
+from bayplan.images.manager.backoff import Backoff
+from bayplan.images.manager.cluster import Cluster, EventSink, Subject
+from bayplan.images.manager.manager import ImageManager
+from bayplan.images.manager.metrics import ImageMetrics
+from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE, Puller
+from bayplan.images.manager.throttle import PullLine, TokenBucket
+from bayplan.images.runtime.blind import with_gate
+from bayplan.images.runtime.errors import RuntimeCallError
+from bayplan.images.runtime.objects import Image, ImageRuntime
+from bayplan.kube.clock import Clock
+from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import RuntimeClass
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "bayplan-node-agent"
+_ASK_AGAIN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeImageOptions:
+    """What an operator says of a node's images."""
+
+    node: str
+    state_dir: Path
+    use_handlers: bool = True
+    collection: CollectionPolicy = field(default_factory=CollectionPolicy)
+    verification: Verification = field(default_factory=Verification)
+    bucket: TokenBucket = field(default_factory=TokenBucket)
+    line: PullLine = field(default_factory=PullLine)
+    node_keyring: Keyring = field(default_factory=Keyring)
+    progress_deadline: float = DEFAULT_PROGRESS_DEADLINE
+    probe: DiskProbe = probe_disk
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Whom a node's agent talks to."""
+
+    runtime: ImageRuntime
+    cluster: Cluster
+    events: EventSink
+    clock: Clock
+    metrics: CollectorRegistry
+
+
+class NodeImages:
+    """The parts that serve one node's pods."""
+
+    def __init__(self, options: NodeImageOptions, around: Surroundings) -> None:
+        self._options = options
+        self._unfiltered = around.runtime
+        self._clock = clock = around.clock
+        seen = with_gate(around.runtime, enabled=options.use_handlers)
+        counters = ImageMetrics(around.metrics)
+        memory = PullMemory(RecordFiles(options.state_dir), options.verification, clock)
+        self.ledger = GateLedger.in_state_dir(options.state_dir)
+        self.manager = self._manager(around, seen, memory, counters)
+        self.pods = PodImages(self.manager, clock)
+        collector = Collector(
+            seen, clock, options.collection, options.probe, self.pods.in_use, self.pods.lock
+        )
+        node = Subject("Node", options.node)
+        self.housekeeping = Housekeeping(
+            collector, memory, self.ledger, around.events, counters, clock, node
+        )
+
+    def _manager(
+        self, around: Surroundings, seen: ImageRuntime, memory: PullMemory, counters: ImageMetrics
+    ) -> ImageManager:
+        options, clock = self._options, around.clock
+        puller = Puller(seen, clock, options.line, options.bucket)
+        puller.progress, puller.progress_deadline = self._progress, options.progress_deadline
+        return ImageManager(
+            runtime=seen,
+            cluster=around.cluster,
+            events=around.events,
+            memory=memory,
+            puller=puller,
+            backoff=Backoff(),
+            metrics=counters,
+            clock=clock,
+            node_keyring=options.node_keyring,
+            use_handlers=options.use_handlers,
+        )
+
+    async def start(self) -> None:
+        """Wait for the runtime, note the gate, and settle what an earlier run left."""
+        images = await self._until_answered()
+        self.ledger.started(images, enabled=self._options.use_handlers)
+        self.manager.memory.recover(images)
+
+    def pod_changed(self, change: Change[Pod]) -> None:
+        """A pod of this node came, changed or went."""
+        if change.type == "deleted":
+            self.pods.pod_gone(change.object.metadata.uid)
+        else:
+            if change.old and change.old.metadata.uid != change.object.metadata.uid:
+                self.pods.pod_gone(change.old.metadata.uid)
+            self.pods.pod_seen(change.object)
+
+    async def _until_answered(self) -> list[Image]:
+        while True:
+            try:
+                return await self._unfiltered.list_images()
+            except RuntimeCallError as error:
+                log.warning("the runtime does not answer yet: %s", error)
+                await self._clock.sleep(_ASK_AGAIN)
+
+    async def _progress(self) -> object:
+        """Whatever changes on the disk of the images is taken for progress."""
+        filesystems = await self._unfiltered.image_filesystems()
+        return [
+            (usage.used_bytes, usage.inodes_used, self._options.probe(usage.mountpoint))
+            for usage in filesystems
+        ]
+
+
+async def serve_node(
+    client: Client,
+    runtime: ImageRuntime,
+    options: NodeImageOptions,
+    clock: Clock,
+    metrics: CollectorRegistry,
+) -> None:
+    """Serve a node's pods until cancelled."""
+    recorder = Recorder(client, Reporter(COMPONENT, options.node))
+    sending = asyncio.ensure_future(recorder.run())
+    try:
+        async with Informers(client) as informers:
+            classes = informers.of(RuntimeClass).objects
+            around = Surroundings(
+                runtime, LiveCluster(client, classes), LiveEvents(recorder), clock, metrics
+            )
+            await _serve(NodeImages(options, around), informers, options.node)
+    finally:
+        sending.cancel()
+
+
+async def _serve(images: NodeImages, informers: Informers, node: str) -> None:
+    pods = informers.of(Pod, Selection(fields=f"spec.nodeName={node}"))
+    await images.start()
+    await informers.synced()
+    pods.on_change(images.pod_changed)
+    try:
+        await images.housekeeping.run()
+    finally:
+        await images.pods.stop()

@@ -1,0 +1,1 @@
+"""Garbage collection of images, by (image, runtime handler)."""

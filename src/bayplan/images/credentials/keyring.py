@@ -1,0 +1,121 @@
+"""Which credentials fit an image, most specific first, and whose they are.
+
+The keys are those of Docker's files (`bayplan.images.registry.credentials`): a registry with or
+without a path, and `*` in the host's labels. Every credential knows the secret it came from; one
+without a source belongs to the node and so to all its pods.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bayplan.images.references import parse
+from bayplan.images.registry.credentials import (
+    Credentials,
+    key_fits,
+    read_docker_config,
+    read_legacy_docker_config,
+    split_key,
+)
+from bayplan.images.runtime.objects import RegistryAuth
+from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, DOCKER_CONFIG_TYPE, Secret
+
+_READERS = {
+    DOCKER_CONFIG_JSON_TYPE: (".dockerconfigjson", read_docker_config),
+    DOCKER_CONFIG_TYPE: (".dockercfg", read_legacy_docker_config),
+}
+Entry = tuple[str, Credentials]
+"""A registry's key and what to say there."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SecretSource:
+    """Where a credential came from."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What to say to a registry, and who may say it."""
+
+    auth: RegistryAuth
+    source: SecretSource | None = None
+
+    @property
+    def hash(self) -> str:
+        """A fingerprint that can be kept on disk; the same that the kubelet computes."""
+        fields = {
+            "username": self.auth.username,
+            "password": self.auth.password,
+            "auth": self.auth.auth,
+            "serveraddress": self.auth.server_address,
+            "identitytoken": self.auth.identity_token,
+            "registrytoken": self.auth.registry_token,
+        }
+        said = msgspec.json.encode({name: value for name, value in fields.items() if value})
+        return hashlib.sha256(_escaped_as_go_does(said)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """Credentials by registry key, in the order they were given."""
+
+    entries: tuple[tuple[tuple[str, str], Credential], ...] = ()
+
+    def __add__(self, other: Keyring) -> Keyring:
+        return Keyring(self.entries + other.entries)
+
+    def lookup(self, image: str) -> list[Credential]:
+        """The credentials to try for an image, in turn; each only once."""
+        reference = parse(image)
+        fitting = [
+            entry for entry in self.entries if key_fits(entry[0], reference.domain, reference.path)
+        ]
+        # `quay.io/team` before `quay.io`; the sort is stable for keys of the same path.
+        fitting.sort(key=lambda entry: len(entry[0][1]), reverse=True)
+        return list(dict.fromkeys(credential for _, credential in fitting))
+
+
+def keyring_of(entries: Iterable[Entry], source: SecretSource | None = None) -> Keyring:
+    """A keyring of one credential file."""
+    return Keyring(
+        tuple((split_key(key), Credential(_auth(found), source)) for key, found in entries)
+    )
+
+
+def keyring_of_secret(secret: Secret) -> Keyring:
+    """A keyring of a pull secret, empty if it is of another type; ValueError if it is broken."""
+    data_key, read = _READERS.get(secret.type, ("", None))
+    content = secret.data.get(data_key, b"")
+    if read is None or not content:
+        return Keyring()
+    source = SecretSource(secret.namespace, secret.name, secret.metadata.uid)
+    return keyring_of(read(content, f"secret {secret.key}"), source)
+
+
+def keyring_of_file(path: Path) -> Keyring:
+    """The node's own keyring from a Docker config.json; ValueError or OSError if there is none."""
+    return keyring_of(read_docker_config(path.read_bytes(), str(path)))
+
+
+def _auth(found: Credentials) -> RegistryAuth:
+    return RegistryAuth(
+        username=found.username,
+        password=found.password,
+        identity_token=found.identity_token,
+        registry_token=found.registry_token,
+    )
+
+
+def _escaped_as_go_does(text: bytes) -> bytes:
+    for character in b"<>&":
+        text = text.replace(bytes([character]), b"\\u%04x" % character)
+    return text

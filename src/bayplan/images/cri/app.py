@@ -1,0 +1,72 @@
+"""The whole image service: its parts put together, opened and closed in order."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from bayplan.images.cri.images import Images
+from bayplan.images.cri.metrics import Metrics
+from bayplan.images.cri.runtime import Runtime
+from bayplan.images.cri.server import services, start_server
+from bayplan.images.cri.watching import Watchers
+from bayplan.images.layers.limits import Limits
+from bayplan.images.pull.puller import Puller
+from bayplan.images.registry.client import RegistryClient
+from bayplan.images.registry.download import Pace
+from bayplan.images.registry.retry import Retrier, RetryPolicy
+from bayplan.images.registry.transport import Timeouts, Transport
+from bayplan.images.settings import Settings
+from bayplan.images.store.store import ImageStore
+
+_GRACE = 5.0
+
+
+class Tuning(msgspec.Struct, frozen=True):
+    """Patience and bounds; the defaults suit a node."""
+
+    retry: RetryPolicy = RetryPolicy()
+    timeouts: Timeouts = Timeouts()
+    pace: Pace = Pace()
+    limits: Limits = Limits()
+
+
+DEFAULT_TUNING = Tuning()
+
+
+@contextlib.asynccontextmanager
+async def open_puller(
+    settings: Settings, store: ImageStore, tuning: Tuning = DEFAULT_TUNING
+) -> AsyncIterator[Puller]:
+    """Give a puller into a store."""
+    transport = Transport(tuning.timeouts)
+    registry = RegistryClient(
+        transport, Retrier(tuning.retry), tuning.pace, settings.hosts_directory
+    )
+    puller = Puller(store, registry, settings.downloads, tuning.limits)
+    try:
+        yield puller
+    finally:
+        puller.close()
+        await transport.close()
+
+
+@contextlib.asynccontextmanager
+async def serve(
+    socket: Path, root: Path, settings: Settings, tuning: Tuning = DEFAULT_TUNING
+) -> AsyncIterator[CollectorRegistry]:
+    """Serve the CRI on a socket while the context lasts; gives out the metrics."""
+    store = ImageStore(root)
+    with contextlib.closing(store):
+        async with open_puller(settings, store, tuning) as puller:
+            metrics = Metrics(store, settings.handlers)
+            watchers = Watchers(settings.handlers)
+            images = Images(settings, store, puller, metrics, watchers)
+            handlers = services(images, Runtime(settings), watchers)
+            server = await start_server(socket, handlers)
+            try:
+                yield metrics.registry
+            finally:
+                await server.stop(_GRACE)

@@ -1,0 +1,133 @@
+"""The gRPC server on its unix socket.
+
+Handlers are plain coroutines from message to message; this module names them to gRPC and turns
+their exceptions into status codes. Only the socket's owner and group may connect: whoever can pull
+can fill the disk.
+"""
+
+import contextlib
+import logging
+import os
+import socket as sockets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from bayplan.images.cri import cri_pb2 as cri
+from bayplan.images.cri import progress_pb2 as progress
+from bayplan.images.cri.client import CHANNEL_OPTIONS
+from bayplan.images.cri.convert import to_status
+from bayplan.images.cri.images import Images
+from bayplan.images.cri.runtime import Runtime
+from bayplan.images.cri.watching import Watchers
+
+_LOG = logging.getLogger(__name__)
+_SOCKET_MODE = 0o660
+_Asked = TypeVar("_Asked", bound=Message)
+_Told = TypeVar("_Told", bound=Message)
+_Context = grpc.aio.ServicerContext[Message, Message]
+Services = list["grpc.GenericRpcHandler[Message, Message]"]
+
+
+def services(images: Images, runtime: Runtime, watchers: Watchers) -> Services:
+    """Name every RPC."""
+    return [
+        grpc.method_handlers_generic_handler(
+            "runtime.v1.RuntimeService",
+            {
+                "Version": _unary(runtime.version, cri.VersionRequest),
+                "Status": _unary(runtime.status, cri.StatusRequest),
+                "ListContainers": _unary(runtime.list_containers, cri.ListContainersRequest),
+            },
+        ),
+        grpc.method_handlers_generic_handler(
+            "runtime.v1.ImageService",
+            {
+                "ListImages": _unary(images.list_images, cri.ListImagesRequest),
+                "StreamImages": _stream(images.stream_images, cri.StreamImagesRequest),
+                "ImageStatus": _unary(images.image_status, cri.ImageStatusRequest),
+                "PullImage": _unary(images.pull_image, cri.PullImageRequest),
+                "RemoveImage": _unary(images.remove_image, cri.RemoveImageRequest),
+                "ImageFsInfo": _unary(images.image_fs_info, cri.ImageFsInfoRequest),
+            },
+        ),
+        grpc.method_handlers_generic_handler(
+            "bayplan.images.v1.Progress", {"Watch": _stream(watchers.watch, progress.WatchRequest)}
+        ),
+    ]
+
+
+async def start_server(socket: Path, handlers: Services) -> grpc.aio.Server:
+    """Listen on a unix socket; one that a dead process left behind is replaced."""
+    _free(socket)
+    server = grpc.aio.server(handlers=handlers, options=CHANNEL_OPTIONS)
+    before = os.umask(0o777 & ~_SOCKET_MODE)
+    try:
+        server.add_insecure_port(f"unix:{socket}")
+        await server.start()
+    except RuntimeError as error:
+        raise ValueError(f"cannot listen on {socket}: {error}") from error
+    finally:
+        os.umask(before)
+    return server
+
+
+def _free(socket: Path) -> None:
+    if not socket.is_socket():
+        if socket.exists():
+            raise ValueError(f"{socket} is there and is no socket")
+        socket.parent.mkdir(parents=True, exist_ok=True)
+        return
+    with contextlib.closing(sockets.socket(sockets.AF_UNIX)) as probe:
+        if probe.connect_ex(str(socket)) == 0:
+            raise ValueError(f"{socket} is served by another process")
+    socket.unlink()
+
+
+def _unary(
+    answer: Callable[[_Asked], Awaitable[_Told]], kind: type[_Asked]
+) -> "grpc.RpcMethodHandler[_Asked, _Told]":
+    async def call(request: _Asked, context: _Context) -> _Told:
+        try:
+            return await answer(request)
+        except Exception as error:  # noqa: BLE001 - everything becomes a status
+            await _abort(context, error)
+
+    return grpc.unary_unary_rpc_method_handler(
+        call, request_deserializer=kind.FromString, response_serializer=_serialize
+    )
+
+
+def _stream(
+    answer: Callable[[_Asked], AsyncIterator[_Told]], kind: type[_Asked]
+) -> "grpc.RpcMethodHandler[_Asked, _Told]":
+    async def call(request: _Asked, context: _Context) -> AsyncIterator[_Told]:
+        try:
+            messages = answer(request)
+            # The caller may rely on what happens from here on.
+            await context.send_initial_metadata(())
+            async for message in messages:
+                yield message
+        except Exception as error:  # noqa: BLE001 - everything becomes a status
+            await _abort(context, error)
+
+    return grpc.unary_stream_rpc_method_handler(
+        call, request_deserializer=kind.FromString, response_serializer=_serialize
+    )
+
+
+async def _abort(context: _Context, error: Exception) -> NoReturn:
+    code, words = to_status(error)
+    if code is grpc.StatusCode.INTERNAL:
+        _LOG.error("a request failed", exc_info=error)
+    else:
+        _LOG.info("refused: %s: %s", code.name, words)
+    await context.abort(code, words)
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()

@@ -1,0 +1,125 @@
+"""Runtime handlers, and the platform each one's images are for.
+
+The configuration file is containerd's own, so one file serves both:
+
+    [plugins."io.containerd.grpc.v1.cri".containerd]
+      default_runtime_name = "runhcs-wcow-process"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runhcs-wcow-hypervisor]
+        [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runhcs-wcow-hypervisor.guest_platform]
+          OS = "windows"
+          Architecture = "amd64"
+          OSVersion = "10.0.17763"
+        [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runhcs-wcow-hypervisor.options]
+          SandboxIsolation = 1
+
+A handler without `guest_platform` takes images for the host. `SandboxIsolation = 1` means Hyper-V.
+An empty handler is the default one; an unknown one is an error that names those there are.
+"""
+
+import msgspec
+
+from bayplan.images.platforms.matcher import Matcher
+from bayplan.images.platforms.platform import Platform, normalise
+from bayplan.images.platforms.windows import Isolation, parse_version
+
+DEFAULT_HANDLER = "runc"
+_HYPERVISOR = 1
+
+
+class UnknownHandlerError(Exception):
+    """A request for a handler that is not configured."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"unknown runtime handler {name!r}; known are: {', '.join(known)}")
+
+
+class GuestPlatform(msgspec.Struct):
+    """A platform as containerd's configuration spells it."""
+
+    os: str = msgspec.field(default="", name="OS")
+    architecture: str = msgspec.field(default="", name="Architecture")
+    variant: str = msgspec.field(default="", name="Variant")
+    os_version: str = msgspec.field(default="", name="OSVersion")
+    os_features: list[str] = msgspec.field(default_factory=list, name="OSFeatures")
+
+
+class RuntimeOptions(msgspec.Struct):
+    """The runtime's own options, as far as images depend on them."""
+
+    isolation: int = msgspec.field(default=0, name="SandboxIsolation")
+
+
+class RuntimeTable(msgspec.Struct):
+    """One handler's table."""
+
+    guest_platform: GuestPlatform | None = None
+    options: RuntimeOptions = msgspec.field(default_factory=RuntimeOptions)
+
+
+class Handler(msgspec.Struct, frozen=True):
+    """A runtime handler and what its images must match."""
+
+    name: str
+    matcher: Matcher
+
+
+class Handlers:
+    """The handlers of this node."""
+
+    def __init__(self, default: str, handlers: list[Handler]) -> None:
+        self.default = default
+        self._handlers = {handler.name: handler for handler in handlers}
+        if default not in self._handlers:
+            raise ValueError(f"the default runtime handler {default!r} is not among the runtimes")
+
+    def names(self) -> list[str]:
+        """List the handlers' names, the default first."""
+        return sorted(self._handlers, key=lambda name: (name != self.default, name))
+
+    def get(self, name: str) -> Handler:
+        """Find a handler; the empty name is the default's."""
+        try:
+            return self._handlers[name or self.default]
+        except KeyError:
+            raise UnknownHandlerError(name, self.names()) from None
+
+    def spoken(self, name: str) -> str:
+        """Give the name by which the CRI knows a handler: the default's is empty."""
+        return "" if name == self.default else name
+
+
+def build_handlers(
+    default: str, runtimes: dict[str, RuntimeTable], host: Platform, place: str
+) -> Handlers:
+    """Turn the configuration's tables into handlers."""
+    default = default or DEFAULT_HANDLER
+    tables = runtimes or {default: RuntimeTable()}
+    handlers = [
+        Handler(name, Matcher(_platform(table, host, f"{place}: runtime {name!r}"), _mode(table)))
+        for name, table in tables.items()
+    ]
+    return Handlers(default, handlers)
+
+
+def _mode(table: RuntimeTable) -> Isolation:
+    hypervisor = table.options.isolation == _HYPERVISOR
+    return Isolation.HYPERV if hypervisor else Isolation.PROCESS
+
+
+def _platform(table: RuntimeTable, host: Platform, place: str) -> Platform:
+    guest = table.guest_platform
+    if guest is None or guest == GuestPlatform():
+        return host
+    platform = normalise(
+        Platform(
+            os=guest.os or host.os,
+            architecture=guest.architecture or host.architecture,
+            variant=guest.variant,
+            os_version=guest.os_version,
+            os_features=tuple(guest.os_features),
+        )
+    )
+    version = platform.os_version
+    if platform.os == "windows" and version and parse_version(version) is None:
+        raise ValueError(f"{place}: guest_platform.OSVersion {version!r} is no Windows version")
+    return platform

@@ -1,0 +1,1 @@
+"""Unpacking layers safely: hostile archives in, one complete root file system a chain out."""

@@ -1,0 +1,232 @@
+"""Applying one layer's archive to a root file system.
+
+Everything goes through `RootPath`, so nothing is made outside of the root. Files are replaced,
+never opened for writing, since they may be shared with the layer below. Device nodes are skipped:
+a container gets its devices from its runtime, and a node in an image is only ever a trick.
+Whiteouts take away what lower layers brought, never what this layer did.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+import tarfile
+from collections.abc import Callable
+from typing import IO
+
+from bayplan.images.layers.limits import Limits
+from bayplan.images.layers.rootpath import RootPath, clean
+from bayplan.images.layers.streams import LayerStream
+from bayplan.images.registry.errors import IntegrityError
+
+_WHITEOUT = ".wh."
+_OPAQUE = ".wh..wh..opq"
+_RESERVED = ".wh..wh."
+_XATTR = "SCHILY.xattr."
+# trusted.* would let a layer play overlay tricks; the rest has no meaning inside an image.
+_XATTRS = ("user.", "security.capability")
+_SLACK = 64 * 1024
+_COPY = 256 * 1024
+_Parts = tuple[str, ...]
+
+
+class LayerApplier:
+    """Unpacks archives of one layer into one root."""
+
+    def __init__(self, root: str, limits: Limits) -> None:
+        self._root = RootPath(root)
+        self._limits = limits
+        self._added: set[_Parts] = set()
+        self._directories: dict[_Parts, tarfile.TarInfo] = {}
+        self._privileged = os.geteuid() == 0
+        self._makers: dict[bytes, Callable[[_Parts, tarfile.TarInfo], None]] = {
+            tarfile.DIRTYPE: self._directory,
+            tarfile.SYMTYPE: self._symlink,
+            tarfile.LNKTYPE: self._hard_link,
+            tarfile.FIFOTYPE: self._fifo,
+        }
+
+    def apply(self, stream: LayerStream) -> None:
+        """Unpack a whole archive."""
+        stream.allow(self._limits.header)
+        try:
+            with tarfile.open(fileobj=stream, mode="r|", bufsize=_SLACK) as archive:  # type: ignore[call-overload]
+                self._members(archive, stream)
+        except (tarfile.TarError, ValueError, OverflowError) as error:
+            raise IntegrityError(f"a layer is no readable archive: {error}") from error
+        self._finish_directories()
+
+    def _members(self, archive: tarfile.TarFile, stream: LayerStream) -> None:
+        count = 0
+        while (member := self._next(archive, stream)) is not None:
+            count += 1
+            if count > self._limits.entries:
+                raise IntegrityError(f"a layer has more than {self._limits.entries} entries")
+            stream.allow(member.size + self._limits.header)
+            self._member(archive, member)
+            # The archive remembers every member; a layer may have millions.
+            archive.members = []  # type: ignore[attr-defined]
+
+    def _next(self, archive: tarfile.TarFile, stream: LayerStream) -> tarfile.TarInfo | None:
+        member = archive.next()
+        if member is not None and not 0 <= member.size <= self._limits.size:
+            raise IntegrityError(f"a layer's entry {member.name!r} is of impossible size")
+        stream.allow(self._limits.header)
+        return member
+
+    def _member(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        parts = clean(member.name)
+        if parts and parts[-1].startswith(_WHITEOUT):
+            self._whiteout(parts)
+        elif member.isreg():
+            self._regular(parts, member, archive)
+        elif maker := self._makers.get(member.type):
+            maker(parts, member)
+
+    # --- what lower layers brought, taken away ---
+
+    def _whiteout(self, parts: _Parts) -> None:
+        name = parts[-1]
+        try:
+            directory = self._root.parent(parts, create=False)
+        except IntegrityError:
+            return  # nothing below it, nothing to take away
+        if name == _OPAQUE:
+            self._make_opaque(directory)
+        elif not name.startswith(_RESERVED):
+            hidden = name.removeprefix(_WHITEOUT)
+            if hidden in {"", ".", ".."}:
+                raise IntegrityError(f"a layer has the whiteout {'/'.join(parts)!r} of nothing")
+            self._hide((*directory, hidden))
+
+    def _make_opaque(self, directory: _Parts) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self._root.absolute(directory)):
+                self._hide((*directory, name))
+
+    def _hide(self, parts: _Parts) -> None:
+        path = self._root.absolute(parts)
+        if parts not in self._added:
+            self._remove(path)
+        elif os.path.isdir(path) and not os.path.islink(path):
+            # This layer's directory stays, what lower layers put into it goes.
+            self._make_opaque(parts)
+
+    # --- what this layer brings ---
+
+    def _regular(self, parts: _Parts, member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
+        path = self._place(parts, member)
+        content = archive.extractfile(member)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            if content is not None:
+                _copy(content, file, member)
+        self._metadata(path, member)
+
+    def _directory(self, parts: _Parts, member: tarfile.TarInfo) -> None:
+        resolved = self._resolved(parts)
+        if _is_directory(self._root.absolute(resolved)):
+            self._mark(resolved)
+        else:
+            os.mkdir(self._place(parts, member), 0o700)
+        self._directories[resolved] = member
+
+    def _symlink(self, parts: _Parts, member: tarfile.TarInfo) -> None:
+        if not member.linkname:
+            raise IntegrityError(f"a layer's link {member.name!r} leads nowhere")
+        path = self._place(parts, member)
+        os.symlink(member.linkname, path)
+        if self._privileged:
+            os.lchown(path, member.uid, member.gid)
+        seconds = max(member.mtime, 0)
+        os.utime(path, (seconds, seconds), follow_symlinks=False)
+
+    def _hard_link(self, parts: _Parts, member: tarfile.TarInfo) -> None:
+        target = clean(member.linkname)
+        source = self._root.absolute((*self._root.parent(target, create=False), *target[-1:]))
+        if not os.path.lexists(source) or _is_directory(source):
+            raise IntegrityError(f"a layer links {member.name!r} to {member.linkname!r}: no file")
+        if self._resolved(parts) == self._resolved(target):
+            return
+        os.link(source, self._place(parts, member), follow_symlinks=False)
+
+    def _fifo(self, parts: _Parts, member: tarfile.TarInfo) -> None:
+        path = self._place(parts, member)
+        os.mkfifo(path, 0o600)
+        self._metadata(path, member)
+
+    def _resolved(self, parts: _Parts) -> _Parts:
+        return (*self._root.parent(parts, create=True), *parts[-1:])
+
+    def _place(self, parts: _Parts, member: tarfile.TarInfo) -> str:
+        """Make room for an entry; what was there goes."""
+        if not parts:
+            raise IntegrityError(f"a layer's entry {member.name!r} would replace the root")
+        resolved = self._resolved(parts)
+        path = self._root.absolute(resolved)
+        self._remove(path)
+        self._mark(resolved)
+        return path
+
+    def _mark(self, resolved: _Parts) -> None:
+        """Remember a name, and the directories above it, as this layer's own."""
+        while resolved and resolved not in self._added:
+            self._added.add(resolved)
+            resolved = resolved[:-1]
+
+    def _remove(self, path: str) -> None:
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            return
+        if stat.S_ISDIR(mode):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+        if stat.S_ISDIR(mode) or stat.S_ISLNK(mode):
+            self._root.forget()
+
+    # --- metadata ---
+
+    def _metadata(self, path: str, member: tarfile.TarInfo) -> None:
+        if self._privileged:
+            os.chown(path, member.uid, member.gid)
+        os.chmod(path, member.mode & 0o7777)
+        for name, value in member.pax_headers.items():
+            if name.startswith(_XATTR):
+                _set_attribute(path, name.removeprefix(_XATTR), value)
+        seconds = max(member.mtime, 0)
+        os.utime(path, (seconds, seconds))
+
+    def _finish_directories(self) -> None:
+        # Last, because filling a directory changes its times, and its mode may forbid filling it.
+        # Whatever was replaced by a link since is left alone.
+        self._root.forget()
+        for parts, member in reversed(self._directories.items()):
+            path = self._root.absolute(parts)
+            if self._root.is_direct(parts) and _is_directory(path):
+                self._metadata(path, member)
+
+
+def _is_directory(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _copy(content: IO[bytes], file: IO[bytes], member: tarfile.TarInfo) -> None:
+    left = member.size
+    while left:
+        chunk = content.read(min(left, _COPY))
+        if not chunk:
+            raise IntegrityError(f"a layer ends inside of {member.name!r}")
+        file.write(chunk)
+        left -= len(chunk)
+
+
+def _set_attribute(path: str, name: str, value: str) -> None:
+    if name.startswith(_XATTRS):
+        # Not every file system has them, and not every user may set them.
+        with contextlib.suppress(OSError):
+            os.setxattr(path, name, value.encode("utf-8", "surrogateescape"), follow_symlinks=False)

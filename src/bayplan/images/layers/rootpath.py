@@ -1,0 +1,96 @@
+"""Paths inside a root file system that cannot lead out of it.
+
+An archive's names and its own symbolic links are hostile. Names with `..` are refused. Links on
+the way to a name are followed as they would be with the root mounted at `/`: an absolute target
+starts at the root again, and `..` at the root stays there. The answer is a path whose every parent
+is a real directory inside the root.
+"""
+
+import os
+import stat
+
+from bayplan.images.registry.errors import IntegrityError
+
+_LINK_LIMIT = 255
+DEPTH_LIMIT = 256  # no image nests deeper, and walking trees stays bounded
+
+
+def clean(name: str) -> tuple[str, ...]:
+    """Split an archive's name into components below the root."""
+    parts = tuple(part for part in name.split("/") if part not in {"", "."})
+    if ".." in parts:
+        raise IntegrityError(f"a layer's entry {name!r} leads out of the root")
+    return parts
+
+
+class RootPath:
+    """Resolves names inside one root, remembering the directories it has seen."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._known: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a directory or link was replaced."""
+        self._known = {(): ()}
+
+    def absolute(self, parts: tuple[str, ...]) -> str:
+        """Spell resolved components as a path of this machine."""
+        return os.path.join(self._root, *parts)
+
+    def parent(self, parts: tuple[str, ...], *, create: bool) -> tuple[str, ...]:
+        """Resolve the directory that holds a name; missing ones are made if asked."""
+        directory = parts[:-1]
+        known = self._known.get(directory)
+        if known is None:
+            known = self._walk(directory, create=create)
+            if len(known) >= DEPTH_LIMIT:
+                raise IntegrityError(f"a layer nests more than {DEPTH_LIMIT} directories")
+            self._known[directory] = known
+        return known
+
+    def is_direct(self, parts: tuple[str, ...]) -> bool:
+        """Say whether a resolved name is still reached without any link."""
+        try:
+            return self.parent(parts, create=False) == parts[:-1]
+        except IntegrityError:
+            return False
+
+    def _walk(self, wanted: tuple[str, ...], *, create: bool) -> tuple[str, ...]:
+        if len(wanted) >= DEPTH_LIMIT:
+            raise IntegrityError(f"a layer nests more than {DEPTH_LIMIT} directories")
+        resolved: list[str] = []
+        todo = list(reversed(wanted))
+        links = 0
+        while todo:
+            part = todo.pop()
+            if part == "..":
+                del resolved[-1:]
+                continue
+            target = self._step((*resolved, part), create=create)
+            if target is None:
+                resolved.append(part)
+                continue
+            links += 1
+            if links > _LINK_LIMIT:
+                raise IntegrityError(f"a layer's entry below {'/'.join(wanted)!r} loops over links")
+            if target.startswith("/"):
+                resolved.clear()
+            todo.extend(reversed([p for p in target.split("/") if p not in {"", "."}]))
+        return tuple(resolved)
+
+    def _step(self, parts: tuple[str, ...], *, create: bool) -> str | None:
+        """Look at one component: nothing for a directory, or the target of a link."""
+        path = self.absolute(parts)
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            if not create:
+                raise IntegrityError(f"a layer refers to {'/'.join(parts)!r}, not there") from None
+            os.mkdir(path, 0o755)
+            return None
+        if stat.S_ISLNK(mode):
+            return os.readlink(path)
+        if not stat.S_ISDIR(mode):
+            raise IntegrityError(f"a layer has entries below {'/'.join(parts)!r}, no directory")
+        return None

@@ -1,0 +1,86 @@
+"""A layer's bytes, decompressed, counted and hashed while they are read.
+
+The compression is told from the first bytes, not from the media type, because real registries hold
+plain tars labelled gzip. Reading stops with an error as soon as a bound is passed, so a bomb costs
+no more than the bound.
+"""
+
+import gzip
+import hashlib
+import threading
+import zlib
+from typing import IO, Protocol, cast
+
+import zstandard
+
+from bayplan.images.registry.errors import IntegrityError
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+# zstd may ask for any amount of memory; this is what its own tools allow by default.
+_ZSTD_WINDOW = 128 * 1024 * 1024
+_CHUNK = 256 * 1024
+
+
+class Readable(Protocol):
+    """Anything with bytes to read."""
+
+    def read(self, size: int, /) -> bytes:
+        """Give up to so many bytes; none at the end."""
+
+
+def open_decompressed(file: IO[bytes]) -> Readable:
+    """Open a layer's blob for reading, whatever it is compressed with."""
+    magic = file.read(4)
+    file.seek(0)
+    if magic[:2] == _GZIP:
+        return cast("Readable", gzip.GzipFile(fileobj=file, mode="rb"))
+    if magic == _ZSTD:
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        return decompressor.stream_reader(file, read_across_frames=True, read_size=_CHUNK)
+    return file
+
+
+class LayerStream:
+    """The decompressed stream, with its digest and its bounds."""
+
+    def __init__(self, source: Readable, limit: int, stop: threading.Event) -> None:
+        self._source = source
+        self._limit = limit
+        self._stop = stop
+        self._hash = hashlib.sha256()
+        self._total = 0
+        self._allowance = 0
+
+    def allow(self, size: int) -> None:
+        """Let the reader take so many more bytes before it says otherwise."""
+        self._allowance = size
+
+    def read(self, size: int) -> bytes:
+        """Read on, within the bounds."""
+        data = self._take(size)
+        self._allowance -= len(data)
+        if self._allowance < 0:
+            raise IntegrityError("a layer's entry has headers larger than allowed")
+        return data
+
+    def finish(self, diff_id: str) -> None:
+        """Read what is left and compare the whole with its digest."""
+        while self._take(_CHUNK):
+            pass
+        actual = f"sha256:{self._hash.hexdigest()}"
+        if actual != diff_id:
+            raise IntegrityError(f"a layer unpacks to {actual}, its image says {diff_id}")
+
+    def _take(self, size: int) -> bytes:
+        if self._stop.is_set():
+            raise InterruptedError("unpacking was given up")
+        try:
+            data = self._source.read(size)
+        except (zlib.error, EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:
+            raise IntegrityError(f"a layer cannot be decompressed: {error}") from error
+        self._total += len(data)
+        if self._total > self._limit:
+            raise IntegrityError(f"a layer expands to more than the {self._limit} bytes allowed")
+        self._hash.update(data)
+        return data

@@ -1,0 +1,66 @@
+"""A pod's credentials for one image, read at most once and only if they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bayplan.images.credentials.keyring import Credential, Keyring, keyring_of_secret
+from bayplan.images.manager.cluster import (
+    Cluster,
+    ClusterUnavailableError,
+    EventKind,
+    EventReason,
+    EventSink,
+    Subject,
+)
+from bayplan.images.manager.wanted import WantedImage
+from bayplan.kube.secrets import Secret
+
+
+@dataclass(slots=True)
+class PodCredentials:
+    """What the pod's pull secrets, and after them the node's own, offer for an image."""
+
+    wanted: WantedImage
+    cluster: Cluster
+    events: EventSink
+    node_keyring: Keyring
+    _found: Sequence[Credential] | None = field(default=None, repr=False)
+
+    async def get(self) -> Sequence[Credential]:
+        """The credentials to try, in turn."""
+        if self._found is None:
+            keyring = await self._pod_keyring() + self.node_keyring
+            self._found = keyring.lookup(self.wanted.spec.image)
+        return self._found
+
+    async def _pod_keyring(self) -> Keyring:
+        """A secret that is missing or unreadable is told of, and the others are used."""
+        keyring, problems = Keyring(), []
+        for reference in self.wanted.pod.spec.image_pull_secrets:
+            try:
+                keyring += keyring_of_secret(await self._secret(reference.name))
+            except (_NoSecretError, ValueError) as error:
+                problems.append(str(error))
+        if problems:
+            await self._tell(problems)
+        return keyring
+
+    async def _secret(self, name: str) -> Secret:
+        try:
+            secret = await self.cluster.secret(self.wanted.pod.namespace, name)
+        except ClusterUnavailableError as error:
+            raise _NoSecretError(f"{name} ({error})") from error
+        if secret is None:
+            raise _NoSecretError(f"{name} (not found)")
+        return secret
+
+    async def _tell(self, problems: list[str]) -> None:
+        message = f"Some image pull secrets cannot be used: {', '.join(problems)}"
+        subject = Subject.of_container(self.wanted.pod, self.wanted.container)
+        await self.events.publish(subject, EventKind.WARNING, EventReason.NO_PULL_SECRET, message)
+
+
+class _NoSecretError(Exception):
+    """A pull secret cannot be had."""

@@ -1,0 +1,1 @@
+"""Talking to OCI registries: references, credentials, mirrors, tokens, and verified downloads."""

@@ -1,0 +1,143 @@
+"""Credentials for registries: Docker's configuration files and Kubernetes' pull secrets.
+
+Both hold JSON of the same form: entries by registry, where a key may carry a scheme, a path prefix
+and `*` in the host's labels. `lookup` gives the credentials for a repository, the longest key
+first, which is the order in which they are to be tried. Passwords never appear in a `repr`.
+"""
+
+import base64
+import binascii
+import fnmatch
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from bayplan.images.registry.reference import DOCKER_HUB
+
+_SIZE_LIMIT = 1024 * 1024
+_T = TypeVar("_T")
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """How to log in to a registry."""
+
+    username: str = ""
+    password: str = ""
+    identity_token: str = ""  # exchanged for access tokens
+    registry_token: str = ""  # sent as it is
+
+    def __bool__(self) -> bool:
+        return bool(self.username or self.identity_token or self.registry_token)
+
+    def __repr__(self) -> str:
+        return f"Credentials(username={self.username!r}, …)"
+
+    __str__ = __repr__
+
+    def basic(self) -> str:
+        """Give the value of a Basic authorization header."""
+        joined = f"{self.username}:{self.password}".encode()
+        return f"Basic {base64.b64encode(joined).decode()}"
+
+
+class DockerEntry(msgspec.Struct, frozen=True):
+    """One registry's entry in a Docker configuration."""
+
+    username: str = ""
+    password: str = ""
+    auth: str = ""
+    identitytoken: str = ""
+    registrytoken: str = ""
+
+    def credentials(self) -> Credentials:
+        """Decode the entry."""
+        username, password = self.username, self.password
+        if self.auth:
+            username, password = decode_auth(self.auth)
+        return Credentials(username, password, self.identitytoken, self.registrytoken)
+
+    def __repr__(self) -> str:
+        return "DockerEntry(…)"
+
+
+class _DockerConfig(msgspec.Struct):
+    auths: dict[str, DockerEntry] = {}
+
+
+class Keyring:
+    """Credentials by registry key."""
+
+    def __init__(self, entries: Iterable[tuple[str, Credentials]] = ()) -> None:
+        self._entries = [(split_key(key), found) for key, found in entries if found]
+
+    def lookup(self, repository: str) -> list[Credentials]:
+        """List the credentials for `registry/path`, the most specific first."""
+        host, _, path = repository.partition("/")
+        hits = [(key, found) for key, found in self._entries if key_fits(key, host, path)]
+        hits.sort(key=lambda hit: len(hit[0][1]), reverse=True)
+        return [found for _, found in hits]
+
+
+def decode_auth(auth: str) -> tuple[str, str]:
+    """Split base64 of `username:password`."""
+    try:
+        # Some tools leave the padding out.
+        padded = auth.strip() + "=" * (-len(auth.strip()) % 4)
+        text = base64.b64decode(padded, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise ValueError("a registry's auth is not base64 of username:password") from None
+    username, colon, password = text.partition(":")
+    if not colon:
+        raise ValueError("a registry's auth is not base64 of username:password")
+    return username, password.rstrip("\0")
+
+
+def read_docker_config(data: bytes, place: str) -> list[tuple[str, Credentials]]:
+    """Read `.dockerconfigjson` (or Docker's config.json): entries under `auths`."""
+    return _entries(_decode(data, _DockerConfig, place).auths, place)
+
+
+def read_legacy_docker_config(data: bytes, place: str) -> list[tuple[str, Credentials]]:
+    """Read `.dockercfg`: the entries themselves."""
+    return _entries(_decode(data, dict[str, DockerEntry], place), place)
+
+
+def _decode(data: bytes, kind: type[_T], place: str) -> _T:
+    if len(data) > _SIZE_LIMIT:
+        raise ValueError(f"{place}: a Docker configuration of more than {_SIZE_LIMIT} bytes")
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # The decoder's message may quote the content, which is secret.
+        raise ValueError(f"{place}: not a Docker configuration in JSON") from None
+
+
+def _entries(auths: dict[str, DockerEntry], place: str) -> list[tuple[str, Credentials]]:
+    found = []
+    for key, entry in auths.items():
+        try:
+            found.append((key, entry.credentials()))
+        except ValueError as error:
+            raise ValueError(f"{place}: entry {key!r}: {error}") from None
+    return found
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Split an entry's key into host and path, without what says nothing."""
+    host, _, path = key.partition("://")[2].partition("/") if "://" in key else key.partition("/")
+    if host in {"index.docker.io", "registry-1.docker.io"}:
+        host = DOCKER_HUB
+    # Docker's own key for its hub ends in an API version that is no path of a repository.
+    return host, "" if path.strip("/") in {"v1", "v2"} else path.strip("/")
+
+
+def key_fits(key: tuple[str, str], host: str, path: str) -> bool:
+    """Say whether an entry is for a repository."""
+    wanted, prefix = key
+    if prefix and path != prefix and not path.startswith(f"{prefix}/"):
+        return False
+    pattern, labels = wanted.split("."), host.split(".")
+    return len(pattern) == len(labels) and all(
+        fnmatch.fnmatchcase(label, part) for part, label in zip(pattern, labels, strict=True)
+    )

@@ -1,0 +1,42 @@
+"""What can go wrong between us and a registry, by what a caller can do about it."""
+
+import errno
+
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+
+
+class PullError(Exception):
+    """A pull that failed for good; says which image and why."""
+
+
+class InvalidReferenceError(PullError):
+    """The image's name cannot be one."""
+
+
+class NotFoundError(PullError):
+    """The registry has no such image or content."""
+
+
+class AuthenticationError(PullError):
+    """The registry wants other credentials."""
+
+
+class UnavailableError(PullError):
+    """The registry could not be reached or went on failing; later may be better."""
+
+
+class IntegrityError(PullError):
+    """The content is not what its digest, size or type says."""
+
+
+class StorageFullError(PullError):
+    """There is no room for the image."""
+
+
+class PlatformError(PullError):
+    """The image has nothing for the platform that is wanted."""
+
+
+def storage_error(error: OSError) -> type[PullError]:
+    """Say which of ours a failure of the disk is."""
+    return StorageFullError if error.errno in _FULL else PullError

@@ -1,0 +1,85 @@
+"""When to ask a registry again, and how long to wait before.
+
+Worth another try: timeouts and resets, 408, 429 and every 5xx. A registry may say itself how long
+to wait; a wait beyond our patience is a failure at once rather than a pull that hangs.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+import msgspec
+
+from bayplan.images.registry.errors import UnavailableError
+
+RETRIED_STATUSES = frozenset((408, 429, *range(500, 600)))
+_Result = TypeVar("_Result")
+
+
+class TransientError(Exception):
+    """A failure that another try may mend."""
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """How often, and how patiently."""
+
+    attempts: int = 5
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+
+    def wait(self, failures: int, retry_after: float | None, jitter: float) -> float | None:
+        """Say how long to wait after so many failures in a row; nothing means give up."""
+        if failures >= self.attempts:
+            return None
+        if retry_after is not None:
+            return retry_after if retry_after <= self.longest_wait else None
+        backoff = min(self.first_wait * 2.0 ** (failures - 1), self.longest_wait)
+        return float(backoff * (0.5 + jitter / 2))
+
+
+class Retrier:
+    """Repeats an operation as the policy allows; sleeping and chance are handed in."""
+
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._policy = policy
+        self._sleep = sleep
+        self._chance = chance
+
+    async def run(
+        self, operation: Callable[[], Awaitable[_Result]], progress: Callable[[], int] = int
+    ) -> _Result:
+        """Repeat until it succeeds or the policy gives up; progress starts the count anew."""
+        failures, reached = 0, progress()
+        while True:
+            try:
+                return await operation()
+            except TransientError as error:
+                failures = 1 if progress() > reached else failures + 1
+                reached = progress()
+                wait = self._policy.wait(failures, error.retry_after, self._chance())
+                if wait is None:
+                    raise UnavailableError(f"{error} (after {failures} tries)") from error
+                await self._sleep(wait)
+
+
+def parse_retry_after(header: str | None, now: float) -> float | None:
+    """Read `Retry-After`: seconds, or a date."""
+    if not header:
+        return None
+    if header.strip().isdigit():
+        return float(header)
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - now)
+    except (ValueError, TypeError):
+        return None

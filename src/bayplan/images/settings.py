@@ -1,0 +1,148 @@
+"""The service's configuration: containerd's file, and a table of our own.
+
+Read from containerd's tables (its file's versions 2 and 3): the runtimes with their guest
+platforms (`guest_platform`, else `runtime_platforms`), `default_runtime_name`,
+`registry.config_path`, `max_concurrent_downloads` and the sandbox image, which is pinned. Ours:
+
+    [plugins."io.bayplan.images"]
+      pinned_images = ["registry.example/pause:3.10"]
+      docker_config = "/var/lib/kubelet/config.json"
+
+Tables and fields we do not know are containerd's business and are skipped.
+"""
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from bayplan.images.handlers import GuestPlatform, Handlers, RuntimeTable, build_handlers
+from bayplan.images.platforms.platform import Platform, parse_platform
+from bayplan.images.registry.credentials import Keyring, read_docker_config
+from bayplan.images.registry.errors import InvalidReferenceError
+from bayplan.images.registry.reference import parse_reference
+
+_DOWNLOADS = 3
+
+
+class _Containerd(msgspec.Struct):
+    default_runtime_name: str = ""
+    runtimes: dict[str, RuntimeTable] = {}
+
+
+class _Registry(msgspec.Struct):
+    config_path: str = ""
+
+
+class _RuntimePlatform(msgspec.Struct):
+    platform: str = ""
+
+
+class _Cri(msgspec.Struct):
+    """The one table of version 2; version 3 splits it into a runtime and an image half."""
+
+    containerd: _Containerd = msgspec.field(default_factory=_Containerd)
+    registry: _Registry = msgspec.field(default_factory=_Registry)
+    sandbox_image: str = ""
+    pinned_images: dict[str, str] = {}
+    runtime_platforms: dict[str, _RuntimePlatform] = {}
+    max_concurrent_downloads: int = 0
+
+
+class _Ours(msgspec.Struct, forbid_unknown_fields=True):
+    pinned_images: list[str] = []
+    docker_config: str = ""
+
+
+class _Plugins(msgspec.Struct):
+    second: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.grpc.v1.cri")
+    runtime: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.cri.v1.runtime")
+    images: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.cri.v1.images")
+    ours: _Ours = msgspec.field(default_factory=_Ours, name="io.bayplan.images")
+
+
+class _File(msgspec.Struct):
+    plugins: _Plugins = msgspec.field(default_factory=_Plugins)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Everything the service needs to know."""
+
+    handlers: Handlers
+    pinned: frozenset[str] = frozenset()
+    hosts_directory: Path | None = None
+    keyring: Keyring = Keyring()
+    downloads: int = _DOWNLOADS
+
+
+def load_settings(path: Path | None, host: Platform) -> Settings:
+    """Read the configuration file; without one there is a single handler for the host."""
+    if path is None:
+        return Settings(build_handlers("", {}, host, "no configuration"))
+    try:
+        file = msgspec.convert(tomllib.loads(path.read_text()), _File)
+        return _settings(file.plugins, host, str(path))
+    except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _settings(plugins: _Plugins, host: Platform, place: str) -> Settings:
+    both = [plugins.second, plugins.runtime, plugins.images]
+    runtimes = plugins.second.containerd.runtimes | plugins.runtime.containerd.runtimes
+    _add_platforms(runtimes, plugins.images.runtime_platforms, place)
+    default = next(filter(None, (half.containerd.default_runtime_name for half in both)), "")
+    hosts = next(filter(None, (half.registry.config_path for half in both)), "")
+    downloads = next(filter(None, (half.max_concurrent_downloads for half in both)), _DOWNLOADS)
+    if downloads < 1:
+        raise ValueError(f"{place}: max_concurrent_downloads is {downloads}, not at least 1")
+    pinned = [half.sandbox_image for half in both if half.sandbox_image]
+    pinned += [name for half in both for name in half.pinned_images.values()]
+    return Settings(
+        build_handlers(default, runtimes, host, place),
+        _references([*pinned, *plugins.ours.pinned_images], place),
+        _hosts_directory(hosts),
+        _keyring(plugins.ours.docker_config),
+        downloads,
+    )
+
+
+def _add_platforms(
+    runtimes: dict[str, RuntimeTable], platforms: dict[str, _RuntimePlatform], place: str
+) -> None:
+    """Take over containerd's `runtime_platforms`, where there is no guest_platform."""
+    for name, table in platforms.items():
+        if not table.platform:
+            continue
+        if name not in runtimes:
+            raise ValueError(f"{place}: runtime_platforms names {name!r}, which is no runtime")
+        if runtimes[name].guest_platform is None:
+            runtimes[name].guest_platform = _guest_platform(table.platform, place)
+
+
+def _guest_platform(text: str, place: str) -> GuestPlatform:
+    try:
+        platform = parse_platform(text)
+    except ValueError as error:
+        raise ValueError(f"{place}: runtime_platforms: {error}") from error
+    return GuestPlatform(
+        os=platform.os,
+        architecture=platform.architecture,
+        variant=platform.variant,
+        os_version=platform.os_version,
+    )
+
+
+def _hosts_directory(path: str) -> Path | None:
+    """Take the first of containerd's colon-separated directories."""
+    return Path(path.split(":", maxsplit=1)[0]) if path else None
+
+
+def _references(names: list[str], place: str) -> frozenset[str]:
+    try:
+        return frozenset(str(parse_reference(name)) for name in names)
+    except InvalidReferenceError as error:
+        raise ValueError(f"{place}: a pinned image: {error}") from error
+
+
+def _keyring(path: str) -> Keyring:
+    return Keyring(read_docker_config(Path(path).read_bytes(), path)) if path else Keyring()

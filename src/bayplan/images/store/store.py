@@ -1,0 +1,162 @@
+"""The store as the puller and the service see it.
+
+Opening sweeps: what is under way when a process dies is deleted, an entry whose content is not all
+there is dropped, and content that no entry needs goes. While it runs, content is removed when the
+last entry that uses it is, except what a pull under way holds: a pull holds what it is about to
+rely on before it looks whether it is there.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from bayplan.images.flights import uninterrupted
+from bayplan.images.layers.clone import Usage
+from bayplan.images.store.barrier import Barrier
+from bayplan.images.store.catalogue import Catalogue
+from bayplan.images.store.content import ChainStore, ContentStore
+from bayplan.images.store.database import Database
+from bayplan.images.store.entries import Content, Entry, EntryKey, Kind
+from bayplan.images.store.layout import Layout, delete
+
+_LOG = logging.getLogger(__name__)
+_BLOCK = 512
+
+
+class ImageStore:
+    """Content, chains and catalogue of one root directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.layout = Layout(root).open()
+        try:
+            self._open()
+        except BaseException:
+            self.layout.close()
+            raise
+
+    def _open(self) -> None:
+        for leftover in self.layout.ingest.iterdir():
+            delete(leftover)
+        self._database = Database(self.layout.database)
+        self.content = ContentStore(self.layout)
+        self.chains = ChainStore(self.layout, self._database.chains())
+        self.catalogue = Catalogue(self._database, self._whole_entries())
+        self._held: Counter[Content] = Counter()
+        self._barrier = Barrier(self.layout.flush)
+        self._sweep()
+
+    def close(self) -> None:
+        """Close the database and give the directory free."""
+        self._database.close()
+        self.layout.close()
+
+    def has(self, content: Content) -> bool:
+        """Say whether content is here, whole."""
+        if content.kind is Kind.BLOB:
+            return self.content.has(content.digest)
+        return self.chains.has(content.digest)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator["Hold"]:
+        """Keep content from being removed while a pull relies on it."""
+        hold = Hold(self._held)
+        try:
+            yield hold
+        finally:
+            hold.release()
+
+    async def add(self, entry: Entry) -> Entry:
+        """Take an image in: all of its content durable first, then one transaction."""
+        await self._barrier.passed()
+        usages = self.chains.usages()
+        return await self.catalogue.add(entry, {chain: usages[chain] for chain in entry.chains})
+
+    async def remove(self, key: EntryKey) -> bool:
+        """Drop an image for one handler, and the content nobody else uses."""
+        entry = await self.catalogue.remove(key)
+        if entry is not None:
+            await self.collect(entry.content)
+        return entry is not None
+
+    async def collect(self, candidates: Iterable[Content]) -> None:
+        """Remove whichever of these no entry uses and no pull holds."""
+        # Chains first, the uppermost before what they stand on.
+        unused = [one for one in candidates if not self._needed(one) and self.has(one)]
+        rubbish = [path for one in reversed(unused) if (path := self._take_out(one))]
+        if rubbish:
+            await uninterrupted(asyncio.to_thread(_delete_all, rubbish))
+
+    def usage(self) -> Usage:
+        """Count what the store occupies on the disk."""
+        places = [self.layout.root, self.layout.blobs, self.layout.chains, self.layout.ingest]
+        files = [path for path in self.layout.root.iterdir() if path.is_file()]
+        work = [path for path in self.layout.ingest.iterdir() if path.is_file()]
+        total = self.content.usage() + self.chains.usage()
+        for path in (*places, *files, *work):
+            with contextlib.suppress(FileNotFoundError):
+                total += Usage(path.lstat().st_blocks * _BLOCK, 1)
+        return total
+
+    def _needed(self, content: Content) -> bool:
+        return self.catalogue.uses(content) or self._held[content] > 0
+
+    def _take_out(self, content: Content) -> Path | None:
+        if content.kind is Kind.BLOB:
+            return self.content.remove(content.digest)
+        return self.chains.remove(content.digest)
+
+    def _whole_entries(self) -> list[Entry]:
+        entries = self._database.entries()
+        whole = [entry for entry in entries if all(map(self.has, entry.content))]
+        broken = [entry for entry in entries if entry not in whole]
+        for entry in broken:
+            _LOG.warning("dropping %s for %r: content is missing", entry.image_id, entry.handler)
+        self._database.write([], [entry.key for entry in broken], {})
+        return whole
+
+    def _sweep(self) -> None:
+        started = time.monotonic()
+        everything = [Content(Kind.BLOB, digest) for digest in self.content.digests()]
+        everything += [Content(Kind.CHAIN, chain) for chain in self.chains.usages()]
+        unused = [one for one in everything if not self.catalogue.uses(one)]
+        _delete_all([path for one in unused if (path := self._take_out(one))])
+        gone = [chain for chain in self._database.chains() if not self.chains.has(chain)]
+        self._database.forget_chains(gone)
+        if unused:
+            _LOG.info("swept %d leftovers in %.1f s", len(unused), time.monotonic() - started)
+
+
+class Hold:
+    """What one pull relies on."""
+
+    def __init__(self, held: Counter[Content]) -> None:
+        self._held = held
+        self._mine: list[Content] = []
+
+    @property
+    def content(self) -> list[Content]:
+        """Everything held so far."""
+        return list(self._mine)
+
+    def add(self, content: Content) -> None:
+        """Hold one more piece."""
+        self._held[content] += 1
+        self._mine.append(content)
+
+    def release(self) -> None:
+        """Let everything go."""
+        self._held.subtract(self._mine)
+        self._mine = []
+
+
+def _delete_all(paths: list[Path]) -> None:
+    for path in paths:
+        try:
+            delete(path)
+        except OSError as error:
+            # It is out of the store already; the next start tries again.
+            _LOG.warning("cannot delete %s: %s", path, error)

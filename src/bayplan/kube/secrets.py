@@ -1,0 +1,18 @@
+"""Secrets, as far as pulling images reads them. Their contents never show in a repr."""
+
+from __future__ import annotations
+
+from bayplan.kube.meta import KubeObject
+
+DOCKER_CONFIG_JSON_TYPE = "kubernetes.io/dockerconfigjson"
+DOCKER_CONFIG_TYPE = "kubernetes.io/dockercfg"
+
+
+class Secret(KubeObject):
+    """A secret; `data` is base64 on the wire and bytes here."""
+
+    type: str = "Opaque"
+    data: dict[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"Secret({self.key!r}, type={self.type!r}, keys={sorted(self.data)})"

@@ -1,0 +1,249 @@
+"""`bayplan explain`: exit codes, formats, gates, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.cli.main import run
+from tests.cli.clusters import EXAMPLE, dump, node, pod
+
+Captured = pytest.CaptureFixture[str]
+
+
+def explain(*arguments: str) -> int:
+    return run(["explain", *arguments])
+
+
+def example(*arguments: str) -> int:
+    return explain("-f", str(EXAMPLE), *arguments)
+
+
+def test_a_pod_that_fits_ends_with_zero(tmp_path: Path, capsys: Captured) -> None:
+    assert explain("-f", dump(tmp_path, node(), pod()), "default/p") == 0
+    assert "default/p fits node n1" in capsys.readouterr().out
+
+
+def test_a_pod_that_does_not_fit_ends_with_one(tmp_path: Path, capsys: Captured) -> None:
+    assert explain("-f", dump(tmp_path, node(), pod(cpu="5")), "default/p") == 1
+    out = capsys.readouterr().out
+    assert "0/1 nodes are available: 1 Insufficient cpu." in out
+    assert "Request 1 less cpu (4 instead of 5)" in out
+
+
+def test_a_bare_name_means_the_default_namespace(tmp_path: Path) -> None:
+    assert explain("-f", dump(tmp_path, node(), pod()), "p") == 0
+
+
+def test_a_pod_that_is_not_there_is_bad_input(tmp_path: Path, capsys: Captured) -> None:
+    assert explain("-f", dump(tmp_path, node()), "default/nobody") == 2
+    assert "there is no pod default/nobody" in capsys.readouterr().err
+
+
+def test_without_a_dump_the_command_says_how_to_get_one(capsys: Captured) -> None:
+    assert explain("default/p") == 2
+    err = capsys.readouterr().err
+    assert "kubectl get --all-namespaces -o json pods,nodes," in err
+    assert "| bayplan explain default/p -f -" in err
+
+
+def test_a_pod_or_all_pending_but_not_both(tmp_path: Path) -> None:
+    where = dump(tmp_path, node(), pod())
+    assert explain("-f", where) == 2
+    assert explain("-f", where, "default/p", "--all-pending") == 2
+
+
+def test_an_unknown_gate_is_bad_input(tmp_path: Path, capsys: Captured) -> None:
+    assert explain("-f", dump(tmp_path, node()), "--feature-gates=Nope=true", "default/p") == 2
+    assert "unknown feature gate 'Nope'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--output=xml", "--missing-driver=never", "--bogus"])
+def test_an_option_that_is_not_there_is_bad_input(option: str, tmp_path: Path) -> None:
+    assert explain("-f", dump(tmp_path, node(), pod()), "default/p", option) == 2
+
+
+def test_a_file_that_is_not_there_is_bad_input(capsys: Captured) -> None:
+    assert explain("-f", "/no/such/file", "default/p") == 2
+    assert "/no/such/file" in capsys.readouterr().err
+
+
+def test_all_pending_places_each_before_the_next(tmp_path: Path, capsys: Captured) -> None:
+    where = dump(tmp_path, node(cpu="3"), pod("a", cpu="2"), pod("b", cpu="2"))
+    assert explain("-f", where, "--all-pending") == 1
+    out = capsys.readouterr().out
+    assert "default/a fits node n1" in out
+    assert "default/b fits nowhere" in out
+    assert "1 of 2 pods that wait fit" in out
+
+
+def test_all_pending_takes_the_most_important_first(tmp_path: Path, capsys: Captured) -> None:
+    low, high = pod("a", cpu="2", priority=1), pod("b", cpu="2", priority=9)
+    assert explain("-f", dump(tmp_path, node(cpu="3"), low, high), "--all-pending") == 1
+    assert "default/b fits node n1" in capsys.readouterr().out
+
+
+def test_replicas_are_explained_alike_and_by_their_own_names(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    where = dump(tmp_path, node(cpu="1"), *(pod(f"r{i}", cpu="2") for i in range(3)))
+    assert explain("-f", where, "--all-pending", "-o", "json") == 1
+    found = json.loads(capsys.readouterr().out)["explanations"]
+    assert [one.pop("pod") for one in found] == ["default/r0", "default/r1", "default/r2"]
+    assert found[0] == found[1] == found[2]
+    explain("-f", where, "default/r2", "-o", "json")
+    (alone,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert alone.pop("pod") == "default/r2"
+    assert alone == found[2]
+
+
+def test_all_pending_of_nobody_is_fine(tmp_path: Path, capsys: Captured) -> None:
+    assert explain("-f", dump(tmp_path, node()), "--all-pending") == 0
+    assert "no pod waits" in capsys.readouterr().out
+
+
+def test_json_has_the_documented_shape(capsys: Captured) -> None:
+    assert example("shop/ledger-15", "-o", "json") == 1
+    data = json.loads(capsys.readouterr().out)
+    (found,) = data["explanations"]
+    assert data["leftOut"] == 0
+    assert set(found) == {
+        "pod", "standing", "fits", "node", "message", "why", "refusedBefore", "nodes",
+        "preemption", "fixes",
+    }  # fmt: skip
+    refused = next(one for one in found["nodes"] if one["name"] == "worker-a1")
+    assert refused == {
+        "name": "worker-a1",
+        "fits": False,
+        "code": "Unschedulable",
+        "plugin": "NodeVolumeLimits",
+        "reasons": ["node(s) exceed max volume count"],
+        "details": ["ebs.csi.aws.com: 4 of 4 in use (limit from CSINode)"],
+    }
+    assert set(found["fixes"][0]) == {"summary", "node", "cost", "steps"}
+    assert found["fixes"][0]["steps"] == [{"kind": "uncordon", "text": "uncordon node worker-b2"}]
+
+
+def test_yaml_says_the_same_as_json(capsys: Captured) -> None:
+    example("shop/web-5d8f7c-f", "-o", "json")
+    as_json = json.loads(capsys.readouterr().out)
+    example("shop/web-5d8f7c-f", "-o", "yaml")
+    assert yaml.safe_load(capsys.readouterr().out) == as_json
+
+
+def test_wide_shows_each_score(capsys: Captured) -> None:
+    assert example("shop/web-5d8f7c-f", "-o", "wide") == 0
+    assert "NodeResourcesBalancedAllocation" in capsys.readouterr().out
+
+
+def test_many_nodes_are_grouped_unless_wide(tmp_path: Path, capsys: Captured) -> None:
+    nodes = [node(f"n{i:02d}", cpu="1") for i in range(30)]
+    where = dump(tmp_path, *nodes, pod(cpu="2"))
+    assert explain("-f", where, "default/p") == 1
+    assert "30 nodes, such as n00" in capsys.readouterr().out
+    assert explain("-f", where, "default/p", "-o", "wide") == 1
+    assert "n29" in capsys.readouterr().out
+
+
+def test_fixes_can_be_left_out(capsys: Captured) -> None:
+    assert example("shop/ledger-15", "--no-fixes", "-o", "json") == 1
+    assert json.loads(capsys.readouterr().out)["explanations"][0]["fixes"] == []
+
+
+def test_the_gate_decides_whether_a_node_without_driver_is_used() -> None:
+    seen = [
+        example("shop/ledger-15", f"--feature-gates=VolumeLimitScaling={on}", "--no-fixes")
+        for on in ("true", "false", "true")
+    ]
+    assert seen == [1, 0, 1]
+
+
+def test_opt_in_is_kubernetes_own_rule_about_missing_drivers() -> None:
+    assert example("shop/ledger-15", "--missing-driver=hold-back", "--no-fixes") == 1
+    assert example("shop/ledger-15", "--missing-driver=opt-in", "--no-fixes") == 0
+
+
+def test_a_gated_pod_does_not_run(capsys: Captured) -> None:
+    assert example("shop/batch-0") == 1
+    assert "waiting for scheduling gates: [queues.example/admission]" in capsys.readouterr().out
+
+
+def test_a_placed_pod_is_fine(capsys: Captured) -> None:
+    assert example("shop/ledger-0") == 0
+    assert "is on node worker-a1" in capsys.readouterr().out
+
+
+def test_bad_objects_are_named_and_the_rest_is_used(tmp_path: Path, capsys: Captured) -> None:
+    where = dump(tmp_path, node(), node("bad", cpu="lots"), pod())
+    assert explain("-f", where, "default/p") == 0
+    captured = capsys.readouterr()
+    assert "Node bad" in captured.err
+    assert "status.allocatable" in captured.err
+    assert "'lots'" in captured.err
+    assert "1 object of the dump could not be used" in captured.out
+
+
+def test_a_pod_that_is_itself_bad_never_fits(tmp_path: Path, capsys: Captured) -> None:
+    where = dump(tmp_path, node(), pod(cpu="-1"))
+    assert explain("-f", where, "default/p") == 2
+    captured = capsys.readouterr()
+    assert "fits" not in captured.out
+    assert "the pod cannot be used" in captured.err
+
+
+def test_all_pending_with_a_bad_pod_is_bad_input(tmp_path: Path) -> None:
+    where = dump(tmp_path, node(), pod("good"), pod("bad", cpu="-1"))
+    assert explain("-f", where, "--all-pending") == 2
+
+
+def test_what_comes_from_a_cluster_cannot_steer_the_terminal(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    nasty: dict[str, Any] = node()
+    nasty["spec"] = {"taints": [{"key": "a", "value": "\x1b[2J", "effect": "NoSchedule"}]}
+    explain("-f", dump(tmp_path, nasty, pod()), "default/p")
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out + captured.err
+
+
+def test_a_pipe_gets_whole_lines_and_no_colours(tmp_path: Path) -> None:
+    long_name = "-".join(["a-very-long-node-name"] * 9)
+    where = dump(tmp_path, node(long_name, cpu="1"), pod(cpu="2"))
+    ended = bayplan("explain", "-f", where, "default/p")
+    assert ended.returncode == 1
+    assert long_name in ended.stdout
+    assert "\x1b" not in ended.stdout + ended.stderr
+    assert not any(line.endswith(" ") for line in ended.stdout.splitlines())
+
+
+def test_standard_input_is_read(tmp_path: Path) -> None:
+    text = Path(dump(tmp_path, node(), pod())).read_text()
+    assert bayplan("explain", "-f", "-", "default/p", stdin=text).returncode == 0
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    command = f"{sys.executable} -m bayplan volumes -o wide -f {EXAMPLE} | true"
+    ended = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.stderr == ""
+
+
+def bayplan(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """The real command."""
+    return subprocess.run(
+        [sys.executable, "-m", "bayplan", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "COLUMNS": "80"},
+    )

@@ -1,0 +1,116 @@
+"""`bayplan volumes`: who uses a node's places for volumes, and who says how many there are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bayplan.cli.cluster import profile_from
+from bayplan.cli.errors import BadInput
+from bayplan.cli.main import run
+from tests.cli.clusters import EXAMPLE, dump, node, pod
+
+Captured = pytest.CaptureFixture[str]
+
+
+def volumes(*arguments: str) -> int:
+    return run(["volumes", "-f", str(EXAMPLE), *arguments])
+
+
+def test_every_node_and_driver_has_a_row(capsys: Captured) -> None:
+    assert volumes() == 0
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert rows["worker-a1"] == ["ebs.csi.aws.com", "4", "4", "0", "CSINode", "shop/ledger-0", "+3"]
+    assert rows["old-c1"][:4] == ["kubernetes.io/aws-ebs", "2", "2", "0"]
+    assert rows["worker-c2"][2:] == ["-", "-", "driver", "not", "registered"]
+
+
+def test_json_has_the_documented_shape(capsys: Captured) -> None:
+    assert volumes("-o", "json") == 0
+    found = json.loads(capsys.readouterr().out)["volumes"]
+    full = next(one for one in found if one["node"] == "worker-c1")
+    assert {key: value for key, value in full.items() if key != "volumes"} == {
+        "node": "worker-c1",
+        "driver": "ebs.csi.aws.com",
+        "used": 4,
+        "limit": 4,
+        "free": 0,
+        "source": "CSINode",
+        "sourceDetail": "",
+    }
+    assert full["volumes"][-1] == {
+        "handle": "vol-ledger-99",
+        "pods": [],
+        "attachments": ["csi-ledger-99-worker-c1"],
+    }
+
+
+def test_yaml_says_the_same_as_json(capsys: Captured) -> None:
+    volumes("-o", "json")
+    as_json = json.loads(capsys.readouterr().out)
+    volumes("-o", "yaml")
+    assert yaml.safe_load(capsys.readouterr().out) == as_json
+
+
+def test_wide_shows_every_volume_and_the_key_of_a_published_limit(capsys: Captured) -> None:
+    assert volumes("-o", "wide") == 0
+    out = capsys.readouterr().out
+    assert "vol-ledger-99: no pod (VolumeAttachment csi-ledger-99-worker-c1)" in out
+    assert "allocatable attachable-volumes-aws-ebs" in out
+
+
+def test_the_gate_decides_whether_published_limits_are_read(capsys: Captured) -> None:
+    seen = []
+    for on in ("true", "false", "true"):
+        volumes("-o", "json", f"--feature-gates=AttachVolumeLimit={on}")
+        found = json.loads(capsys.readouterr().out)["volumes"]
+        seen += [(one["limit"], one["source"]) for one in found if one["node"] == "old-c1"]
+    published, table = (2, "node.status.allocatable"), (39, "fallback table")
+    assert seen == [published, table, published]
+
+
+@contextmanager
+def environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
+
+
+def test_the_environment_replaces_the_fallback_table(capsys: Captured) -> None:
+    with environment("KUBE_MAX_PD_VOLS", "7"):
+        volumes("-o", "json", "--feature-gates=AttachVolumeLimit=false")
+    found = json.loads(capsys.readouterr().out)["volumes"]
+    (old,) = [one for one in found if one["node"] == "old-c1"]
+    assert (old["limit"], old["source"]) == (7, "KUBE_MAX_PD_VOLS")
+
+
+@pytest.mark.parametrize("written", ["0", "-1", "many", "1e3", "99999999999", "٣"])
+def test_an_override_that_is_no_positive_number_is_bad_input(written: str) -> None:
+    with pytest.raises(BadInput, match="KUBE_MAX_PD_VOLS"):
+        profile_from("", "hold-back", {"KUBE_MAX_PD_VOLS": written})
+
+
+def test_a_dump_without_nodes_is_bad_input(tmp_path: Path, capsys: Captured) -> None:
+    assert run(["volumes", "-f", dump(tmp_path, pod())]) == 2
+    assert "no node" in capsys.readouterr().err
+
+
+def test_without_a_dump_the_command_says_how_to_get_one(capsys: Captured) -> None:
+    assert run(["volumes"]) == 2
+    assert "| bayplan volumes -f -" in capsys.readouterr().err
+
+
+def test_a_cluster_without_drivers_has_an_empty_table(tmp_path: Path, capsys: Captured) -> None:
+    assert run(["volumes", "-f", dump(tmp_path, node())]) == 0
+    assert capsys.readouterr().out.startswith("NODE")

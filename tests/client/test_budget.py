@@ -1,0 +1,86 @@
+"""The request budget: never more than its rate, never more than its places, first come first."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.client.wire.budget import Bucket, Budget
+from bayplan.kube.clock import VirtualClock
+
+
+async def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
+    clock = VirtualClock()
+    budget = Budget(clock, qps=2, burst=3)
+    when: list[float] = []
+
+    async def ask() -> None:
+        async with budget.turn():
+            when.append(clock.monotonic())
+
+    async def ask_all() -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(6):
+                group.create_task(ask())
+
+    await clock.run(ask_all())
+    assert when == [0, 0, 0, 0.5, 1.0, 1.5]
+
+
+async def test_no_more_than_its_places_are_in_flight_and_turns_are_in_order() -> None:
+    clock = VirtualClock()
+    budget = Budget(clock, qps=1000, burst=1000, in_flight=2)
+    order: list[int] = []
+    inside = most = 0
+
+    async def ask(number: int) -> None:
+        nonlocal inside, most
+        async with budget.turn():
+            order.append(number)
+            inside += 1
+            most = max(most, inside)
+            await clock.sleep(1)
+            inside -= 1
+
+    async def ask_all() -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(7):
+                group.create_task(ask(number))
+
+    await clock.run(ask_all())
+    assert most == 2
+    assert order == list(range(7))
+
+
+async def test_a_budget_of_nothing_is_refused() -> None:
+    for qps, burst in ((0, 1), (-1, 1), (1, 0)):
+        with pytest.raises(ValueError, match="a budget needs"):
+            Bucket(qps, burst, VirtualClock())
+
+
+@given(
+    st.floats(0.1, 100),
+    st.integers(1, 20),
+    st.lists(st.floats(0, 5), max_size=60),
+)
+def test_no_window_of_time_sees_more_than_burst_and_rate_allow(
+    qps: float, burst: int, pauses: list[float]
+) -> None:
+    async def scenario() -> list[float]:
+        clock = VirtualClock()
+        bucket = Bucket(qps, burst, clock)
+        granted = []
+        for pause in pauses:
+            await clock.advance(pause)
+            granted.append(clock.monotonic() + bucket.reserve())
+        return granted
+
+    granted = asyncio.run(scenario())
+    assert granted == sorted(granted)
+    for first in range(len(granted)):
+        for last in range(first, len(granted)):
+            window = granted[last] - granted[first]
+            assert last - first + 1 <= burst + window * qps + 1e-6

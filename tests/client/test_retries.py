@@ -1,0 +1,249 @@
+"""What is sent again, what is not, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.client import Access, Client, Tuning, deletion, merge, untyped
+from bayplan.client.errors import (
+    ApiError,
+    ClientError,
+    ConflictError,
+    DisconnectedError,
+    MalformedError,
+    Status,
+    TimedOutError,
+    TooLargeError,
+    TooManyRequestsError,
+    UnavailableError,
+    UnreachableError,
+    error_from,
+)
+from bayplan.client.wire.requests import Limits
+from bayplan.client.wire.retries import Backoff, RetryPolicy
+from bayplan.kube.clock import VirtualClock
+from bayplan.kube.nodes import Node
+from tests.client.proxies import RudeProxy
+from tests.client.scripted import Handler, Scripted, config_map, hang_up, json, raw, refusal
+
+CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
+NODE = {"metadata": {"name": "n", "resourceVersion": "1"}}
+BUSY = refusal(429, "TooManyRequests", Retry_After="7")
+
+
+class Asking:
+    """A client of a scripted server, under virtual time."""
+
+    def __init__(self, *script: Handler, tuning: Tuning | None = None) -> None:
+        self.server = Scripted(*script)
+        self.clock = VirtualClock()
+        self._tuning = tuning
+
+    async def __aenter__(self) -> Asking:
+        await self.server.__aenter__()
+        self.client = Client(self.server.access, self._tuning, clock=self.clock, rng=Random(1))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+        await self.server.__aexit__()
+
+    @property
+    def asked(self) -> int:
+        return len(self.server.requests)
+
+
+async def test_a_read_is_repeated_until_it_is_answered() -> None:
+    async with Asking(hang_up, refusal(500), refusal(503), json(NODE)) as it:
+        node = await it.clock.run(it.client.get(Node, "n"))
+    assert node.name == "n"
+    assert it.asked == 4
+
+
+async def test_the_servers_own_wait_is_honoured() -> None:
+    async with Asking(BUSY, json(NODE)) as it:
+        await it.clock.run(it.client.get(Node, "n"))
+        assert it.clock.monotonic() == 7
+
+
+async def test_a_wait_that_is_too_long_is_left_to_the_caller() -> None:
+    async with Asking(refusal(429, "TooManyRequests", Retry_After="3600")) as it:
+        with pytest.raises(TooManyRequestsError) as caught:
+            await it.client.get(Node, "n")
+    assert caught.value.retry_after == 3600
+    assert it.asked == 1
+
+
+async def test_a_create_that_the_server_put_off_is_sent_again() -> None:
+    async with Asking(BUSY, refusal(503, Retry_After="1"), json(config_map("a", 1))) as it:
+        await it.clock.run(it.client.create(config_map("a", 0), CONFIG_MAPS))
+    assert it.asked == 3
+
+
+@pytest.mark.parametrize("answer", [hang_up, refusal(500), refusal(503), refusal(504)])
+async def test_a_create_that_may_have_been_done_is_not_sent_again(answer: Handler) -> None:
+    async with Asking(answer) as it:
+        with pytest.raises(ClientError):
+            await it.client.create(config_map("a", 0), CONFIG_MAPS)
+    assert it.asked == 1
+
+
+async def test_a_conditional_write_may_be_sent_again() -> None:
+    async with Asking(hang_up, refusal(409, "Conflict"), hang_up, json(NODE)) as it:
+        with pytest.raises(ConflictError):
+            await it.clock.run(it.client.update(config_map("a", 5), CONFIG_MAPS))
+        assert it.asked == 2
+        change = merge({"metadata": {"resourceVersion": "5"}})
+        await it.clock.run(it.client.patch(Node, "n", change=change))
+        assert it.asked == 4
+
+
+async def test_an_unconditional_patch_or_delete_is_not_sent_again() -> None:
+    async with Asking(json(NODE), hang_up) as it:
+        await it.client.get(Node, "n")  # the next request goes over a connection that was kept
+        with pytest.raises(DisconnectedError):
+            await it.client.delete(Node, "n")
+        assert it.asked == 2
+        with pytest.raises(DisconnectedError):
+            await it.client.patch(Node, "n", change=merge({"a": 1}))
+        assert it.asked == 3
+
+
+async def test_a_delete_that_names_its_uid_may_be_sent_again() -> None:
+    async with Asking(hang_up, json({"kind": "Status"})) as it:
+        await it.clock.run(it.client.delete(Node, "n", options=deletion(uid="u")))
+    assert it.asked == 2
+
+
+async def test_a_budgets_refusal_to_evict_is_heard_at_once() -> None:
+    async with Asking(refusal(429, "TooManyRequests", Retry_After="1")) as it:
+        with pytest.raises(TooManyRequestsError):
+            await it.client.evict("here", "p")
+    assert it.asked == 1
+
+
+async def test_whatever_was_never_sent_is_sent_again() -> None:
+    nobody = Access("http://127.0.0.1:1")
+    clock = VirtualClock()
+    async with Client(nobody, clock=clock, rng=Random(1)) as client:
+        with pytest.raises(UnreachableError, match="POST /api/v1/namespaces/here/configmaps: no"):
+            await clock.run(client.create(config_map("a", 0), CONFIG_MAPS))
+    assert clock.monotonic() > 0
+
+
+async def sleepy(_: web.BaseRequest) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    return web.Response()
+
+
+async def test_a_watch_that_never_begins_is_not_waited_for_forever() -> None:
+    async with Asking(sleepy, tuning=Tuning(limits=Limits(answer=0.05))) as it:
+        with pytest.raises(TimedOutError):
+            async with it.client.watch(Node):
+                pass
+
+
+async def test_a_slow_server_is_not_waited_for_forever() -> None:
+    quick = Tuning(limits=Limits(answer=0.05), retries=RetryPolicy(attempts=2))
+    async with Asking(sleepy, tuning=quick) as it:
+        with pytest.raises(TimedOutError):
+            await it.clock.run(it.client.get(Node, "n"))
+    assert it.asked == 2
+
+
+async def test_an_answer_over_its_bound_is_refused() -> None:
+    small = Tuning(limits=Limits(largest_answer=1000))
+    async with Asking(raw(b" " * 1001), tuning=small) as it:
+        with pytest.raises(TooLargeError, match="bigger than 1000 bytes"):
+            await it.client.get(Node, "n")
+
+
+async def test_an_event_over_its_bound_is_refused() -> None:
+    small = Tuning(limits=Limits(largest_event=1000))
+    large = Asking(raw(b'{"a"' + b" " * 3000), tuning=small)
+    async with large as it, it.client.watch(Node) as events:
+        with pytest.raises(TooLargeError, match="an event bigger than 1000 bytes"):
+            await anext(events)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"metadata": 3}', b"\xff\xfe"])
+async def test_an_answer_that_is_no_object_is_malformed(body: bytes) -> None:
+    async with Asking(raw(body)) as it:
+        with pytest.raises(MalformedError):
+            await it.client.get(Node, "n")
+
+
+async def test_an_error_page_of_somebody_else_is_known_by_its_code_alone() -> None:
+    async with Asking(raw(b"<h1>hunter2</h1>", 403, "text/html")) as it:
+        with pytest.raises(ApiError) as caught:
+            await it.client.get(Node, "n")
+    assert caught.value.code == 403
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_redirects_are_not_followed() -> None:
+    async with Scripted(json(NODE)) as elsewhere:
+        away = json({}, 307, Location=elsewhere.access.server + "/api/v1/nodes/n")
+        async with Asking(away) as it:
+            with pytest.raises(ApiError):
+                await it.client.get(Node, "n")
+        assert not elsewhere.requests
+
+
+async def test_a_write_whose_answer_was_lost_is_reported_and_not_repeated(
+    access: Access, client: Client, namespace: str
+) -> None:
+    async with RudeProxy(access) as proxy, Client(proxy.access) as behind:
+        await behind.version()
+        proxy.swallow_answers()
+        with pytest.raises(DisconnectedError):
+            await behind.create(
+                {"metadata": {"namespace": namespace, "generateName": "a-"}}, CONFIG_MAPS
+            )
+    made = await client.list(CONFIG_MAPS, namespace, fields="metadata.namespace=" + namespace)
+    assert len([it for it in made.items if "a-" in str(it["metadata"])]) == 1
+
+
+codes = st.sampled_from([400, 401, 403, 404, 409, 410, 422, 429, 500, 502, 503, 504])
+failures = st.one_of(
+    st.builds(
+        lambda code, after: error_from(Status(code=code), retry_after=after),
+        codes,
+        st.none() | st.floats(0, 100),
+    ),
+    st.sampled_from([DisconnectedError("cut"), TimedOutError("late"), UnreachableError("no")]),
+    st.sampled_from([MalformedError("what"), TooLargeError("big")]),
+)
+
+
+@given(failures, st.booleans(), st.integers(1, 10), st.randoms(use_true_random=False))
+def test_only_what_is_safe_is_repeated_and_never_for_ever(
+    error: ClientError, repeatable: bool, attempt: int, rng: Random
+) -> None:
+    policy = RetryPolicy(attempts=6, longest_wait=30)
+    wait = policy.wait_before_retry(error, repeatable=repeatable, attempt=attempt, rng=rng)
+    if wait is None:
+        return
+    assert attempt < 6
+    assert 0 <= wait <= 30
+    not_done = isinstance(error, UnreachableError | TooManyRequestsError | UnavailableError)
+    assert repeatable or not_done
+    if isinstance(error, ApiError):
+        assert error.code in {429, 500, 502, 503, 504}
+        assert error.retry_after in {None, wait}
+
+
+@given(st.integers(0, 100), st.randoms(use_true_random=False))
+def test_waits_grow_to_their_longest_and_start_over(failed: int, rng: Random) -> None:
+    backoff = Backoff(rng, first=0.5, longest=30)
+    waits = [backoff.next_wait() for _ in range(failed)]
+    assert all(0.5 <= wait <= 30 for wait in waits)
+    assert all(wait == 30 for wait in waits[7:])
+    backoff.reset()
+    assert backoff.next_wait() <= 1

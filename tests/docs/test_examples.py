@@ -1,0 +1,64 @@
+"""The examples in the documentation run, and end as they say."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.cluster import KINDS
+from bayplan.kube.gates import DEFAULTS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_examples_in_pages_run(page: Path) -> None:
+    here = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=FLAGS)
+    finally:
+        os.chdir(here)
+    assert not failed
+
+
+def test_the_room_has_examples() -> None:
+    found = doctest.DocTestParser().get_examples((ROOT / "docs" / "fit.md").read_text())
+    assert len(found) > 10
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_pages_name_every_kind_and_gate() -> None:
+    assert KINDS in (ROOT / "docs" / "cli.md").read_text()
+    fit = (ROOT / "docs" / "fit.md").read_text()
+    assert all(
+        name in fit for name in DEFAULTS if name in {"VolumeLimitScaling", "AttachVolumeLimit"}
+    )
+
+
+def test_the_demo_tells_its_story() -> None:
+    ended = subprocess.run(
+        ["sh", "examples/demo"],
+        cwd=ROOT,
+        env={**os.environ, "BIN": str(Path(sys.executable).parent)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "shop/ledger-15 fits nowhere" in ended.stdout
+    assert "shop/web-5d8f7c-f fits node worker-c2" in ended.stdout

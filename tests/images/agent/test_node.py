@@ -1,0 +1,120 @@
+"""A node's agent outlives its runtime: late, restarted, or with records that cannot be written."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from bayplan.client.informers import Change
+from bayplan.images.agent.node import NodeImageOptions, NodeImages, Surroundings
+from bayplan.images.manager.manager import ImageWaiting
+from bayplan.images.runtime.cri import CriRuntime
+from bayplan.images.runtime.objects import Image, ImageKey
+from bayplan.kube.clock import VirtualClock
+from tests.images.desk import Desk, PaperCluster, pod_of
+from tests.images.parts.registry import Registry
+from tests.images.peers.fixtures import Push
+from tests.images.peers.service import running_bayplan_cri
+from tests.images.shelf import ShelfRuntime
+
+APP = Image("sha256:app", ("app:1",), size=5)
+
+
+def node_images(shelf: ShelfRuntime, folder: Path, *, gate: bool = True) -> NodeImages:
+    cluster, clock = PaperCluster(), VirtualClock()
+    options = NodeImageOptions("n1", folder, use_handlers=gate, probe=shelf.disk)
+    around = Surroundings(shelf, cluster, cluster, clock, CollectorRegistry())
+    return NodeImages(options, around)
+
+
+@pytest.fixture
+def shelf() -> ShelfRuntime:
+    return ShelfRuntime(offers={("app:1", ""): APP})
+
+
+async def test_a_runtime_that_comes_late_is_waited_for(shelf: ShelfRuntime, tmp_path: Path) -> None:
+    shelf.broken = "ListImages"
+    node = node_images(shelf, tmp_path)
+    clock = node.manager.clock
+    assert isinstance(clock, VirtualClock)
+    starting = asyncio.ensure_future(node.start())
+    await clock.advance(60)
+    assert not starting.done()
+    shelf.broken = ""
+    await clock.advance(5)
+    await starting
+
+
+async def test_a_pod_that_is_replaced_under_its_name_is_served_anew(
+    shelf: ShelfRuntime, tmp_path: Path
+) -> None:
+    node = node_images(shelf, tmp_path)
+    old, new = pod_of("app:1"), pod_of("app:1")
+    new.metadata.uid = "another"
+    node.pod_changed(Change("added", new=old))
+    node.pod_changed(Change("updated", old=old, new=new))
+    await node.pods.settled()
+    assert await node.pods.in_use() == {APP.key}
+    node.pod_changed(Change("deleted", old=new))
+    assert await node.pods.in_use() == set()
+
+
+async def test_records_that_cannot_be_written_are_told_of_and_tried_again(
+    shelf: ShelfRuntime, tmp_path: Path
+) -> None:
+    node = node_images(shelf, tmp_path)
+    clock = node.manager.clock
+    assert isinstance(clock, VirtualClock)
+    pulling = tmp_path / "image_manager" / "pulling"
+    pulling.rmdir()
+    pulling.write_text("in the way")
+    node.pod_changed(Change("added", new=pod_of("app:1")))
+    await clock.until_sleeping()
+    assert await node.pods.in_use() == set()
+    pulling.unlink()
+    pulling.mkdir()
+    await clock.run(node.pods.settled())
+    assert await node.pods.in_use() == {APP.key}
+
+
+async def test_a_broken_ledger_does_not_end_the_rounds(shelf: ShelfRuntime, tmp_path: Path) -> None:
+    node = node_images(shelf, tmp_path)
+    node.ledger.path.write_text("{")
+    assert not await node.housekeeping.round()
+    node.ledger.path.unlink()
+    assert await node.housekeeping.round()
+
+
+async def test_a_switched_gate_is_noted_at_the_start(shelf: ShelfRuntime, tmp_path: Path) -> None:
+    shelf.images[ImageKey("sha256:app", "kata")] = APP
+    await node_images(shelf, tmp_path, gate=True).start()
+    node = node_images(shelf, tmp_path, gate=False)
+    await node.start()
+    await node.housekeeping.round()
+    assert node.ledger.owed
+    assert isinstance(node.manager.cluster, PaperCluster)
+    assert node.manager.cluster.reasons() == ["ImageCleanUpOwed"]
+
+
+async def test_a_restarted_runtime_still_has_its_images_and_is_found_again(
+    registry: Registry, push: Push, tmp_path: Path
+) -> None:
+    image = push(registry, "restarted:1")
+    home = tmp_path / "home"
+    home.mkdir()
+    socket = tmp_path / "cri.sock"
+    async with CriRuntime(str(socket), timeout=30) as runtime:
+        desk = Desk(runtime, tmp_path / "state")
+        with running_bayplan_cri(home, socket):
+            assert (await desk.ready(pod_of(image.name))).pulled
+        gone = await desk.waiting(pod_of(image.name, "unlucky"))
+        assert gone.reason == "ImageInspectError"
+        assert "UNAVAILABLE" in gone.message
+        with running_bayplan_cri(home, socket):
+            async with asyncio.timeout(60):
+                while isinstance(await desk.ensure(pod_of(image.name, "lucky")), ImageWaiting):
+                    pass  # gRPC needs a moment to find the socket again
+            assert not (await desk.ready(pod_of(image.name, "lucky"))).pulled

@@ -1,0 +1,80 @@
+"""Whatever pods come and go, and whenever images are collected: no live pod loses its image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.images.agent.pod_images import PodImages
+from bayplan.images.collection.collector import Collector
+from bayplan.images.collection.policy import CollectionPolicy
+from bayplan.images.runtime.objects import Image
+from tests.images.desk import Desk, pod_of
+from tests.images.shelf import ShelfRuntime
+
+IMAGES = ("a:1", "b:1")
+CLASSES = {None: "", "ws2019": "hyperv", "ws2022": "process"}
+PODS = ("p", "q", "r")
+
+STEPS = st.one_of(
+    st.tuples(
+        st.just("seen"),
+        st.sampled_from(PODS),
+        st.sampled_from(IMAGES),
+        st.sampled_from(sorted(CLASSES, key=str)),
+    ),
+    st.tuples(st.just("gone"), st.sampled_from(PODS)),
+    st.tuples(st.just("collect"), st.sampled_from([0.0, 60.0, 600.0])),
+)
+
+
+def full_shelf() -> ShelfRuntime:
+    """A runtime that has every image for every handler; a's content is the same for all."""
+    offers = {
+        (name, handler): Image(
+            f"sha256:{name[0]}{handler if name == 'b:1' else ''}", (name,), size=40, handler=handler
+        )
+        for name in IMAGES
+        for handler in CLASSES.values()
+    }
+    return ShelfRuntime(offers=offers)
+
+
+@given(st.lists(STEPS, max_size=14))
+@settings(max_examples=60, deadline=None)
+async def test_no_live_pod_loses_its_image(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[object, ...]]
+) -> None:
+    shelf = full_shelf()
+    desk = Desk(shelf, Path(tmp_path_factory.mktemp("state")))
+    desk.cluster.handlers = {name: handler for name, handler in CLASSES.items() if name}
+    pods = PodImages(desk.manager, desk.clock)
+    collector = Collector(
+        shelf, desk.clock, CollectionPolicy(1, 0), shelf.disk, pods.in_use, pods.lock
+    )
+    living: dict[str, tuple[str, str]] = {}
+    for step in steps:
+        match step:
+            case ("seen", str(name), str(image), runtime_class):
+                assert runtime_class is None or isinstance(runtime_class, str)
+                if name not in living:  # a pod's runtime class never changes
+                    living[name] = (image, CLASSES[runtime_class])
+                    pods.pod_seen(pod_of(image, name, runtime_class=runtime_class))
+            case ("gone", str(name)):
+                living.pop(name, None)
+                pods.pod_gone(f"uid-{name}")
+            case ("collect", float(seconds)):
+                await desk.clock.advance(seconds)
+                await collector.collect()
+        await pods.settled()
+        needed = {shelf.offers[wanted].key for wanted in living.values()}
+        assert await pods.in_use() == needed
+        assert needed <= set(shelf.images)
+    await collector.look()
+    await desk.clock.advance(600)
+    await collector.collect()
+    assert set(shelf.images) == {shelf.offers[wanted].key for wanted in living.values()}
+    await pods.stop()

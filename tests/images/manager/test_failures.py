@@ -1,0 +1,172 @@
+"""A runtime at its worst, and a cluster that cannot be asked: nothing is lost or hidden."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bayplan.images.manager.errors import pull_error
+from bayplan.images.manager.manager import ImageWaiting
+from bayplan.images.manager.pulling import Puller, PullFailedError
+from bayplan.images.manager.throttle import PullLine, TokenBucket
+from bayplan.images.runtime.errors import RuntimeCallError
+from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec, PodIdentity, RegistryAuth
+from bayplan.kube.clock import VirtualClock
+from tests.images.desk import Desk, pod_of
+from tests.images.shelf import ShelfRuntime
+
+PROCESS = Image("sha256:2022", ("app:1",), size=5, handler="process")
+HYPERV = Image("sha256:2019", ("app:1",), size=6, handler="hyperv")
+DEFAULT = Image("sha256:linux", ("app:1",), size=7)
+
+
+@pytest.fixture
+def shelf() -> ShelfRuntime:
+    offers = {("app:1", image.handler): image for image in (PROCESS, HYPERV, DEFAULT)}
+    return ShelfRuntime(offers=offers)
+
+
+@pytest.fixture
+async def desk(shelf: ShelfRuntime, tmp_path: Path) -> Desk:
+    desk = Desk(shelf, tmp_path)
+    desk.cluster.handlers = {"ws2022": "process", "ws2019": "hyperv"}
+    return desk
+
+
+async def test_two_runtime_classes_get_two_images_of_one_name(desk: Desk) -> None:
+    one = await desk.ready(pod_of("app:1", "one", runtime_class="ws2022"))
+    other = await desk.ready(pod_of("app:1", "other", runtime_class="ws2019"))
+    assert (one.key, other.key) == (PROCESS.key, HYPERV.key)
+    assert (await desk.ready(pod_of("app:1", "plain"))).key == DEFAULT.key
+
+
+async def test_an_image_of_another_handler_does_not_count_as_present(desk: Desk) -> None:
+    await desk.ready(pod_of("app:1", "one", runtime_class="ws2022"))
+    outcome = await desk.waiting(pod_of("app:1", "other", runtime_class="ws2019", policy="Never"))
+    assert outcome.reason == "ErrImageNeverPull"
+
+
+async def test_the_runtime_is_told_the_handler_and_the_name_as_written(
+    desk: Desk, shelf: ShelfRuntime
+) -> None:
+    pod = pod_of("app:1", runtime_class="ws2022")
+    pod.metadata.annotations = {"team": "a"}
+    await desk.ready(pod)
+    assert set(map(repr, shelf.asked)) == {
+        repr(ImageSpec("app:1", "process", {"team": "a"}, "app:1"))
+    }
+
+
+async def test_a_missing_runtime_class_is_an_error_that_names_it(desk: Desk) -> None:
+    outcome = await desk.waiting(pod_of("app:1", runtime_class="no-such-class"))
+    assert outcome == ImageWaiting(
+        "CreatePodSandboxError", 'RuntimeClass "no-such-class" not found'
+    )
+    assert desk.cluster.reasons() == ["FailedCreatePodSandBox"]
+
+
+async def test_a_cluster_that_cannot_be_asked_is_not_a_missing_class(desk: Desk) -> None:
+    desk.cluster.away = True
+    outcome = await desk.waiting(pod_of("app:1", runtime_class="ws2022"))
+    assert "connection refused" in outcome.message
+    desk.cluster.away = False
+    assert (await desk.ready(pod_of("app:1", runtime_class="ws2022"))).key == PROCESS.key
+
+
+async def test_with_the_gate_off_no_class_is_looked_up_and_no_handler_sent(
+    desk: Desk, shelf: ShelfRuntime
+) -> None:
+    desk.gate = False
+    desk.restart()
+    outcome = await desk.ready(pod_of("app:1", runtime_class="ws2022"))
+    assert outcome.key == ImageKey("sha256:linux")
+    assert desk.cluster.asked == []
+    assert {spec.handler for spec in shelf.asked} == {""}
+
+
+async def test_a_runtime_that_cannot_say_is_an_inspect_error(
+    desk: Desk, shelf: ShelfRuntime
+) -> None:
+    shelf.broken = "ImageStatus"
+    outcome = await desk.waiting(pod_of("app:1"))
+    assert outcome.reason == "ImageInspectError"
+    assert desk.cluster.reasons() == ["InspectFailed"]
+
+
+async def test_a_pull_beyond_the_rate_fails_and_backs_off(desk: Desk) -> None:
+    desk.bucket = TokenBucket(qps=1, burst=1)
+    desk.restart()
+    await desk.ready(pod_of("app:1", "one"))
+    refused = await desk.waiting(pod_of("app:1", "other", policy="Always"))
+    assert (refused.reason, refused.message) == ("ErrImagePull", "pull QPS exceeded")
+    await desk.clock.advance(10)
+    assert (await desk.ready(pod_of("app:1", "other", policy="Always"))).pulled
+
+
+@pytest.mark.parametrize("reason", ["RegistryUnavailable", "SignatureValidationFailed"])
+def test_special_pull_errors_are_known_by_their_first_word(reason: str) -> None:
+    error = pull_error("app:1", f"{reason}: the details")
+    assert error.reason == reason
+    assert error.message.endswith(": the details")
+
+
+class HangingRuntime(ShelfRuntime):
+    """A runtime whose pulls never end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pulling = asyncio.Event()
+
+    async def pull_image(
+        self, spec: ImageSpec, auth: RegistryAuth | None, pod: PodIdentity | None
+    ) -> str:
+        self.pulling.set()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+async def test_a_cancelled_pull_is_closed(tmp_path: Path) -> None:
+    runtime = HangingRuntime()
+    desk = Desk(runtime, tmp_path)
+    task = asyncio.ensure_future(desk.ensure(pod_of("app:1", policy="Always")))
+    await runtime.pulling.wait()
+    assert desk.manager.memory.counts() == (1, 0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert desk.manager.memory.counts() == (0, 0)
+
+
+def watched(runtime: ShelfRuntime, clock: VirtualClock, samples: list[object]) -> Puller:
+    async def progress() -> object:
+        sample = samples.pop(0) if len(samples) > 1 else samples[0]
+        if isinstance(sample, Exception):
+            raise sample
+        return sample
+
+    return Puller(runtime, clock, PullLine(), TokenBucket(qps=0), progress, 100)
+
+
+async def test_a_pull_without_progress_is_ended() -> None:
+    clock = VirtualClock()
+    puller = watched(HangingRuntime(), clock, [1, 2, 3])
+    with pytest.raises(PullFailedError, match="no progress for 100 s"):
+        await clock.run(puller.pull(ImageSpec("app:1"), [], PodIdentity()))
+    assert clock.monotonic() == pytest.approx(120)
+
+
+async def test_a_disk_that_cannot_be_asked_does_not_end_a_pull() -> None:
+    clock = VirtualClock()
+    away = RuntimeCallError("ImageFsInfo", "UNAVAILABLE", "away")
+    puller = watched(HangingRuntime(), clock, [away] * 50 + [1])
+    with pytest.raises(PullFailedError, match="no progress"):
+        await clock.run(puller.pull(ImageSpec("app:1"), [], PodIdentity()))
+    assert clock.monotonic() > 500
+
+
+async def test_a_pull_that_ends_is_not_watched_any_more(shelf: ShelfRuntime) -> None:
+    clock = VirtualClock()
+    pulled = await watched(shelf, clock, [1]).pull(ImageSpec("app:1"), [], PodIdentity())
+    assert (pulled.key.id, clock.sleeping) == ("sha256:linux", 0)

@@ -70,7 +70,7 @@ def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strate
     metadata.stamp(obj, backend.now(), uid, call.kind.generations)
     if call.kind.has_status and not strategy.keeps_status:
         obj.pop("status", None)
-        if strategy.first_status or call.kind.generations:
+        if strategy.first_status or (call.kind.generations and call.kind.custom is None):
             obj["status"] = clone(strategy.first_status)
     strategy.prepare_create(obj)
 
@@ -140,7 +140,8 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     old = current.object()
     new = _merge_scope(call, wanted, old)
     _type_meta(backend, call, new)
-    strategy.default(new)
+    if call.subresource not in _UNVALIDATED:
+        strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
     admitted = call.subresource == "binding"
     if not admitted:

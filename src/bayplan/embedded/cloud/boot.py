@@ -43,7 +43,7 @@ class Boot(Controller[str]):
 
     def _boot(self, one: Instance) -> Plan:
         now = self._stage.seconds()
-        tried = one.launched + STOCK_SECONDS
+        tried = min(one.launched + STOCK_SECONDS, one.starts or float("inf"))
         if now < tried:
             return [Again(tried - now)]
         group = one.group.name

@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
+from bayplan.embedded.simulation.live import LiveRun
 from bayplan.embedded.simulation.virtual import VirtualRun
 from bench.measure import Result
 from tests.simulation.placing import FirstFit
@@ -50,6 +52,21 @@ _VOLUME = (
     ", volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {accessModes: "
     "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]"
 )
+_WALL = """
+instanceTypes: [{name: large, cpu: 32, memory: 128Gi}]
+nodeGroups: [{name: workers, instanceType: large, count: %(nodes)d, start: 1s}]
+workloads:
+  - manifest:
+      apiVersion: apps/v1
+      kind: ReplicaSet
+      metadata: {name: many}
+      spec:
+        replicas: %(pods)d
+        selector: {matchLabels: {app: many}}
+        template:
+          metadata: {labels: {app: many}}
+          spec: {containers: [{name: c, image: i}]}
+"""
 
 
 def day(nodes: int = NODES, pods: int = PODS) -> ClusterSpec:
@@ -76,8 +93,31 @@ async def run_day(spec: ClusterSpec, seconds: float = DAY) -> tuple[str, int, in
         return run.log.digest, run.log.lines, run.log.counts["DELETED jobs.batch"]
 
 
+async def run_wall(nodes: int, pods: int, seconds: float) -> tuple[float, float]:
+    """Seconds until all pods run, and the share of a core that they then take."""
+    spec = parse_cluster((_WALL % {"nodes": nodes, "pods": pods}).encode(), "wall.yaml", Path())
+    async with LiveRun(spec, ServerConfig()) as run:
+        simulation = run.simulation
+        simulation.engine.add(FirstFit(simulation.view))
+        await simulation.prepare()
+        working = asyncio.create_task(simulation.run())
+        start = time.monotonic()
+        while sum(pod.ready for pod in simulation.view.pods.values()) < pods:  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
+        loaded = time.monotonic() - start
+        start, used = time.monotonic(), time.process_time()
+        await asyncio.sleep(seconds)
+        share = (time.process_time() - used) / (time.monotonic() - start)
+        simulation.engine.stop()
+        await working
+        return loaded, share
+
+
 def cases() -> Iterator[Result]:
     """All figures of the simulation."""
+    loaded, share = asyncio.run(run_wall(1000, 10_000, 60.0))
+    yield Result("simulation/wall/running", loaded, "s")
+    yield Result("simulation/wall/cores", share, "cores")
     digests = set()
     seconds = float("inf")
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from bayplan.embedded.control.storages import LEASES, NODES
@@ -34,7 +35,7 @@ async def test_leases_are_fresh_when_asked_for() -> None:
     async with world() as w:
         await w.forward(1000)
         await w.simulation.refresh_leases()
-        renewed = w.view.get(LEASES, "kube-node-lease", "workers-1")["spec"]["renewTime"]
+        renewed = w.get(LEASES, "workers-1", "kube-node-lease")["spec"]["renewTime"]
         age = w.run.clock.now().timestamp() - _seconds(renewed)
         assert 0 <= age < 10
 
@@ -147,6 +148,4 @@ def _cordon(node: Any, on: bool) -> Any:
 
 
 def _seconds(text: str) -> float:
-    from datetime import datetime  # noqa: PLC0415
-
     return datetime.fromisoformat(text).timestamp()

@@ -116,6 +116,8 @@ class Simulation:
             await self._ensure(CSI_DRIVERS, driver.csi_driver())
         for class_ in self.spec.classes:
             await self._ensure(CLASSES, class_.storage_class())
+        for instance in self.cloud.instances.values():
+            self.fleet.add(instance)  # from an earlier run, kept in a data file
         for group in self.spec.groups:
             missing = group.count - self.cloud.target(group.name)
             if missing > 0:

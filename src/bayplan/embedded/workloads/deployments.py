@@ -7,10 +7,13 @@ pods go before new ones come.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.journal import Change as Written
 from bayplan.embedded.control.steps import Change, Create, Delete, Edit, Plan
-from bayplan.embedded.control.storages import DEPLOYMENTS, REPLICA_SETS
+from bayplan.embedded.control.storages import DEPLOYMENTS, PODS, REPLICA_SETS
 from bayplan.embedded.workloads.base import Workload
 from bayplan.embedded.workloads.scaling import scaled
 from bayplan.embedded.workloads.template import (
@@ -31,7 +34,17 @@ class Deployments(Workload):
 
     name = "deployment-controller"
     storage = DEPLOYMENTS
-    storages = (DEPLOYMENTS, REPLICA_SETS)
+    storages = (DEPLOYMENTS, REPLICA_SETS, PODS)
+
+    def notice(self, change: Written) -> Iterable[Key]:
+        """Also a pod that is gone: a deployment that recreates waits for the last one."""
+        if change.entry.key.storage != PODS:
+            return super().notice(change)
+        if not change.deleted:
+            return ()
+        sets = [self._view.store.by_uid(uid) for uid in change.entry.owners]
+        owners = [self._view.store.by_uid(uid) for one in sets if one for uid in one.owners]
+        return [one.key for one in owners if one and one.key.storage == DEPLOYMENTS]
 
     def reconcile(self, key: Key, owner: JsonObject) -> Plan:
         """Make the new ReplicaSet, scale all of them, and count."""
@@ -66,7 +79,7 @@ class Deployments(Workload):
         wanted = owner["spec"].get("replicas") or 0
         strategy = owner["spec"].get("strategy") or {}
         if strategy.get("type") == "Recreate":
-            return _recreate(wanted, new, old)
+            return self._recreate(wanted, new, old)
         limits = strategy.get("rollingUpdate") or {}
         surge = scaled(limits.get("maxSurge"), wanted, up=True)
         missing = scaled(limits.get("maxUnavailable"), wanted, up=False)
@@ -78,6 +91,11 @@ class Deployments(Workload):
         available = sum(_available(one) for one in (new, *old))
         spare = available - max(0, wanted - missing)
         return plan + _shrink(old, spare)
+
+    def _recreate(self, wanted: int, new: JsonObject, old: list[JsonObject]) -> Plan:
+        plan = [step for one in old for step in _scale(one, 0)]
+        left = any(self._view.pods_of(one["metadata"]["uid"]) for one in old)
+        return plan if left else plan + _scale(new, wanted)
 
     def _tidy(self, owner: JsonObject, old: list[JsonObject]) -> Plan:
         limit = owner["spec"].get("revisionHistoryLimit")
@@ -143,11 +161,6 @@ def _replica_set(owner: JsonObject, sets: list[JsonObject], name: str) -> JsonOb
     }
 
 
-def _recreate(wanted: int, new: JsonObject, old: list[JsonObject]) -> Plan:
-    plan = [step for one in old for step in _scale(one, 0)]
-    return plan if any(_present(one) for one in old) else plan + _scale(new, wanted)
-
-
 def _shrink(old: list[JsonObject], spare: int) -> Plan:
     """Take as many old pods as can be spared, those that are not available before others."""
     plan: Plan = []
@@ -195,7 +208,8 @@ def _present(one: JsonObject) -> int:
 
 
 def _available(one: JsonObject) -> int:
-    return int((one.get("status") or {}).get("availableReplicas") or 0)
+    """What is available, and stays so: a set that was just scaled down has not counted yet."""
+    return min(int((one.get("status") or {}).get("availableReplicas") or 0), _replicas(one))
 
 
 def _revision(one: JsonObject) -> int:

@@ -220,7 +220,7 @@ EXTENSION = (
     ),
 )
 
-# Devices are kept as they are sent, unread: kube-scheduler does not start without their lists.
+# Nothing here acts on devices; kube-scheduler does not start without their lists.
 DEVICES = (
     _device("DeviceClass", "deviceclasses", namespaced=False),
     _device("ResourceClaim", "resourceclaims", subresources=("status",)),

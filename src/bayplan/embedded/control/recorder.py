@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from typing import Protocol
 
 from bayplan.embedded.apiserver.errors import ApiError
@@ -38,10 +38,14 @@ class Recorder:
         self._writer = writer
         self._said: OrderedDict[Tell, Key] = OrderedDict()
         self._expiring: deque[tuple[float, Key]] = deque()
+        self.warnings: Counter[str] = Counter()
+        """How often each was said since the beginning."""
 
     async def record(self, told: Tell) -> None:
         """Write an event, or count it once more; nothing if its object is gone."""
         await self._expire()
+        if told.type == "Warning":
+            self.warnings[told.reason] += 1
         key = self._said.get(told)
         if key is not None and self._backend.store.get(key) is not None:
             await self._count(key)

@@ -34,7 +34,7 @@ class Sink:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._recorder = Recorder(backend, self)
+        self.recorder = Recorder(backend, self)
         self.writes = 0
 
     async def apply(self, step: Step) -> None:
@@ -62,7 +62,7 @@ class Sink:
                 call = self._call(key.storage, key.namespace, key.name)
                 await bind(self._backend, call, {"target": {"kind": "Node", "name": node}})
             case Tell():
-                await self._recorder.record(step)
+                await self.recorder.record(step)
             case Again():
                 self.writes -= 1
 

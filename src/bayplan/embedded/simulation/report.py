@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.storages import CLAIMS, CSI_NODES, EVENTS, NODES
+from bayplan.embedded.control.storages import CLAIMS, CSI_NODES, NODES
 from bayplan.embedded.csi.claims import phase
 from bayplan.embedded.nodes.objects import condition_status
 from bayplan.embedded.simulation.simulation import Simulation
@@ -56,17 +56,13 @@ def summarize(simulation: Simulation) -> Summary:
     """How the cluster stands now."""
     view = simulation.view
     claims = Counter(phase(claim) for claim in view.all(CLAIMS))
-    warnings: Counter[str] = Counter()
-    for event in view.all(EVENTS):
-        if event.get("type") == "Warning":
-            warnings[event.get("reason") or ""] += event.get("count") or 1
     return Summary(
         seconds=simulation.pace.now(),
         nodes=_nodes(simulation),
         phases=Counter(pod.phase for pod in view.pods.values()),
         claims=claims,
         waiting=_waiting(simulation),
-        warnings=warnings,
+        warnings=Counter(simulation.sink.recorder.warnings),
         spent=simulation.cloud.spent(),
         instances=Counter(one.state for one in simulation.cloud.instances.values()),
         faults=sorted(fault.kind for fault in simulation.faults.active.values()),

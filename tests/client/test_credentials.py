@@ -177,6 +177,17 @@ async def test_a_plugin_is_run_again_when_the_server_says_401(tmp_path: Path) ->
     assert authorizations(server) == [f"Bearer t-{n}" for n in (1, 1, 2, 2, 3)]
 
 
+async def test_a_watch_too_gets_a_fresh_credential_once(tmp_path: Path) -> None:
+    answer = credential(token="t-$(wc -l < runs | tr -d ' ')")
+    plugin(tmp_path / "p", f"cd {tmp_path}; echo >> runs; cat <<END\n{answer}\nEND")
+    async with Scripted(refusal(401, "Unauthorized"), scripted.stream()) as server:
+        cluster = {"server": server.access.server}
+        access = load_access(kubeconfig(tmp_path / "c", user=exec_user("./p"), cluster=cluster))
+        async with Client(access) as client, client.watch(Node) as events:
+            assert [event async for event in events] == []
+    assert authorizations(server) == ["Bearer t-1", "Bearer t-2"]
+
+
 async def test_a_plugin_may_give_a_certificate(tmp_path: Path) -> None:
     async with TlsServer("127.0.0.1", demand_certificate=True) as server:
         pair = server.user("jane")

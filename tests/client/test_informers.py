@@ -233,6 +233,24 @@ async def test_a_slow_listener_slows_the_informer_and_misses_nothing(
     assert told == list(range(12))
 
 
+async def test_a_listener_that_joins_in_the_middle_of_a_list_hears_everything_once(
+    client: Client, namespace: str
+) -> None:
+    for n in range(4):
+        await client.create(config_map(namespace, f"m{n}", n))
+    informer = Informer(client, CONFIG_MAPS, ours(namespace))
+    with informer.subscribe(bound=1) as slow:
+        async with running(informer):
+            told = [number((await anext(slow)).object)]
+            with informer.subscribe() as late:
+                told += [number((await anext(slow)).object) for _ in range(3)]
+                await informer.synced.wait()
+                await client.create(config_map(namespace, "last", 9))
+                heard = [number((await anext(late)).object) for _ in range(5)]
+    assert told == [0, 1, 2, 3]
+    assert heard == [0, 1, 2, 3, 9]
+
+
 async def test_a_listener_that_leaves_lets_the_others_go_on(client: Client, namespace: str) -> None:
     async with running(Informer(client, CONFIG_MAPS, ours(namespace))) as informer:
         await informer.synced.wait()

@@ -137,11 +137,19 @@ async def test_whatever_was_never_sent_is_sent_again() -> None:
     assert clock.monotonic() > 0
 
 
-async def test_a_slow_server_is_not_waited_for_forever() -> None:
-    async def sleepy(_: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        return web.Response()
+async def sleepy(_: web.BaseRequest) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    return web.Response()
 
+
+async def test_a_watch_that_never_begins_is_not_waited_for_forever() -> None:
+    async with Asking(sleepy, tuning=Tuning(limits=Limits(answer=0.05))) as it:
+        with pytest.raises(TimedOutError):
+            async with it.client.watch(Node):
+                pass
+
+
+async def test_a_slow_server_is_not_waited_for_forever() -> None:
     quick = Tuning(limits=Limits(answer=0.05), retries=RetryPolicy(attempts=2))
     async with Asking(sleepy, tuning=quick) as it:
         with pytest.raises(TimedOutError):

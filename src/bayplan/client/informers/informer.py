@@ -70,22 +70,22 @@ class Informer(Generic[T]):
     async def replace(self, items: Iterable[T], unfit: frozenset[str]) -> None:
         """Take a complete list from the reflector."""
         self.lists += 1
-        for change in self._store.replace(items, keep=unfit):
-            await self._publish(change)
+        await self._publish(self._store.replace(items, keep=unfit))
         self.last_error = None
         self.synced.set()
 
     async def apply(self, event: WatchEvent[T]) -> None:
         """Take one event from the reflector."""
-        for change in self._store.apply(event):
-            await self._publish(change)
+        await self._publish(self._store.apply(event))
 
-    async def _publish(self, change: Change[T]) -> None:
-        listening = tuple(self._subscriptions)
-        for handler in self._handlers:
-            handler(change)
-        for subscription in listening:
-            await subscription.put(change)
+    async def _publish(self, changes: list[Change[T]]) -> None:
+        """Tell those who listened before; whoever joins meanwhile has seen the store after it."""
+        handlers, subscriptions = tuple(self._handlers), tuple(self._subscriptions)
+        for change in changes:
+            for handler in handlers:
+                handler(change)
+            for subscription in subscriptions:
+                await subscription.put(change)
 
     def _report(self, error: ClientError) -> None:
         self.last_error = error

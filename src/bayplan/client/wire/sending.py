@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 
-from bayplan.client.errors import ClientError, UnauthorizedError
+from bayplan.client.errors import ClientError, TooManyRequestsError, UnauthorizedError
 from bayplan.client.wire.budget import Budget
 from bayplan.client.wire.requests import Request
 from bayplan.client.wire.retries import RetryPolicy
@@ -32,10 +32,10 @@ class Sender:
         while True:
             attempt += 1
             try:
-                async with self._budget.turn():
-                    return await self._transport.fetch(request)
+                return await self._fetch_as_known(request)
             except ClientError as error:
-                if (wait := self._wait(request, error, attempt)) is None:
+                wait = self._wait(request, error, attempt)
+                if wait is None:
                     raise
             await self._clock.sleep(wait)
 
@@ -43,20 +43,34 @@ class Sender:
     async def stream(self, request: Request, silence: float) -> AsyncIterator[Answer]:
         """An answer that keeps coming; tried once, since whoever reads it knows where to resume."""
         async with AsyncExitStack() as stack:
-            async with self._budget.turn():
-                opening = self._transport.open(request, silence=silence)
-                answer = await stack.enter_async_context(opening)
+            try:
+                answer = await self._open(stack, request, silence)
+            except UnauthorizedError:
+                if not self._transport.reject_credentials():
+                    raise
+                answer = await self._open(stack, request, silence)
             yield answer
 
-    def reject_credentials(self) -> bool:
-        """Tell the source of credentials that the server did not take them."""
-        return self._transport.reject_credentials()
+    async def _fetch_as_known(self, request: Request) -> bytes:
+        """One attempt, and one more with a fresh credential if the server does not know us."""
+        try:
+            return await self._fetch_once(request)
+        except UnauthorizedError:
+            if not self._transport.reject_credentials():
+                raise
+        return await self._fetch_once(request)
+
+    async def _fetch_once(self, request: Request) -> bytes:
+        async with self._budget.turn():
+            return await self._transport.fetch(request)
+
+    async def _open(self, stack: AsyncExitStack, request: Request, silence: float) -> Answer:
+        async with self._budget.turn():
+            opening = self._transport.open(request, silence=silence)
+            return await stack.enter_async_context(opening)
 
     def _wait(self, request: Request, error: ClientError, attempt: int) -> float | None:
-        if isinstance(error, UnauthorizedError):
-            # Once, with a fresh credential: the server refused before acting.
-            return 0.0 if attempt == 1 and self._transport.reject_credentials() else None
-        if not request.retry_refusals and not request.repeatable:
+        if isinstance(error, TooManyRequestsError) and not request.retry_refusals:
             return None
         return self._policy.wait_before_retry(
             error, repeatable=request.repeatable, attempt=attempt, rng=self._rng

@@ -8,6 +8,8 @@ answer is read beyond its bound, however it was compressed.
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -86,7 +88,8 @@ class Transport:
             total=total, sock_connect=self._limits.connect, sock_read=silence
         )
         with translated(request):
-            response = await self._send(request, authorization, limits)
+            async with asyncio.timeout(self._limits.answer):  # also where the body may last
+                response = await self._send(request, authorization, limits)
         answer = Answer(request, response)
         try:
             if response.status >= 300:
@@ -103,7 +106,7 @@ class Transport:
             self._url(request),
             data=request.body,
             headers=self._headers(request, authorization),
-            ssl=self._tls.current(self._access.credentials.certificate()),
+            ssl=self._ssl(),
             server_hostname=self._access.tls.server_name,
             proxy=self._access.proxy,
             timeout=limits,
@@ -113,6 +116,11 @@ class Transport:
     def reject_credentials(self) -> bool:
         """Tell the source of credentials that the server did not take them."""
         return self._access.credentials.reject()
+
+    def _ssl(self) -> ssl.SSLContext | bool:
+        if self._base.scheme != "https":
+            return True
+        return self._tls.current(self._access.credentials.certificate())
 
     def _url(self, request: Request) -> URL:
         path = self._base.raw_path.rstrip("/") + request.path

@@ -16,6 +16,7 @@ from bayplan.embedded.apiserver.errors import (
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.fields import ALWAYS
 from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.views import kept_field
 from bayplan.embedded.apiserver.rest.listing import ListOptions
 from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest.selectors import Selector, parse_fields, parse_labels
@@ -58,11 +59,12 @@ def number(query: Query, name: str, default: int, most: int) -> int:
 
 def selector(query: Query, kind: Kind, namespace: str, name: str = "") -> Selector:
     """Which objects a list, a watch or a collection's deletion is about."""
+    fields = parse_fields(query.get("fieldSelector", ""), (*ALWAYS, *kind.fields))
     return Selector(
         namespace,
         name,
         parse_labels(query.get("labelSelector", "")),
-        parse_fields(query.get("fieldSelector", ""), (*ALWAYS, *kind.fields)),
+        tuple(one._replace(key=kept_field(kind, one.key)) for one in fields),
     )
 
 

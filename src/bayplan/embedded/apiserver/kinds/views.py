@@ -72,3 +72,11 @@ def to_kept(kind: Kind, obj: JsonObject) -> JsonObject:
     """An object of a kind as it is kept."""
     view = viewed(kind)
     return obj if view is None else view.kept(obj)
+
+
+def kept_field(kind: Kind, path: str) -> str:
+    """The kept name of a field that a kind shows under another one."""
+    if kind.group != "events.k8s.io":
+        return path
+    first, dot, rest = path.partition(".")
+    return _TO_KEPT.get(first, first) + dot + rest

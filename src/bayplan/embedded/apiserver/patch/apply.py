@@ -14,6 +14,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone
 from bayplan.embedded.apiserver.patch.fieldsets import (
     Path,
     element_key,
+    is_key,
     remove_at,
     spell,
     value_at,
@@ -134,7 +135,11 @@ def _remove_dropped(
     others: set[Path] = set()
     for owned in ownership.others(intent.manager).values():
         others |= owned
-    dropped = ownership.owned.get(intent.manager, set()) - paths - others
-    for path in sorted(dropped, key=len, reverse=True):
-        if not any(other[: len(path)] == path for other in others | paths):
-            remove_at(merged, path, intent.shape)
+    kept = others | paths
+    gone: set[Path] = set()
+    for path in sorted(ownership.owned.get(intent.manager, set()) - kept, key=len):
+        inside = any(path[:length] in gone for length in range(1, len(path)))
+        if inside or is_key(path) or any(other[: len(path)] == path for other in kept):
+            continue
+        gone.add(path)
+        remove_at(merged, path, intent.shape)

@@ -105,6 +105,15 @@ def remove_at(obj: JsonValue, path: Path, shape: Shape) -> None:
         obj[:] = [item for item in obj if element_key(item, part) != last]
 
 
+def is_key(path: Path) -> bool:
+    """Whether a path leads to a key of a list's element, without which the element is lost."""
+    return (
+        len(path) > 1
+        and path[-2].startswith("k:")
+        and path[-1][2:] in decode(path[-2][2:].encode())
+    )
+
+
 def spell(path: Path) -> str:
     """A path as a user reads it: `.spec.containers[name="a"].image`."""
     return "".join(_spell(name) for name in path)

@@ -70,7 +70,7 @@ def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strate
     metadata.stamp(obj, backend.now(), uid, call.kind.generations)
     if call.kind.has_status and not strategy.keeps_status:
         obj.pop("status", None)
-        if strategy.first_status or call.kind.generations:
+        if strategy.first_status or (call.kind.generations and call.kind.custom is None):
             obj["status"] = clone(strategy.first_status)
     strategy.prepare_create(obj)
 

@@ -20,8 +20,7 @@ from bayplan.embedded.apiserver.store.snapshots import Snapshots
 JOURNAL_CAPACITY = 4096
 """Changes that a resource's journal surely holds."""
 HISTORY_KEPT = 10_000
-"""Revisions that compaction leaves for watches to resume from."""
-COMPACT_EVERY = 5_000
+"""Revisions that compaction leaves for watches to resume from; it runs at half as many more."""
 
 
 class StaleWrite(Exception):  # noqa: N818 - an outcome that callers handle
@@ -64,8 +63,13 @@ class Store:
     """Every object, by where it stands; and what happened to it lately."""
 
     def __init__(
-        self, database: Database, fields: FieldReader, journal_capacity: int = JOURNAL_CAPACITY
+        self,
+        database: Database,
+        fields: FieldReader,
+        journal_capacity: int = JOURNAL_CAPACITY,
+        history: int = HISTORY_KEPT,
     ) -> None:
+        self._history = history
         self.revision = database.compacted()
         self.snapshots = Snapshots()
         self.closing = False
@@ -167,8 +171,8 @@ class Store:
         self._apply(change)
         for listener in self.listeners:
             listener(change)
-        if entry.revision - self._compacted >= HISTORY_KEPT + COMPACT_EVERY:
-            self._compact(entry.revision - HISTORY_KEPT)
+        if entry.revision - self._compacted >= self._history * 3 // 2:
+            self._compact(entry.revision - self._history)
 
     def _apply(self, change: Change) -> None:
         self.revision = change.revision

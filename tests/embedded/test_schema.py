@@ -1,0 +1,155 @@
+"""The table of types: it agrees with the official client, checks shapes and reads protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import kubernetes.client
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
+from bayplan.embedded.apiserver.schema import protobuf
+from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
+from bayplan.embedded.apiserver.schema.roots import root_type
+from bayplan.embedded.apiserver.schema.types import ObjectType, require_type
+
+POD = require_type("core.Pod")
+_RENAMED = {
+    "core.Event": "CoreV1Event",
+    "core.EventSeries": "CoreV1EventSeries",
+    "core.EndpointPort": "CoreV1EndpointPort",
+    "events.Event": "EventsV1Event",
+    "events.EventSeries": "EventsV1EventSeries",
+    "discovery.EndpointPort": "DiscoveryV1EndpointPort",
+    "authentication.TokenRequest": "AuthenticationV1TokenRequest",
+    "storage.TokenRequest": "StorageV1TokenRequest",
+    "core.ResourceClaim": "CoreV1ResourceClaim",
+    "rbac.Subject": "RbacV1Subject",
+    "apiextensions.ServiceReference": "ApiextensionsV1ServiceReference",
+    "apiextensions.WebhookClientConfig": "ApiextensionsV1WebhookClientConfig",
+    "admissionregistration.ServiceReference": "AdmissionregistrationV1ServiceReference",
+    "admissionregistration.WebhookClientConfig": "AdmissionregistrationV1WebhookClientConfig",
+}
+
+
+def reachable() -> Iterator[ObjectType]:
+    """Every type that a built-in kind needs."""
+    waiting = [type_ for kind in BUILTIN if (type_ := root_type(kind.group, kind.kind))]
+    seen: set[str] = set()
+    while waiting:
+        type_ = waiting.pop()
+        if type_.name in seen:
+            continue
+        seen.add(type_.name)
+        yield type_
+        waiting += [require_type(one.base) for one in type_.fields.values() if one.is_object]
+
+
+def model_of(type_: ObjectType) -> Any:
+    """The official client's model of a type, if it has one."""
+    _, _, name = type_.name.partition(".")
+    return getattr(kubernetes.client, _RENAMED.get(type_.name, f"V1{name}"), None)
+
+
+def test_every_kind_has_a_type() -> None:
+    assert [kind.kind for kind in BUILTIN if root_type(kind.group, kind.kind) is None] == []
+
+
+def test_the_types_have_the_fields_that_the_official_client_knows() -> None:
+    compared = 0
+    for type_ in reachable():
+        model = model_of(type_)
+        if model is None:
+            continue
+        known = set(model.attribute_map.values())
+        missing = known - set(type_.fields) - {"apiVersion", "kind"}
+        assert not missing, f"{type_.name} lacks {missing}"
+        compared += 1
+    assert compared > 250
+
+
+@pytest.mark.parametrize(
+    ("obj", "field"),
+    [
+        ({"spec": []}, "spec"),
+        ({"spec": {"containers": [{"name": 5}]}}, "spec.containers[0].name"),
+        ({"metadata": {"labels": {"a": 1}}}, "metadata.labels.a"),
+        ({"spec": {"hostNetwork": "yes"}}, "spec.hostNetwork"),
+        ({"spec": {"priority": 2**31}}, "spec.priority"),
+        ({"metadata": {"creationTimestamp": "yesterday"}}, "metadata.creationTimestamp"),
+        ({"spec": {"overhead": {"cpu": "fast"}}}, "spec.overhead.cpu"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_named(obj: dict[str, Any], field: str) -> None:
+    with pytest.raises(Mismatch) as found:
+        check_object(obj, POD, Report([]))
+    assert found.value.field == field
+
+
+def test_unknown_fields_and_nulls_are_taken_out() -> None:
+    pod: dict[str, Any] = {
+        "metadata": {"name": "a", "nope": 1},
+        "spec": {"nodeName": None, "containers": [{"name": "c", "imagee": "x"}]},
+    }
+    report = Report([])
+    check_object(pod, POD, report)
+    assert report.unknown == ["metadata.nope", "spec.containers[0].imagee"]
+    assert pod == {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}]}}
+
+
+def varint(number: int) -> bytes:
+    number &= 2**64 - 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def part(number: int, value: bytes | int) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
+    meta = part(1, api_version.encode()) + part(2, kind.encode())
+    return protobuf.MAGIC + part(1, meta) + part(2, raw)
+
+
+def test_protobuf_becomes_the_json_that_it_stands_for() -> None:
+    label = part(1, b"app") + part(2, b"web")
+    meta = part(1, b"a") + part(11, label) + part(8, part(1, 1_700_000_000))
+    quantity = part(1, b"cpu") + part(2, part(1, b"500m"))
+    container = part(1, b"main") + part(2, b"img") + part(8, part(2, quantity))
+    volume = part(1, b"v") + part(2, part(2, b""))
+    spec = part(2, container) + part(1, volume) + part(4, -1)
+    body = envelope("v1", "Pod", part(1, meta) + part(2, spec))
+    api_version, kind, raw = protobuf.open_envelope(body)
+    assert (api_version, kind) == ("v1", "Pod")
+    assert protobuf.decode_message(raw, POD) == {
+        "metadata": {
+            "name": "a",
+            "labels": {"app": "web"},
+            "creationTimestamp": "2023-11-14T22:13:20Z",
+        },
+        "spec": {
+            "containers": [
+                {"name": "main", "image": "img", "resources": {"requests": {"cpu": "500m"}}}
+            ],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "terminationGracePeriodSeconds": -1,
+        },
+    }
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_confuse_the_protobuf_reader(data: bytes) -> None:
+    try:
+        protobuf.open_envelope(protobuf.MAGIC + data)
+        protobuf.decode_message(data, POD)
+    except protobuf.WireError:
+        return

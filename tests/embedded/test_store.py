@@ -1,0 +1,185 @@
+"""The store: whatever happens to objects, the file, the lists and the journals tell one story."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.store.database import Database, StoreError
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.store import StaleWrite, Store
+
+State = dict[tuple[str, str, str], str]
+
+
+class Step(NamedTuple):
+    """One thing that is done to one object."""
+
+    action: str
+    storage: str
+    name: str
+    value: int
+
+
+STEPS = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from(["put", "put", "put", "remove"]),
+        st.sampled_from(["pods", "nodes"]),
+        st.sampled_from("abc"),
+        st.integers(0, 9),
+    ),
+    max_size=60,
+)
+
+
+def fields(_storage: str, obj: dict[str, Any]) -> dict[str, str]:
+    return {"value": str(obj["value"])}
+
+
+def new_store(path: Path | None, history: int = 12) -> Store:
+    return Store(Database(path), fields, journal_capacity=100, history=history)
+
+
+def carry_out(store: Store, step: Step) -> None:
+    key = Key(step.storage, "ns", step.name)
+    current = store.get(key)
+    obj = {
+        "metadata": {"name": step.name, "uid": f"{step.storage}-{step.name}"},
+        "value": step.value,
+    }
+    if step.action == "put":
+        store.put(key, obj, current)
+    elif current is not None:
+        store.remove(key, current.object(), current)
+
+
+def state_of(store: Store) -> State:
+    return {
+        (entry.key.storage, entry.key.name, str(entry.revision)): entry.data.decode()
+        for storage in ("pods", "nodes")
+        for entry in store.list(storage)
+    }
+
+
+def replayed(store: Store, since: int, state: State) -> State:
+    """A state after everything that the journals know since a revision."""
+    state = dict(state)
+    for storage in ("pods", "nodes"):
+        journal = store.journal(storage)
+        for change in journal.read(journal.position_after(since)):
+            name = change.entry.key.name
+            for key in [key for key in state if key[:2] == (storage, name)]:
+                del state[key]
+            if not change.deleted:
+                state[storage, name, str(change.revision)] = change.entry.data.decode()
+    return state
+
+
+@given(STEPS)
+def test_a_reopened_file_holds_the_same_objects_at_the_same_versions(steps: list[Step]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "data.db")
+        store = new_store(path)
+        for step in steps:
+            carry_out(store, step)
+        expected, revision = state_of(store), store.revision
+        store.close()
+        again = new_store(path)
+        assert (state_of(again), again.revision) == (expected, revision)
+        again.close()
+
+
+@given(STEPS, st.data())
+def test_a_watcher_that_resumes_ends_where_a_list_is(
+    steps: list[Step], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "data.db")
+        store = new_store(path)
+        seen: list[tuple[int, State]] = [(0, {})]
+        for step in steps:
+            carry_out(store, step)
+            seen.append((store.revision, state_of(store)))
+        since, state = data.draw(st.sampled_from(seen))
+        if data.draw(st.booleans(), "restart"):
+            store.close()
+            store = new_store(path)
+        if since >= store.revision - 12:
+            assert replayed(store, since, state) == state_of(store)
+        else:
+            with suppress(ApiError):
+                assert replayed(store, since, state) == state_of(store)
+        store.close()
+
+
+@given(STEPS)
+def test_versions_only_grow(steps: list[Step]) -> None:
+    store = new_store(None)
+    last = 0
+    for step in steps:
+        carry_out(store, step)
+        assert store.revision >= last
+        last = store.revision
+    store.close()
+
+
+def test_compaction_keeps_what_exists_and_forgets_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "data.db"
+    store = new_store(path)
+    carry_out(store, Step("put", "nodes", "old", 1))
+    for value in range(100):
+        carry_out(store, Step("put", "pods", "busy", value))
+    store.close()
+    database = Database(path)
+    assert len(list(database.rows())) < 25
+    database.close()
+    again = new_store(path)
+    assert again.get(Key("nodes", "ns", "old")) is not None
+    with pytest.raises(ApiError, match="too old resource version"):
+        again.journal("pods").position_after(5)
+    again.close()
+
+
+def test_a_write_for_an_older_version_is_stale() -> None:
+    store = new_store(None)
+    key = Key("pods", "ns", "a")
+    first = store.put(key, {"metadata": {"name": "a"}, "value": 1}, None)
+    store.put(key, {"metadata": {"name": "a"}, "value": 2}, first)
+    with pytest.raises(StaleWrite):
+        store.put(key, {"metadata": {"name": "a"}, "value": 3}, first)
+    with pytest.raises(StaleWrite):
+        store.put(key, {"metadata": {"name": "a"}, "value": 3}, None)
+    store.close()
+
+
+def test_a_reader_that_falls_behind_is_told_so() -> None:
+    store = Store(Database(None), fields, journal_capacity=4)
+    position = store.journal("pods").end
+    for value in range(20):
+        carry_out(store, Step("put", "pods", "a", value))
+    with pytest.raises(ApiError) as gone:
+        store.journal("pods").read(position)
+    assert gone.value.code == 410
+    store.close()
+
+
+def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are my notes, not a database" * 100)
+    with pytest.raises(StoreError, match=r"notes\.txt"):
+        Database(path)
+
+
+def test_two_servers_cannot_share_a_file(tmp_path: Path) -> None:
+    first = Database(tmp_path / "data.db")
+    with pytest.raises(StoreError, match="locked"):
+        Database(tmp_path / "data.db")
+    first.close()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.errors import ApiError
-from bayplan.embedded.apiserver.http.bodies import require_object
+from bayplan.embedded.apiserver.http.wire.bodies import require_object
 from bayplan.embedded.apiserver.jsontypes import clone
 from bayplan.embedded.apiserver.patch.patches import Patch
 from bayplan.embedded.apiserver.rest import writing

@@ -30,7 +30,7 @@ from bayplan.embedded.apiserver.crds.controller import DefinitionController
 from bayplan.embedded.apiserver.http.app import App
 from bayplan.embedded.apiserver.http.endpoints import Endpoints
 from bayplan.embedded.apiserver.http.metrics import Metrics
-from bayplan.embedded.apiserver.http.protocol import Connection
+from bayplan.embedded.apiserver.http.wire.protocol import Connection
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.identity.authority import KeyPair
 from bayplan.embedded.apiserver.identity.credentials import (

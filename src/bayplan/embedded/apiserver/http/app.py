@@ -14,16 +14,16 @@ from bayplan.embedded.apiserver.errors import (
     no_such_path,
     unauthorized,
 )
-from bayplan.embedded.apiserver.http.bodies import Disconnected, Receive
 from bayplan.embedded.apiserver.http.endpoints import OPEN_PATHS, Endpoints
 from bayplan.embedded.apiserver.http.handlers import HANDLERS, Answer, Exchange, Handler, verb_of
 from bayplan.embedded.apiserver.http.metrics import Metrics, RequestKey
-from bayplan.embedded.apiserver.http.negotiation import negotiate
 from bayplan.embedded.apiserver.http.query import Query, parse_query, write_options
 from bayplan.embedded.apiserver.http.requestinfo import RequestInfo, parse_path
-from bayplan.embedded.apiserver.http.responses import Send, error_response
 from bayplan.embedded.apiserver.http.reviews import Reviews
 from bayplan.embedded.apiserver.http.subresources import create_binding, subresource_handler
+from bayplan.embedded.apiserver.http.wire.bodies import Disconnected, Receive
+from bayplan.embedded.apiserver.http.wire.negotiation import negotiate
+from bayplan.embedded.apiserver.http.wire.responses import Send, error_response
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.backend import Backend

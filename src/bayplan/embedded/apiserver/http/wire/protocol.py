@@ -11,7 +11,7 @@ import ssl
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from bayplan.embedded.apiserver.http.coalescing import CoalescingTransport
+from bayplan.embedded.apiserver.http.wire.coalescing import CoalescingTransport
 from bayplan.embedded.apiserver.identity.authenticator import peer_user
 from bayplan.embedded.apiserver.rest.request import User
 

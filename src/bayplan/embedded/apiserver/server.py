@@ -22,6 +22,7 @@ import uvicorn
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
 from bayplan.embedded.apiserver.admission.webhooks.dispatch import Webhooks
 from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Authorizer
+from bayplan.embedded.apiserver.authorization.escalation import EscalationGuard
 from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
@@ -87,7 +88,12 @@ class ApiServer:
         self._admit()
 
     def _admit(self) -> None:
+        """Set up who may do what, and who else has a say."""
         chain = self.backend.admission
+        self._authorizer: Authorizer = AlwaysAllow()
+        if self.config.authorization == "rbac":
+            self._authorizer = rbac = Rbac(self.store)
+            chain.validating.append(EscalationGuard(rbac).validate)
         chain.mutating += [BuiltinAdmission(self.backend).step(), self._webhooks.mutate]
         chain.validating += [self._webhooks.validate]
 
@@ -159,9 +165,7 @@ class ApiServer:
     def _app(self) -> App:
         metrics = Metrics(self.store)
         endpoints = Endpoints(self.catalog, self.address, metrics, lambda: not self.store.closing)
-        always = self.config.authorization == "always-allow"
-        authorizer: Authorizer = AlwaysAllow() if always else Rbac(self.store)
-        return App(self.backend, self._authenticator, authorizer, endpoints, metrics)
+        return App(self.backend, self._authenticator, self._authorizer, endpoints, metrics)
 
     def _tls(self) -> ssl.SSLContext:
         names = ("127.0.0.1", "::1", "localhost", "kubernetes.default.svc", self.config.host)

@@ -7,6 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Authorizer
+from bayplan.embedded.apiserver.authorization.impersonation import acting_user
 from bayplan.embedded.apiserver.errors import (
     ApiError,
     forbidden,
@@ -99,7 +100,9 @@ class App:
         user = self._authenticator.authenticate(
             headers.get(b"authorization"), scope["state"].get("peer")
         )
-        if user is None and info.path not in OPEN_PATHS:
+        if user is not None:
+            user = acting_user(user, scope["headers"], self._authorizer)
+        elif info.path not in OPEN_PATHS:
             raise unauthorized()
         if info.is_resource and user is not None:
             query = parse_query(scope["query_string"])

@@ -249,3 +249,13 @@ def test_checks_do_not_change_what_they_check() -> None:
     before = repr(pod)
     assert validate(pod) is None
     assert repr(pod) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["attachable-volumes-aws-ebs", "storage-attach-limits-gce-pd", "attachable-volumes-csi-x"],
+)
+def test_a_pod_cannot_ask_for_a_nodes_attach_limit(name: str) -> None:
+    error = validate(make_pod("p").request(name, "1").obj())
+    assert error is not None
+    assert error.path == f"spec.containers[0].resources.requests.{name}"

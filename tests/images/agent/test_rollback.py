@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.agent.reset import Reset, choose_pods
+from bayplan.images.agent.reset import Reset
+from bayplan.images.agent.reset_plan import choose_pods, stale_images
 from bayplan.images.agent.rollback import (
     GateLedger,
     GateState,
@@ -17,6 +19,7 @@ from bayplan.images.agent.rollback import (
 )
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.credentials.record_files import RecordFiles
+from bayplan.images.credentials.records import PullKey
 from bayplan.images.credentials.verification import Verification
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
 from bayplan.kube.clock import VirtualClock
@@ -148,6 +151,50 @@ async def test_a_reset_restarts_the_pods_that_have_a_runtime_class(tmp_path: Pat
     assert not shelf.images
 
 
+async def test_what_a_pod_without_a_class_uses_stays_and_owes_nothing(tmp_path: Path) -> None:
+    shelf = shelf_with(PROCESS, DEFAULT)
+    shelf.in_use = {DEFAULT.key}
+    plain = owned_pod("plain", None)
+    plain.spec.containers[0].image = "app:1"
+    ledger = GateLedger.in_state_dir(tmp_path)
+    ledger.started([PROCESS], enabled=True)
+    ledger.started([PROCESS], enabled=False)
+    work = reset(shelf, tmp_path, Workload(shelf, plain))
+    work.memory.begin(PullKey("app:1"))
+    work.memory.succeeded(PullKey("app:1"), DEFAULT.key, None)
+    report = await work.run()
+    assert report.complete
+    assert set(shelf.images) == {DEFAULT.key}
+    assert work.memory.counts() == (0, 1), "who may use it is still known"
+    assert not ledger.owed
+
+
+async def test_the_records_of_what_is_gone_are_forgotten(tmp_path: Path) -> None:
+    shelf = shelf_with(PROCESS)
+    work = reset(shelf, tmp_path)
+    work.memory.begin(PullKey("app:1", "process"))
+    work.memory.succeeded(PullKey("app:1", "process"), PROCESS.key, None)
+    assert isinstance(work.clock, VirtualClock)
+    await work.clock.advance(1)
+    assert (await work.run()).records_forgotten == 1
+    assert work.memory.counts() == (0, 0)
+
+
+def test_a_pod_that_is_going_anyway_is_not_waited_for() -> None:
+    going = make_pod("going").node("n1").runtime_class("ws2022").terminating().obj()
+    chosen = choose_pods([going], without_controller=False)
+    assert (chosen.restart, chosen.leave) == ((), ())
+
+
+def test_only_pinned_images_and_those_of_pods_that_stay_are_not_stale() -> None:
+    plain = owned_pod("plain", None)
+    plain.spec.containers[0].image = "docker.io/library/app:1"
+    chosen = choose_pods([plain], without_controller=False)
+    default = replace(DEFAULT, tags=("docker.io/library/app:1",))
+    process = replace(PROCESS, tags=("docker.io/library/app:1",))
+    assert stale_images([default, process, PAUSE], chosen) == {PROCESS.key}
+
+
 async def test_a_pod_that_would_not_come_back_is_left_alone(tmp_path: Path) -> None:
     bare = make_pod("bare").node("n1").obj()
     bare.spec.runtime_class_name = "ws2022"
@@ -160,6 +207,7 @@ async def test_a_pod_that_would_not_come_back_is_left_alone(tmp_path: Path) -> N
     report = await reset(shelf, tmp_path, workload).run()
     assert (workload.deleted, [pod.name for pod in report.pods.leave]) == ([], ["bare"])
     assert report.remaining == (PROCESS.key,)
+    assert not report.complete
     assert ledger.owed, "what is still in use keeps the debt open"
     assert [pod.name for pod in choose_pods([bare], without_controller=True).restart] == ["bare"]
 

@@ -106,7 +106,7 @@ def test_pods_are_restarted_images_removed_and_the_debt_settled(
     assert "bayplan images reset" in " ".join(capsys.readouterr().err.split())
 
     cluster = ["--node", "n1", "--kubeconfig", str(kubeconfig)]
-    assert run(["images", "reset", "-o", "json", *cluster, *common]) == 0
+    assert run(["images", "reset", "-o", "json", *cluster, *common]) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["restarted"] == ["default/owned"]
     assert report["leftAlone"] == ["default/bare"]
@@ -114,6 +114,10 @@ def test_pods_are_restarted_images_removed_and_the_debt_settled(
     pods = with_client(kubeconfig, _pods)
     assert pods.get("owned", True), "it is being deleted, or gone"
     assert pods["bare"] is False
+    assert ledger.owed, "the pod that was left alone may have the wrong image"
+
+    assert run(["images", "reset", "--bare-pods", *cluster, *common]) == 0
+    assert "pod default/bare: restarted" in capsys.readouterr().out
     assert not ledger.owed
 
     assert run(["images", "list", *common]) == 0

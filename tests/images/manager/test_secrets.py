@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.images.credentials.verification import Verification, VerificationPolicy
+from bayplan.images.runtime.objects import ImageSpec
 from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
@@ -82,3 +83,18 @@ async def test_an_image_that_was_there_before_us_is_open_unless_always_verified(
     desk.verification = Verification(VerificationPolicy.ALWAYS)
     desk.restart()
     assert (await desk.waiting(pod_of(image, "stranger"))).reason == "ErrImagePull"
+
+
+async def test_naming_a_private_image_by_its_digest_does_not_open_it(
+    desk: Desk, guarded_registry: Registry, push: Push
+) -> None:
+    image = push(guarded_registry, "private:8").name
+    desk.cluster.add_secret("good", guarded_registry.host, USER, PASSWORD)
+    owner = await desk.ready(pod_of(image, "owner", secrets=("good",)))
+    listed = await desk.runtime.image_status(ImageSpec(owner.key.id))
+    assert listed is not None
+    by_digest = next(name for name in listed.digests if guarded_registry.host in name)
+    assert (await desk.waiting(pod_of(by_digest, "stranger"))).reason == "ErrImagePull"
+    elsewhere = by_digest.replace("/private@", "/elsewhere@")
+    friend = pod_of(elsewhere, "friend", policy="Always", secrets=("good",))
+    assert (await desk.waiting(friend)).reason == "ErrImagePull", "that repository has it not"

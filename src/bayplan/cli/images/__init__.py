@@ -19,8 +19,8 @@ without pulling it; exits with 1 if one of them would get nothing."""
 _RESET = """Clean up after RuntimeClassInImageCriApi was switched.
 
 Restarts the node's pods that have a runtime class, removes every image that is neither pinned nor
-in use, whatever its handler, and forgets which credentials opened which image. Exits with 1 if
-something is left; the agent goes on warning then."""
+in use, whatever its handler, and forgets the records of their pulls. Exits with 1 if something is
+left; the agent goes on warning then."""
 COMMANDS = {
     "pull": ("pull:pull", "Pull an image for a runtime handler."),
     "list": ("listing:list_images", "List images, with the runtime handler each is for."),

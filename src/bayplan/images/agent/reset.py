@@ -1,20 +1,21 @@
-"""The clean-up after the gate was switched, in one go: restart pods, prune images, forget records.
+"""The clean-up after the gate was switched, in one go: prune images, restart pods, prune again.
 
-    delete the pods that have a runtime class (their controllers make new ones)
-      → wait until their images are out of use
-        → remove every image that was there and that nobody needs, each by its handler
-          → forget the pull records, and settle the debt
+    remove the stale images that nobody uses, each by its handler
+      → delete the pods that have a runtime class (their controllers make new ones)
+        → wait until their images are out of use, and remove those as well
+          → forget the records of pulls whose image is gone, and settle the debt
 
-Pods without a controller would not come back, so they are left alone unless told otherwise; what
-they use stays, is reported, and keeps the debt open. Pinned images stay, they are nobody's pull.
+What is stale, and which pods are restarted, is decided in `bayplan.images.agent.reset_plan`. A
+handler's image that stays (in use, or its removal failed) and a pod that is left alone keep the
+debt open; an image of the default handler that is in use does not, it is the right one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from bayplan.images.agent.reset_plan import PodChoice, choose_pods, stale_images
 from bayplan.images.agent.rollback import GateLedger
 from bayplan.images.collection.records import used_by_containers
 from bayplan.images.credentials.memory import PullMemory
@@ -40,39 +41,52 @@ class Workloads(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PodChoice:
-    """Which pods are restarted, and which are left alone because they would not come back."""
-
-    restart: tuple[Pod, ...] = ()
-    leave: tuple[Pod, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ResetReport:
     """What was done, or in a dry run would be, and what is left to do."""
 
     pods: PodChoice
     removed: tuple[ImageKey, ...]
     remaining: tuple[ImageKey, ...]
+    """What should have gone, but is in use or could not be removed."""
     failed: dict[ImageKey, str]
     records_forgotten: int = 0
 
     @property
     def complete(self) -> bool:
         """Whether nothing of before the switch is left."""
-        return not self.remaining
+        return not self.remaining and not self.pods.leave
 
 
-def choose_pods(pods: Iterable[Pod], *, without_controller: bool) -> PodChoice:
-    """The pods whose images depend on the gate: those with a runtime class."""
-    restart: list[Pod] = []
-    leave: list[Pod] = []
-    for pod in pods:
-        if pod.spec.runtime_class_name is None or pod.is_terminal or pod.is_terminating:
-            continue
-        returns = pod.metadata.controller is not None or without_controller
-        (restart if returns else leave).append(pod)
-    return PodChoice(tuple(restart), tuple(leave))
+@dataclass(slots=True)
+class _Pruning:
+    """The removals of one clean-up."""
+
+    runtime: ImageRuntime
+    stale: set[ImageKey]
+    removed: set[ImageKey] = field(default_factory=set)
+    failed: dict[ImageKey, str] = field(default_factory=dict)
+
+    async def used(self) -> set[ImageKey]:
+        """What of the stale images containers still use."""
+        return used_by_containers(self.stale - self.removed, await self.runtime.images_in_use())
+
+    async def prune(self) -> None:
+        """Remove what is left of the stale images and is not in use."""
+        for key in sorted(self.stale - self.removed - await self.used()):
+            try:
+                await self.runtime.remove_image(ImageSpec(key.id, key.handler))
+            except RuntimeCallError as error:
+                self.failed[key] = str(error)
+            else:
+                self.failed.pop(key, None)
+                self.removed.add(key)
+
+    def report(self, pods: PodChoice, forgotten: int) -> ResetReport:
+        """What came of it."""
+        left = self.stale - self.removed
+        remaining = sorted(key for key in left if key.handler or key in self.failed)
+        removed = tuple(sorted(self.removed))
+        return ResetReport(pods, removed, tuple(remaining), self.failed, forgotten)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +105,16 @@ class Reset:
     async def run(self, *, dry_run: bool = False) -> ResetReport:
         """Do it, or only say what would be done."""
         pods = await self._pods()
-        doomed = {image.key for image in await self.runtime.list_images() if not image.pinned}
+        pruning = _Pruning(self.runtime, stale_images(await self.runtime.list_images(), pods))
         if dry_run:
-            return await self._preview(pods, doomed)
-        await self._restart(pods)
-        await self._wait_until_unused(doomed if pods.restart else set())
-        removed, failed = await self._prune(doomed)
-        remaining = tuple(sorted(doomed - removed))
-        forgotten = self.memory.clear()
-        if not remaining:
+            pruning.removed = pruning.stale - (set() if pods.restart else await pruning.used())
+            return pruning.report(pods, 0)
+        await pruning.prune()
+        await self._restart(pods, pruning)
+        report = pruning.report(pods, await self._forget())
+        if report.complete:
             self.ledger.settle()
-        return ResetReport(pods, tuple(sorted(removed)), remaining, failed, forgotten)
+        return report
 
     async def _pods(self) -> PodChoice:
         if self.workloads is None:
@@ -109,35 +122,17 @@ class Reset:
         pods = await self.workloads.pods_on(self.node)
         return choose_pods(pods, without_controller=self.without_controller)
 
-    async def _preview(self, pods: PodChoice, doomed: set[ImageKey]) -> ResetReport:
-        in_use = set() if pods.restart else await self.runtime.images_in_use()
-        used = used_by_containers(doomed, in_use)
-        return ResetReport(pods, tuple(sorted(doomed - used)), tuple(sorted(used)), {})
-
-    async def _restart(self, pods: PodChoice) -> None:
-        if self.workloads is None:
+    async def _restart(self, pods: PodChoice, pruning: _Pruning) -> None:
+        if self.workloads is None or not pods.restart:
             return
         for pod in pods.restart:
             await self.workloads.delete_pod(pod)
-
-    async def _wait_until_unused(self, keys: set[ImageKey]) -> None:
-        """Containers take their time to end; what is still in use afterwards is reported."""
         give_up_at = self.clock.monotonic() + self.patience
-        while self.clock.monotonic() < give_up_at:
-            in_use = await self.runtime.images_in_use()
-            if not used_by_containers(keys, in_use):
-                return
+        while self.clock.monotonic() < give_up_at and await pruning.used():
             await self.clock.sleep(_LOOK_EVERY)
+        await pruning.prune()
 
-    async def _prune(self, doomed: set[ImageKey]) -> tuple[set[ImageKey], dict[ImageKey, str]]:
-        in_use = await self.runtime.images_in_use()
-        removed: set[ImageKey] = set()
-        failed: dict[ImageKey, str] = {}
-        for key in sorted(doomed - used_by_containers(doomed, in_use)):
-            try:
-                await self.runtime.remove_image(ImageSpec(key.id, key.handler))
-            except RuntimeCallError as error:
-                failed[key] = str(error)
-            else:
-                removed.add(key)
-        return removed, failed
+    async def _forget(self) -> int:
+        listed_at = self.clock.now()
+        present = [image.key for image in await self.runtime.list_images()]
+        return self.memory.forget_absent(present, listed_at)

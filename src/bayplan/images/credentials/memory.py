@@ -79,22 +79,22 @@ class PullMemory:
             return Verdict.POLICY_ALLOWED
         return await self._check(key.image, image, record, credentials)
 
-    def forget_absent(self, present: Iterable[ImageKey], listed_at: datetime) -> None:
+    def forget_absent(self, present: Iterable[ImageKey], listed_at: datetime) -> int:
         """Drop the records of images that are gone, unless they are newer than the list.
 
-        A record is by the handler that was asked for if the runtime would not say how it lists the
-        image; then its id without a handler keeps it.
+        Returns how many those were. A record is by the handler that was asked for if the runtime
+        would not say how it lists the image; then its id without a handler keeps it.
         """
         kept = set(present)
-        for record in self._files.pulled_records():
-            is_there = not kept.isdisjoint({record.key, ImageKey(record.image_ref)})
-            if not is_there and record.last_updated_time < listed_at:
-                self._files.delete_pulled(record.key)
-
-    def clear(self) -> int:
-        """Forget every pull; returns how many records that were."""
-        self._under_way.clear()
-        return self._files.clear()
+        gone = [
+            record.key
+            for record in self._files.pulled_records()
+            if kept.isdisjoint({record.key, ImageKey(record.image_ref)})
+            and record.last_updated_time < listed_at
+        ]
+        for key in gone:
+            self._files.delete_pulled(key)
+        return len(gone)
 
     def recover(self, images: Iterable[Image]) -> None:
         """At start-up: turn the announcements whose image is there into records."""

@@ -79,13 +79,6 @@ class RecordFiles:
         """How many intents and how many pulled records there are."""
         return sum(1 for _ in _files(self._pulling)), sum(1 for _ in _files(self._pulled))
 
-    def clear(self) -> int:
-        """Forget everything; returns how many files that were."""
-        files = [*_files(self._pulling), *_files(self._pulled)]
-        for path in files:
-            path.unlink(missing_ok=True)
-        return len(files)
-
 
 def _file_name(key: PullKey | ImageKey) -> str:
     return _PREFIX + hashlib.sha256(str(key).encode()).hexdigest()

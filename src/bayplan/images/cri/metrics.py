@@ -9,7 +9,7 @@ import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -59,6 +59,11 @@ class Metrics:
             ["runtime_handler", "result"],
             registry=self.registry,
         )
+        self._flying = Gauge(
+            "bayplan_cri_image_pulls_in_flight",
+            "Pulls under way, cleaning up included.",
+            registry=self.registry,
+        )
         self._seconds = Histogram(
             "bayplan_cri_image_pull_duration_seconds",
             "How long successful pulls took.",
@@ -71,9 +76,11 @@ class Metrics:
     def pull(self, handler: str) -> Iterator[None]:
         """Count a pull and time it."""
         started, result = self._clock(), "failed"
+        self._flying.inc()
         try:
             yield
             result = "pulled"
             self._seconds.labels(handler).observe(self._clock() - started)
         finally:
+            self._flying.dec()
             self._pulls.labels(handler, result).inc()

@@ -96,16 +96,18 @@ class RegistryClient:
         self._hosts_directory = hosts_directory
 
     async def resolve(self, source: Source) -> str | None:
-        """Ask which digest a name stands for; nothing if the registry does not say."""
+        """Ask which digest a name stands for; nothing if the registry does not say.
+
+        A digest is asked for as well: content that is here already must not open to who could not
+        have it from the registry, in that repository and with those credentials.
+        """
         reference = source.reference
-        if reference.digest:
-            return reference.digest
 
         async def ask(host: Host) -> str | None:
             path = f"manifests/{reference.target}"
             request = source.request("HEAD", host, path, {"Accept": ACCEPT})
             async with self._transport.send(request) as response:
-                digest = response.headers.get("Docker-Content-Digest", "")
+                digest = reference.digest or response.headers.get("Docker-Content-Digest", "")
                 return digest if is_digest(digest) else None
 
         return await self._each_host(source, "resolve", ask)

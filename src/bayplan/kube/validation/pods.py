@@ -18,6 +18,7 @@ from bayplan.kube.pods import (
     PodAffinityTerm,
     PodSpec,
     PodStatus,
+    ResourceMap,
     ResourceRequirements,
     Toleration,
     TopologySpreadConstraint,
@@ -25,9 +26,10 @@ from bayplan.kube.pods import (
 )
 from bayplan.kube.quantity import MAX_INT64
 from bayplan.kube.requests import pod_requests
+from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.selectors.requirement import parse_int64
 from bayplan.kube.validation import fields
-from bayplan.kube.validation.fields import each, need, within
+from bayplan.kube.validation.fields import FieldError, each, need, within
 from bayplan.kube.validation.storage import check_pod_volume
 
 
@@ -101,9 +103,17 @@ def _container_status(status: ContainerStatus) -> None:
 
 def _resources(resources: ResourceRequirements) -> None:
     if resources.requests:
-        fields.amounts("requests", resources.requests)
+        _asked("requests", resources.requests)
     if resources.limits:
-        fields.amounts("limits", resources.limits)
+        _asked("limits", resources.limits)
+
+
+def _asked(field: str, asked: ResourceMap) -> None:
+    fields.amounts(field, asked)
+    for name in asked:
+        if is_attach_limit(name):
+            problem = "a node's attach limit cannot be asked for: a pod's volumes are counted"
+            raise FieldError(f"{field}.{name}", asked[name], problem)
 
 
 def _port(port: ContainerPort) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from pathlib import Path
@@ -15,6 +16,9 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
+
+_RARELY = (100_000, 20, 50)
+"""How seldom to look for garbage in cycles: a store of many small objects makes looking slow."""
 
 
 def apiserver(  # noqa: PLR0913 - one for each option of the command
@@ -57,6 +61,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     )
     import uvloop  # noqa: PLC0415 - not on every platform
 
+    gc.set_threshold(*_RARELY)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config))
     return EXIT_OK

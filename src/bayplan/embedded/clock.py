@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -23,4 +24,9 @@ class SystemClock:
 
 def timestamp(moment: datetime) -> str:
     """A moment as `metav1.Time` writes it: seconds, in UTC, with a Z."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(moment.astimezone(UTC).replace(microsecond=0))
+
+
+@lru_cache(64)
+def _written(second: datetime) -> str:
+    return second.strftime("%Y-%m-%dT%H:%M:%SZ")

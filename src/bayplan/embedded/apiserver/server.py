@@ -101,6 +101,7 @@ class ApiServer:
 
     async def start(self) -> None:
         """Begin to serve; returns when clients can connect."""
+        self._database.schedule = asyncio.get_running_loop().call_soon
         await seed(self.backend)
         for controller in self._controllers:
             controller.start()

@@ -11,6 +11,7 @@ import ssl
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from bayplan.embedded.apiserver.http.coalescing import CoalescingTransport
 from bayplan.embedded.apiserver.identity.authenticator import peer_user
 from bayplan.embedded.apiserver.rest.request import User
 
@@ -28,7 +29,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note who the certificate says is there, and begin to wait for a head."""
-        super().connection_made(transport)
+        super().connection_made(CoalescingTransport(transport, self.loop))
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         certificate = tls.getpeercert() if tls is not None else None
         if certificate:

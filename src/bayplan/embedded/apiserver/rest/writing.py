@@ -140,7 +140,8 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     old = current.object()
     new = _merge_scope(call, wanted, old)
     _type_meta(backend, call, new)
-    strategy.default(new)
+    if call.subresource not in _UNVALIDATED:
+        strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
     admitted = call.subresource == "binding"
     if not admitted:

@@ -1,9 +1,10 @@
 """The store: reads come from memory, a write is on file before anybody sees it.
 
 There is one writer, the event loop. `put` and `remove` check the expected revision, append to the
-file and only then change the index and tell the watchers, all without yielding: no reader ever
-sees a state that a crash could take back, and resource versions grow in the order in which changes
-become visible.
+file and then change the index and tell the watchers, all without yielding, so resource versions
+grow in the order in which changes become visible. The file's commit is scheduled at the first
+write of a turn of the event loop, before any answer that could tell of it: no client ever sees a
+state that a crash could take back.
 """
 
 from __future__ import annotations

@@ -76,6 +76,8 @@ class App:
             if answer is not None:
                 self._metrics.count(_label(scope, answer), time.perf_counter() - started)
                 await answer.send(send)
+        except TimeoutError:
+            scope["state"]["abort"]()
         finally:
             self._metrics.in_flight -= 1
 

@@ -49,7 +49,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
-        self.scope["state"]["peer"] = self._peer
+        self.scope["state"].update(peer=self._peer, abort=self.transport.abort)
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_too_slow)
 

@@ -50,7 +50,6 @@ async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     request = AdmissionRequest("CREATE", call, obj)
     await backend.admission.mutate(request)
     obj = request.object or obj
-    strategy.default(obj)
     _prepare_new(backend, call, obj, strategy)
     found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
     refuse(call, obj, found + custom_problems(call, obj))

@@ -12,6 +12,7 @@ from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.errors import (
     Cause,
     already_exists,
+    bad_value,
     conflict,
     invalid,
     modified,
@@ -126,6 +127,9 @@ def _check_preconditions(call: Call, wanted: JsonObject, current: Entry) -> None
     if meta.get("resourceVersion") not in (None, "", "0", str(current.revision)):
         raise modified(kind.group, kind.plural, call.name)
     if meta.get("uid") not in (None, "", current.uid):
+        if call.patching:
+            immutable = bad_value("metadata.uid", meta["uid"], "field is immutable")
+            raise invalid(kind.group, kind.kind, call.name, [immutable])
         raise conflict(kind.group, kind.plural, call.name, other_uid(meta["uid"], current.uid))
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench.measure import line
 
-SUITES = ("fit", "images", "apiserver")
+SUITES = ("fit", "apiserver", "images")
 
 
 def main(prefixes: list[str]) -> None:

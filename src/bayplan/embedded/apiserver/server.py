@@ -64,11 +64,14 @@ class ApiServer:
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
-        self._database = Database(config.data, config.durability)
-        self._socket = _listen(config.host, config.port)
-        self.authority = load_authority(self._database, config.clock.now())
-        self.admin_token = load_token(self._database)
-        self._authenticator = Authenticator(load_tokens(self.admin_token, config.tokens))
+        with contextlib.ExitStack() as opened:
+            self._socket = opened.enter_context(_listen(config.host, config.port))
+            self._database = Database(config.data, config.durability)
+            opened.callback(self._database.close)
+            self.authority = load_authority(self._database, config.clock.now())
+            self.admin_token = load_token(self._database)
+            self._authenticator = Authenticator(load_tokens(self.admin_token, config.tokens))
+            opened.pop_all()
         self.catalog = Catalog()
         self.store = Store(self._database, CatalogFields(self.catalog), config.journal_capacity)
         self.backend = Backend(self.store, self.catalog, config.clock, config.rng)

@@ -218,3 +218,20 @@ async def test_the_administrator_can_act_as_somebody_else(admin: Http, ann: Http
     as_admin = {"Impersonate-User": "system:admin", "Impersonate-Group": "system:masters"}
     assert (await ann("GET", secrets, headers=as_admin)).code == 403
     assert (await admin("GET", secrets, headers={"Impersonate-Uid": "5"})).code == 400
+
+
+async def test_an_update_or_an_apply_that_would_create_needs_the_right_to(
+    admin: Http, ann: Http
+) -> None:
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]}
+    await grant(
+        admin, {"kind": "User", "name": "ann"}, leases, rule("patch", resources="configmaps")
+    )
+    lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l"
+    assert (await ann.put(lease, {"metadata": {"name": "l"}})).code == 403
+    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    path = "/api/v1/namespaces/default/configmaps/c?fieldManager=m"
+    applied = await ann.patch(path, wanted, "application/apply-patch+yaml")
+    assert (applied.code, applied.body["reason"]) == (403, "Forbidden")
+    assert (await admin.put(lease, {"metadata": {"name": "l"}})).code == 201
+    assert (await ann.put(lease, {"metadata": {"name": "l"}})).code == 200

@@ -149,6 +149,7 @@ class App:
             options.force,
             client=_client(headers.get(b"user-agent")),
             patching=verb == "patch",
+            may_create=lambda: self._authorize(incoming.user, "create", info),
         )
         form = negotiate(headers.get(b"accept"))
         content_type = headers.get(b"content-type")

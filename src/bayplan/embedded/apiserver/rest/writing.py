@@ -96,6 +96,7 @@ async def update(backend: Backend, call: Call, obj: JsonObject) -> tuple[Entry, 
     strategy = strategy_of(call.kind.storage)
     current = backend.store.get(call.key)
     if current is None and strategy.create_on_update and not call.subresource:
+        call.may_create()
         metadata_of(obj).pop("resourceVersion", None)
         return await create(backend, call, obj), True
     return await change(backend, call, lambda _: clone(obj)), False

@@ -25,6 +25,7 @@ from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Aut
 from bayplan.embedded.apiserver.authorization.escalation import EscalationGuard
 from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.controllers.events import EventReaper
 from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
 from bayplan.embedded.apiserver.controllers.namespaces import NamespaceController
 from bayplan.embedded.apiserver.crds.controller import DefinitionController
@@ -80,6 +81,7 @@ class ApiServer:
             DefinitionController(self.backend),
             GarbageCollector(self.backend),
             NamespaceController(self.backend),
+            EventReaper(self.backend),
         )
         self.address = _address(self._socket)
         self.url = f"https://{self.address}"

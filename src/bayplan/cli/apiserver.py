@@ -50,7 +50,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     durability
         What an acknowledged write survives: the death of the process, or also a power cut.
     """
-    host, port = _address(listen)
+    host, port = listen_address(listen)
     config = ServerConfig(
         host=host,
         port=port,
@@ -75,7 +75,8 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def _address(listen: str) -> tuple[str, int]:
+def listen_address(listen: str) -> tuple[str, int]:
+    """Host and port of ADDRESS:PORT; BadInput if it is none."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
         raise BadInput(f"--listen {listen}: must be ADDRESS:PORT")

@@ -42,6 +42,10 @@ class GarbageCollector:
         """Return once everything that follows from the changes so far has been done."""
         await self._queue.settled()
 
+    async def drain(self) -> None:
+        """Finish what is waiting."""
+        await self._queue.drain()
+
     async def stop(self) -> None:
         """Stop looking."""
         await self._queue.stop()

@@ -37,6 +37,10 @@ class NamespaceController:
         """Return once everything that follows from the changes so far has been done."""
         await self._queue.settled()
 
+    async def drain(self) -> None:
+        """Finish what is waiting."""
+        await self._queue.drain()
+
     async def stop(self) -> None:
         """Stop looking."""
         await self._queue.stop()

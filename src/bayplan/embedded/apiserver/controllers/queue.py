@@ -43,6 +43,11 @@ class WorkQueue(Generic[K]):
         """Return once there is nothing left to do now."""
         await self._idle.wait()
 
+    async def drain(self) -> None:
+        """Work on everything that waits, now: virtual time does not go on meanwhile."""
+        while self._waiting:
+            await self._one(self._waiting.popleft())
+
     async def stop(self) -> None:
         """Stop working."""
         if self._task is not None:

@@ -102,8 +102,8 @@ class Store:
         return self._bucket(storage).journal
 
     def dependents(self, uid: str) -> Iterator[Entry]:
-        """The objects that name an owner."""
-        for key in list(self._owned.get(uid, ())):
+        """The objects that name an owner, in order."""
+        for key in sorted(self._owned.get(uid, ())):
             entry = self.get(key)
             if entry is not None:
                 yield entry

@@ -1,0 +1,93 @@
+"""The simplest use of the model as a scheduler: each pod in turn goes where `Snapshot` says.
+
+It preempts nobody and reserves nothing. Pods that fit nowhere are tried again, at most every few
+seconds, when something has changed; why they do not fit is written into their PodScheduled
+condition, as a scheduler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.cli.simulated.mirror import MIRRORED, Mirror
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Bind, Change, Edit, Plan
+from bayplan.embedded.control.storages import PODS
+
+PAUSE_SECONDS = 5.0
+SCHEDULER = "default-scheduler"
+_ALL = Key(PODS, "", "")
+
+
+class Placer(Controller[Key]):
+    """Keyed by pod; one key of no pod stands for all that wait."""
+
+    name = "placer"
+    storages = tuple(MIRRORED)
+
+    def __init__(self, stage: Stage, mirror: Mirror) -> None:
+        self._stage = stage
+        self._mirror = mirror
+        self._waiting: dict[Key, None] = {}
+        self._tried = float("-inf")
+
+    def notice(self, change: Written) -> Iterable[Key]:
+        """New pods at once; those that wait when anything else changed."""
+        entry = change.entry
+        if entry.key.storage == PODS and not entry.fields.get("spec.nodeName"):
+            if change.deleted:
+                self._waiting.pop(entry.key, None)
+                return ()
+            known = entry.key in self._waiting
+            return () if known and change.previous is not None else (entry.key,)
+        self._waiting.pop(entry.key, None)
+        return (_ALL,) if self._waiting else ()
+
+    def decide(self, key: Key) -> Plan:
+        """Place one pod, or everybody who waits."""
+        if key != _ALL:
+            return self._place(key)
+        left = self._tried + PAUSE_SECONDS - self._stage.seconds()
+        if left > 0:
+            return [Again(left)]
+        self._tried = self._stage.seconds()
+        return [step for waiting in list(self._waiting) for step in self._place(waiting)]
+
+    def _place(self, key: Key) -> Plan:
+        pod, facts = self._mirror.pod(key), self._stage.view.pods.get(key)
+        if pod is None or facts is None or facts.node or facts.deleting:
+            self._waiting.pop(key, None)
+            return []
+        if pod.spec.scheduling_gates or pod.spec.scheduler_name not in ("", SCHEDULER):
+            return []
+        node = self._mirror.snapshot.place(pod).node
+        if node is not None:
+            self._waiting.pop(key, None)
+            return [Bind(key, node)]
+        self._waiting[key] = None
+        why = self._mirror.snapshot.explain(pod, with_fixes=False).message
+        told = facts.condition("PodScheduled")
+        if told is not None and told.message == why:
+            return []
+        return [Change(key, _unschedulable(why, self._stage.now()), "status")]
+
+
+def _unschedulable(why: str, now: str) -> Edit:
+    def edit(pod: JsonObject) -> JsonObject:
+        status = pod.setdefault("status", {})
+        others = [one for one in status.get("conditions") or () if one["type"] != "PodScheduled"]
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": why,
+            "lastTransitionTime": now,
+        }
+        status["conditions"] = [*others, condition]
+        return pod
+
+    return edit

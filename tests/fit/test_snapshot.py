@@ -7,7 +7,7 @@ import pytest
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
-from bayplan.kube.pods import Pod
+from bayplan.kube.pods import ContainerStatus, Pod
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from tests.builders import (
     make_csinode,
@@ -161,3 +161,31 @@ def test_an_anti_affine_group_takes_one_node_each() -> None:
     placed = [snapshot.place(pod.obj()).node for pod in group]
     assert sorted(name for name in placed if name) == ["n0", "n1", "n2"]
     assert placed[3] is None
+
+
+def test_an_infeasible_wish_is_told_apart_from_one_that_waits() -> None:
+    def resized(name: str, reason: str) -> Pod:
+        pod = make_pod(name).cpu("3").node("n1").condition("PodResizePending", reason=reason).obj()
+        container = pod.spec.containers[0].name
+        allocated = ContainerStatus(name=container, allocated_resources={"cpu": "1"})
+        pod.status.container_statuses = [allocated]
+        return pod
+
+    waits, infeasible = resized("waits", "Deferred"), resized("infeasible", "Infeasible")
+    snapshot = Snapshot([node("n1"), waits, infeasible])
+    assert snapshot.decide(make_pod("last").cpu("1").obj()).node is None
+    snapshot.delete(Pod, waits.key)
+    assert snapshot.decide(make_pod("next").cpu("3").obj()).node == "n1"
+
+
+def test_two_claims_of_one_volume_need_one_place_and_of_two_volumes_two() -> None:
+    def bound(index: int, handle: str) -> list[KubeObject]:
+        volume = make_pv(f"v{index}").storage_class("fast").csi(DRIVER, handle)
+        claim = make_pvc(f"c{index}").storage_class("fast").volume(f"v{index}")
+        return [volume.bound_to(f"c{index}").obj(), claim.obj()]
+
+    objects = [*bound(0, "one"), *bound(1, "one"), *bound(2, "two")]
+    limit = make_csinode("n1").driver(DRIVER, 1).obj()
+    snapshot = Snapshot([node("n1"), limit, *objects])
+    assert snapshot.decide(make_pod("one").claim("c0").claim("c1").obj()).node == "n1"
+    assert snapshot.decide(make_pod("two").claim("c0").claim("c2").obj()).node is None

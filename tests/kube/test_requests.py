@@ -143,7 +143,8 @@ def test_a_resize_of_pod_level_resources_counts_the_larger_too() -> None:
         (make_pod().cpu("1").container(memory="1"), {"cpu": 1100, "memory": 200 * MIB + 1}),
         (make_pod().init(), ASSUMED),
         (make_pod().sidecar(), {"cpu": 200, "memory": 400 * MIB}),
-        (make_pod().pod_level(cpu="2"), {"cpu": 2000, "memory": 200 * MIB}),
+        (make_pod().pod_level(cpu="2"), ASSUMED),
+        (make_pod().overhead(cpu="1"), {"cpu": 1100, "memory": 200 * MIB}),
     ],
 )
 def test_scores_assume_what_a_container_does_not_say(
@@ -152,9 +153,9 @@ def test_scores_assume_what_a_container_does_not_say(
     assert pod_requests_nonzero(pod.obj()) == expected
 
 
-def test_on_a_node_pod_level_resources_leave_less_to_assume() -> None:
+def test_scores_read_pod_level_resources_once_the_pod_is_on_a_node() -> None:
     pod = make_pod().memory("1Gi").container().pod_level(cpu="2").obj()
-    assert pod_requests_nonzero(pod) == {"cpu": 2000, "memory": (1 << 30) + 200 * MIB}
+    assert pod_requests_nonzero(pod) == {"cpu": 200, "memory": (1 << 30) + 200 * MIB}
     assert pod_requests_nonzero_on_node(pod) == {"cpu": 2000, "memory": 1 << 30}
     assert pod_requests_nonzero_on_node(make_pod().obj()) == ASSUMED
 

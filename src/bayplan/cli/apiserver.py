@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -59,12 +60,19 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         authorization=authorization,
         durability=durability,
     )
-    import uvloop  # noqa: PLC0415 - not on every platform
-
     gc.set_threshold(*_RARELY)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
         runner.run(_serve(config))
     return EXIT_OK
+
+
+def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop where there is one; None for the standard one."""
+    try:
+        import uvloop  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def listen_address(listen: str) -> tuple[str, int]:

@@ -114,9 +114,7 @@ def _run_virtual(wish: _Wish) -> int:
     if wish.seconds is None:
         raise BadInput("--virtual needs --for: virtual time does not end by itself")
     if wish.data is not None or wish.kubeconfig is not None:
-        raise BadInput(
-            "--virtual neither keeps nor serves: no --data and no --kubeconfig"
-        )
+        raise BadInput("--virtual neither keeps nor serves: no --data and no --kubeconfig")
     with _opened(wish.log) as out:
         asyncio.run(_virtual(wish, wish.seconds, out))
     return EXIT_OK

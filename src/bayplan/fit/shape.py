@@ -9,7 +9,7 @@ count, unless some selector speaks of them: the pod's own, a running pod's, or a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,7 +17,7 @@ from bayplan.fit.podterms import SpreadConstraint, TermSet, compile_spread, comp
 from bayplan.fit.state.census import ClassKey
 from bayplan.kube.meta import Labels
 from bayplan.kube.nodes import Node
-from bayplan.kube.pods import Pod, Toleration
+from bayplan.kube.pods import Pod, PodStatus, Toleration
 from bayplan.kube.requests import (
     pod_requests,
     pod_requests_nonzero,
@@ -86,9 +86,9 @@ class Shape:
     """Namespace, labels and 'not terminating': how selectors see pods of this shape."""
     requests: dict[str, int]
     nonzero: tuple[int, int]
-    """CPU (milli) and memory as scores count them: a default where nothing is asked for."""
+    """CPU (milli) and memory as scores count them: a default where a container does not say."""
     nonzero_placed: tuple[int, int]
-    """The same once the pod is on a node, where pod-level requests are read otherwise."""
+    """The same once the pod is on a node, where pod-level requests are read too."""
     required_nodes: RequiredNodes
     node_names: frozenset[str] | None
     """The only nodes that can match by name, if required affinity names them."""
@@ -160,7 +160,7 @@ def _shape_key(pod: Pod, *, by_number: bool) -> bytes:
             spec.overhead,
             spec.resources,
             _owner(pod) if meta.owner_references else None,
-            _status_resources(pod) if pod.status.container_statuses else None,
+            _resizing(pod.status),
             None if numbered else labels,
         )
     )
@@ -174,14 +174,17 @@ def _telling_labels(labels: Labels, spec_key: bytes) -> Labels:
     return {key: value for key, value in labels.items() if key not in NUMBERING_LABELS}
 
 
-def _status_resources(pod: Pod) -> Any:
-    status = pod.status
-    return (
-        status.container_statuses,
-        status.init_container_statuses,
-        status.resize,
-        [c.status for c in status.conditions if c.type == "PodResizePending"],
-    )
+def _resizing(status: PodStatus) -> tuple[object, ...]:
+    """What a pod's status says of resources while it is being resized; nothing for most pods."""
+    reported = [
+        one
+        for one in (*status.container_statuses, *status.init_container_statuses)
+        if one.allocated_resources or one.resources is not None
+    ]
+    pending = [one.reason for one in status.conditions if one.type == "PodResizePending"]
+    if not (reported or pending or status.allocated_resources or status.resources):
+        return ()
+    return reported, pending, status.allocated_resources, status.resources
 
 
 def _owner(pod: Pod) -> tuple[str, str] | None:

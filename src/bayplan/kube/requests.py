@@ -37,11 +37,13 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 
 
 def pod_requests_nonzero(pod: Pod) -> dict[str, int]:
-    """The same with 100m cpu and 200 MiB for each container that does not say; scores use it.
+    """What a waiting pod counts for in the score of what would be left free.
 
-    Only a missing request is assumed; one of zero stays zero.
+    Each container that does not say counts 100m cpu and 200 MiB; only a missing request is assumed,
+    one of zero stays zero. Pod-level requests are not read: kube-scheduler's score looks at the
+    containers alone until the pod is on a node.
     """
-    return _in_units(_total(pod, _ASSUMED))
+    return _in_units(_with_overhead(pod, _of_containers(pod, _ASSUMED)))
 
 
 def pod_requests_nonzero_on_node(pod: Pod) -> dict[str, int]:
@@ -60,6 +62,10 @@ def _total(pod: Pod, assumed: Millis) -> Millis:
     total = _of_containers(pod, assumed)
     if pod.spec.resources is not None:
         total.update(_effective_pod_level(pod))
+    return _with_overhead(pod, total)
+
+
+def _with_overhead(pod: Pod, total: Millis) -> Millis:
     if pod.spec.overhead:
         _add(total, _millis(pod.spec.overhead))
     return total

@@ -4,13 +4,10 @@ node.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from bayplan.fit.filters.base import Filter, Question, Reads
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.volumes.binding import DelayedClaim, find_volume, has_capacity
-from bayplan.kube import quantity
 from bayplan.kube.nodes import Node
 
 NAME = "VolumeBinding"
@@ -60,13 +57,13 @@ class VolumeBinding:
         return None
 
     def _to_provision(self, node: Node) -> list[DelayedClaim]:
-        """The claims that no existing volume serves, smallest first as volumes are handed out."""
+        """The claims that no existing volume serves; the smallest is handed a volume first."""
         taken: set[str] = set()
         settled = [claim for claim in self._needs.delayed if claim.selected_node is not None]
         unsettled = [claim for claim in self._needs.delayed if claim.selected_node is None]
         return settled + [
             claim
-            for claim in sorted(unsettled, key=self._size)
+            for claim in unsettled
             if not claim.search or not self._takes(claim.search[0], node, taken)
         ]
 
@@ -77,12 +74,6 @@ class VolumeBinding:
             return False
         taken.add(pv.name)
         return True
-
-    def _size(self, claim: DelayedClaim) -> Fraction:
-        if not claim.search:
-            return Fraction(0)
-        wanted = self._cluster.storage.claims[claim.search[0]].spec.resources.requests
-        return quantity.parse(wanted.get("storage", 0))
 
 
 def compile_filter(question: Question) -> Filter | None:

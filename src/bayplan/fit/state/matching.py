@@ -1,8 +1,9 @@
 """Which pods a term speaks of: namespaces (by name or by their labels) and a label selector.
 
 Pod affinity is asked in two directions, and Kubernetes treats namespace selectors a little
-differently in each: a waiting pod's own selector picks among namespaces that exist, while a running
-pod's selector is held against the waiting pod's namespace labels, empty if nobody knows it.
+differently in each: a waiting pod's own selector picks among namespaces that exist, and picks all
+if it accepts one without labels; a running pod's selector is held against the labels of the waiting
+pod's namespace, empty if nobody knows it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class PodTerm:
             return True
         if self.namespace_selector is None:
             return False
-        if self.namespace_selector.matches_everything:
+        if self.namespace_selector.matches(NO_LABELS):
             return True
         labels = known.labels.get(namespace)
         return labels is not None and self.namespace_selector.matches(labels)

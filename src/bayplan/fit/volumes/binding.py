@@ -126,7 +126,9 @@ def _reaches(capacity: CSIStorageCapacity, node: Node) -> bool:
 def find_volume(
     claim: PersistentVolumeClaim, node: Node, storage: StorageObjects, taken: set[str]
 ) -> PersistentVolume | None:
-    """The volume that a claim would take on a node: its own, or the smallest that will do."""
+    """The volume of its class that a claim would take on a node: its own, or the smallest that
+    will do.
+    """
     for pv in storage.reserved_volumes.get(claim.key, {}).values():
         if pv.name not in taken and _is_reserved_for(pv, claim) and _could_serve(pv, claim):
             return pv if reach_of(pv).includes(node, None) else None
@@ -158,8 +160,13 @@ def promise(
 
 
 def _is_reserved_for(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume that names a claim means this one, and is of its class."""
     reference = pv.spec.claim_ref
-    return reference is not None and (not reference.uid or reference.uid == claim.metadata.uid)
+    return (
+        reference is not None
+        and (not reference.uid or reference.uid == claim.metadata.uid)
+        and class_of_volume(pv) == class_of_claim(claim)
+    )
 
 
 def _could_serve(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

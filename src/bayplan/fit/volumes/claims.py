@@ -8,15 +8,17 @@ interned: claims that need the same are given the same object, which makes compa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import msgspec
 
 from bayplan.fit.profile import MissingDriver
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.volumes.binding import DelayedClaim, delayed_claim
+from bayplan.fit.volumes.binding import STORAGE, DelayedClaim, delayed_claim
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.fit.volumes.migration import BY_DRIVER
 from bayplan.fit.volumes.topology import Reach, ZoneNeed, reach_of, zone_needs
+from bayplan.kube import quantity
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -77,6 +79,11 @@ class ClaimFacts:
         """The name of the volume that it is bound to and that is not there."""
         self.exclusive = READ_WRITE_ONCE_POD in claim.spec.access_modes
         """Whether only one pod at a time may use it."""
+
+    @property
+    def size(self) -> Fraction:
+        """How much it asks for."""
+        return quantity.parse(self.claim.spec.resources.requests.get(STORAGE, 0))
 
 
 NO_CLAIM_NEEDS = ClaimNeeds()

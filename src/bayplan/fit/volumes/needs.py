@@ -32,6 +32,7 @@ class VolumeNeeds:
     attach: tuple[AttachNeed, ...] = ()
     bound: tuple[Reach, ...] = ()
     delayed: tuple[DelayedClaim, ...] = ()
+    """By size, the smallest first."""
     zones: tuple[ZoneNeed, ...] = ()
     disks: tuple[Disk, ...] = ()
     exclusive_claim_in_use: bool = False
@@ -61,18 +62,17 @@ class NeedsBook:
         if not pod.spec.volumes:
             return NO_NEEDS
         facts = self._facts(pod)
-        disks = disks_of(pod)
         inline = _inline(pod) if len(facts) < len(pod.spec.volumes) else []
-        shared = tuple([one.handle for one in _identities(facts, inline) if self._is_used(one)])
-        in_use = any(one.exclusive and self._is_taken(key, pod) for key, one in facts.items())
-        claims = tuple([one.needs for one in facts.values()])
-        key = (claims, tuple(inline), shared, disks, in_use, self._cluster.csi.version)
+        attach = self._attach(facts, inline)
+        claims = tuple([one.needs for one in facts])
+        disks = disks_of(pod)
+        in_use = any(one.exclusive and self._is_taken(one.claim.key, pod) for one in facts)
+        key = (attach, claims, disks, in_use)
         needs = self._kept.get(key)
         if needs is None:
             if len(self._kept) > MOST_KEPT:
                 self._kept.clear()
-            needs = self._combine(facts, inline, shared, disks, in_use=in_use)
-            self._kept[key] = needs
+            needs = self._kept[key] = _combined(attach, claims, disks, in_use=in_use)
         return needs
 
     def promises(self, pod: Pod, node: str) -> Iterator[PersistentVolumeClaim | PersistentVolume]:
@@ -87,9 +87,13 @@ class NeedsBook:
             if claim is not None and delayed is not None and delayed.selected_node is None:
                 yield promise(claim, delayed, self._cluster.node_named(node), self._cluster.storage)
 
-    def _facts(self, pod: Pod) -> dict[str, ClaimFacts]:
-        """The facts of the pod's claims, by key; raises Refused if one stands in the way."""
-        facts: dict[str, ClaimFacts] = {}
+    def _facts(self, pod: Pod) -> list[ClaimFacts]:
+        """The facts of the pod's claims, smallest first; raises Refused if one stands in the way.
+
+        That is the order in which volumes are handed out. A claim that two volumes name is there
+        twice, and takes two.
+        """
+        facts: list[ClaimFacts] = []
         stuck = False
         for volume in pod.spec.volumes:
             key, claim = self._cluster.storage.claim_of(pod, volume)
@@ -98,10 +102,13 @@ class NeedsBook:
             if claim is None or _problem(pod, volume, key, claim):
                 stuck = True
                 break
-            one = facts[key] = self._claims.facts(claim)
+            one = self._claims.facts(claim)
+            facts.append(one)
             stuck = stuck or one.is_immediate or bool(one.lost_volume)
         if stuck:
             raise Refused(self._refusal(pod))
+        if len(facts) > 1:
+            facts.sort(key=lambda one: one.size)
         return facts
 
     def _refusal(self, pod: Pod) -> Refusal:
@@ -138,40 +145,42 @@ class NeedsBook:
         users = pods.by_claim.get(claim, set())
         return any(user != pod.key and pods.by_key[user].slot >= 0 for user in users)
 
-    def _combine(
-        self,
-        facts: dict[str, ClaimFacts],
-        inline: list[VolumeIdentity],
-        shared: tuple[str, ...],
-        disks: tuple[Disk, ...],
-        *,
-        in_use: bool,
-    ) -> VolumeNeeds:
-        claims: list[ClaimNeeds] = [one.needs for one in facts.values()]
-        attach = {
-            one: replace(
-                self._claims.attach_need(one), shared=one.handle if one.handle in shared else ""
-            )
-            for one in _identities(facts, inline)
-        }
-        return VolumeNeeds(
-            attach=tuple(attach.values()),
-            bound=tuple(one.bound for one in claims if one.bound),
-            delayed=tuple(one.delayed for one in claims if one.delayed),
-            zones=tuple(zone for one in claims for zone in one.zones),
-            disks=disks,
-            exclusive_claim_in_use=in_use,
+    def _attach(
+        self, facts: list[ClaimFacts], inline: list[VolumeIdentity]
+    ) -> tuple[AttachNeed, ...]:
+        """What must be attached, each volume once."""
+        needs = {one.identity: one.needs.attach for one in facts}
+        needs |= {one: self._claims.attach_need(one) for one in inline}
+        return tuple(
+            [
+                replace(need, shared=volume.handle) if self._is_used(volume) else need
+                for volume, need in needs.items()
+                if volume is not None and need is not None
+            ]
         )
+
+
+def _combined(
+    attach: tuple[AttachNeed, ...],
+    claims: tuple[ClaimNeeds, ...],
+    disks: tuple[Disk, ...],
+    *,
+    in_use: bool,
+) -> VolumeNeeds:
+    return VolumeNeeds(
+        attach=attach,
+        bound=tuple(one.bound for one in claims if one.bound),
+        delayed=tuple(one.delayed for one in claims if one.delayed),
+        zones=tuple(zone for one in claims for zone in one.zones),
+        disks=disks,
+        exclusive_claim_in_use=in_use,
+    )
 
 
 def _inline(pod: Pod) -> list[VolumeIdentity]:
     """The volumes that a pod names without a claim and that must be attached."""
     found = map(identity.of_inline_volume, pod.spec.volumes)
     return [one for one in found if one is not None]
-
-
-def _identities(facts: dict[str, ClaimFacts], inline: list[VolumeIdentity]) -> list[VolumeIdentity]:
-    return [one.identity for one in facts.values() if one.identity] + inline
 
 
 def _problem(pod: Pod, volume: Volume, key: str, claim: PersistentVolumeClaim | None) -> str:

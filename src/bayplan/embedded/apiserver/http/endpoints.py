@@ -8,7 +8,7 @@ from bayplan.embedded.apiserver.discovery import aggregated, legacy
 from bayplan.embedded.apiserver.discovery.version import version_info
 from bayplan.embedded.apiserver.errors import method_not_allowed, no_such_path
 from bayplan.embedded.apiserver.http.metrics import Metrics
-from bayplan.embedded.apiserver.http.responses import Response, json_response
+from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
 from bayplan.embedded.apiserver.jsontypes import encode
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.openapi.documents import OpenApi

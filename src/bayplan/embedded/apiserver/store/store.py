@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
 from bayplan.embedded.apiserver.store.database import Database, Row
@@ -116,6 +117,10 @@ class Store:
         """Every object."""
         for bucket in list(self._buckets.values()):
             yield from list(bucket.entries.values())
+
+    def oldest(self, storage: str, count: int) -> Sequence[Entry]:
+        """The objects of a kind that were made first."""
+        return tuple(islice(self._bucket(storage).entries.values(), count))
 
     def reindex(self, storage: str) -> None:
         """Read the selectable fields of a kind's objects anew: what can be selected by changed."""

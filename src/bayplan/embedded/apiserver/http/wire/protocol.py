@@ -11,7 +11,7 @@ import ssl
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from bayplan.embedded.apiserver.http.coalescing import CoalescingTransport
+from bayplan.embedded.apiserver.http.wire.coalescing import CoalescingTransport
 from bayplan.embedded.apiserver.identity.authenticator import peer_user
 from bayplan.embedded.apiserver.rest.request import User
 
@@ -49,7 +49,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
-        self.scope["state"]["peer"] = self._peer
+        self.scope["state"].update(peer=self._peer, abort=self.transport.abort)
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_too_slow)
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+_WORTH_JOINING = 256 * 1024
+"""More than this is not copied once more only to save a system call."""
+
 
 class CoalescingTransport(asyncio.Transport):
     """Collects writes and hands them on once, at the end of the turn."""
@@ -27,10 +30,13 @@ class CoalescingTransport(asyncio.Transport):
 
     def flush(self) -> None:
         """Send what was written."""
-        if self._pending:
-            pending, self._pending = self._pending, []
-            if not self._transport.is_closing():
-                self._transport.write(pending[0] if len(pending) == 1 else b"".join(pending))
+        pending, self._pending = self._pending, []
+        if self._transport.is_closing():
+            return
+        if sum(map(len, pending)) <= _WORTH_JOINING:
+            pending = [b"".join(pending)]
+        for part in pending:
+            self._transport.write(part)
 
     def close(self) -> None:
         """Send what was written, then close."""

@@ -1,0 +1,101 @@
+"""Corners of kube-scheduler 1.36 that its recorded decisions do not reach.
+
+Each was seen in the real scheduler, next to clusters made at random.
+"""
+
+from __future__ import annotations
+
+from bayplan.fit import Profile, Snapshot
+from bayplan.fit.verdicts import verdicts
+from bayplan.kube.meta import KubeObject, LabelSelector, LabelSelectorRequirement
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod, PodAffinityTerm
+from bayplan.kube.storage import StorageClass
+from tests.builders import (
+    make_capacity,
+    make_csidriver,
+    make_namespace,
+    make_node,
+    make_pod,
+    make_pv,
+    make_pvc,
+    make_storage_class,
+    selector,
+)
+
+DRIVER = "ebs.csi.aws.com"
+ZONE = "topology.kubernetes.io/zone"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+def node(name: str = "n1") -> Node:
+    return make_node(name).capacity(cpu="4", memory="8Gi", pods=10).zone("a").obj()
+
+
+def kubernetes(*objects: KubeObject) -> Snapshot:
+    return Snapshot(objects, profile=Profile.kubernetes())
+
+
+def reasons(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
+    refusals = verdicts(snapshot.evaluation(pod)).refusals
+    return {name: refusal.reasons for name, refusal in refusals.items()}
+
+
+def static_class(name: str = "static") -> StorageClass:
+    return make_storage_class(name, NO_PROVISIONER).waits().obj()
+
+
+def test_an_own_namespace_selector_that_accepts_no_labels_means_every_namespace() -> None:
+    unlabelled = LabelSelector(
+        match_expressions=[LabelSelectorRequirement(key="team", operator="DoesNotExist")]
+    )
+    term = PodAffinityTerm(
+        topology_key=ZONE, label_selector=selector(app="web"), namespace_selector=unlabelled
+    )
+    waiting = make_pod("waiting").affinity_term(term, anti=True).obj()
+    running = make_pod("running").labels(app="web").node("n1").obj()
+    team = make_namespace("default").labels(team="a").obj()
+    said = reasons(kubernetes(team, node(), running), waiting)
+    assert said == {"n1": ("node(s) didn't match pod anti-affinity rules",)}
+
+
+def test_a_volume_that_names_a_claim_of_another_class_does_not_serve_it() -> None:
+    volume = make_pv("v").size("5Gi").storage_class("other").bound_to("c").csi(DRIVER, "h").obj()
+    claim = make_pvc("c").size("1Gi").storage_class("static").obj()
+    snapshot = kubernetes(node(), static_class(), volume, claim)
+    said = reasons(snapshot, make_pod("p").claim("c").obj())
+    assert said == {"n1": ("node(s) didn't find available persistent volumes to bind",)}
+
+
+def test_a_claim_that_a_pod_names_twice_takes_two_volumes() -> None:
+    claim = make_pvc("c").size("1Gi").storage_class("static").obj()
+    volumes = [
+        make_pv(name).size("5Gi").storage_class("static").csi(DRIVER, name).obj()
+        for name in ("v1", "v2")
+    ]
+    for volume in volumes:
+        volume.status.phase = "Available"
+    twice = make_pod("p").claim("c").claim("c").obj()
+    snapshot = kubernetes(node(), static_class(), claim, volumes[0])
+    assert snapshot.decide(twice).node is None
+    snapshot.put(volumes[1])
+    assert snapshot.decide(twice).node == "n1"
+
+
+def test_of_several_claims_the_problem_of_the_smallest_is_told() -> None:
+    full = make_storage_class("full", DRIVER).waits().obj()
+    driver = make_csidriver(DRIVER).storage_capacity().obj()
+    capacity = make_capacity("room", "full").capacity("1Gi").topology(LabelSelector()).obj()
+    large = make_pvc("large").size("5Gi").storage_class("full").obj()
+    small = make_pvc("small").size("2Gi").storage_class("static").obj()
+    snapshot = kubernetes(node(), static_class(), full, driver, capacity, large, small)
+    said = reasons(snapshot, make_pod("p").claim("large").claim("small").obj())
+    assert said == {"n1": ("node(s) didn't find available persistent volumes to bind",)}
+
+
+def test_the_score_of_what_is_left_ignores_pod_level_requests_of_a_waiting_pod() -> None:
+    plain = make_pod("plain").cpu("1").memory("1Gi").obj()
+    large = make_pod("large").cpu("1").memory("1Gi").pod_level(cpu="3", memory="6Gi").obj()
+    snapshot = kubernetes(node())
+    scores = [verdicts(snapshot.evaluation(pod)).scores["n1"] for pod in (plain, large)]
+    assert scores[0]["NodeResourcesFit"] == scores[1]["NodeResourcesFit"]

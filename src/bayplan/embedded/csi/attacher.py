@@ -13,7 +13,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
 from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.facts import AttachmentFacts
+from bayplan.embedded.control.facts import AttachmentFacts, read_attachment
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Again, Change, Edit, Plan, Tell
 from bayplan.embedded.control.storages import ATTACHMENTS, NODES
@@ -50,7 +50,7 @@ class Attacher(Controller[str]):
         self._tries.pop(name, None)
         for kind in ("attach", "detach"):
             self._due.pop(f"{kind} {name}", None)
-        node = change.entry.object()["spec"].get("nodeName", "")
+        node = read_attachment(change.entry.data).spec.node_name
         refused = [
             one.metadata.name
             for one in self._stage.view.attachments_on(node)

@@ -58,6 +58,12 @@ BAD = {
         "faults[0].group",
         "node group 'g'",
     ),
+    "a fault that cannot be aimed so": (
+        "faults:\n  - kind: quota\n    zone: zone-a\n",
+        3,
+        "faults[0].zone",
+        "only by group",
+    ),
     "the same name twice": (
         "csiDrivers:\n  - name: d\n  - name: d\n",
         3,

@@ -9,12 +9,13 @@ from bayplan.fit import Profile, Snapshot
 from bayplan.fit.preemption import preempt
 from bayplan.fit.verdicts import verdicts
 from bayplan.kube.meta import KubeObject, LabelSelector, LabelSelectorRequirement
-from bayplan.kube.nodes import Node
+from bayplan.kube.nodes import Node, NodeSelectorTerm
 from bayplan.kube.pods import Pod, PodAffinityTerm
 from bayplan.kube.storage import StorageClass
 from tests.builders import (
     make_capacity,
     make_csidriver,
+    make_csinode,
     make_namespace,
     make_node,
     make_pdb,
@@ -22,10 +23,12 @@ from tests.builders import (
     make_pv,
     make_pvc,
     make_storage_class,
+    node_term,
     selector,
 )
 
 DRIVER = "ebs.csi.aws.com"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
@@ -125,3 +128,18 @@ def test_a_csi_volume_needs_its_driver_next_to_a_migrated_one_that_does_not() ->
     snapshot = Snapshot([node(), driver, volume, claim], profile=profile)
     assert snapshot.decide(make_pod("migrated").ebs("vol-1").obj()).node == "n1"
     assert snapshot.decide(make_pod("both").claim("c").ebs("vol-1").obj()).node is None
+
+
+def test_a_migrated_volumes_old_region_label_is_renamed_only_where_it_has_values() -> None:
+    migrated = make_csinode("n1").driver(DRIVER, 8).migrated("kubernetes.io/aws-ebs").obj()
+    zoned = make_node("n1").capacity(cpu="4", memory="8Gi", pods=10).zone("a", "r").obj()
+    claim = make_pvc("c").storage_class("x").volume("v").obj()
+
+    def decide(*terms: NodeSelectorTerm) -> str | None:
+        volume = make_pv("v").storage_class("x").bound_to("c").ebs("vol-1").node_affinity(*terms)
+        snapshot = kubernetes(zoned, migrated, claim, volume.obj())
+        return snapshot.decide(make_pod("p").claim("c").obj()).node
+
+    old_zone = node_term("failure-domain.beta.kubernetes.io/zone", "In", "b")
+    assert decide(old_zone, node_term(BETA_REGION, "Exists")) is None
+    assert decide(old_zone, node_term(BETA_REGION, "In", "r")) == "n1"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 
@@ -103,7 +104,7 @@ class ClaimBook:
         """What is to be known of a claim now."""
         storage = self._cluster.storage
         volume = storage.volumes.get(claim.spec.volume_name)
-        version = self._cluster.csi.version + storage.version_behind(claim)
+        version = self._cluster.csi.version + sum(storage.versions_behind(claim))
         known = self._facts.get(claim.key)
         if (
             known is not None
@@ -112,10 +113,7 @@ class ClaimBook:
             and known.version == version
         ):
             return known
-        if len(self._facts) > MOST_KEPT:
-            self._facts.clear()
-            self._interned.clear()
-            self._attach_needs.clear()
+        self._make_room()
         facts = self._work_out(ClaimFacts(claim, volume, version))
         self._facts[claim.key] = facts
         return facts
@@ -129,6 +127,18 @@ class ClaimBook:
             need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
             self._attach_needs[key] = need
         return need
+
+    def _make_room(self) -> None:
+        """Forget what may be of use to nobody any more; it is worked out again if it is."""
+        kept: tuple[dict[Any, Any], ...] = (
+            self._facts,
+            self._interned,
+            self._reaches,
+            self._attach_needs,
+        )
+        for one in kept:
+            if len(one) > MOST_KEPT:
+                one.clear()
 
     def _work_out(self, facts: ClaimFacts) -> ClaimFacts:
         claim, volume, storage = facts.claim, facts.volume, self._cluster.storage
@@ -163,8 +173,6 @@ class ClaimBook:
         key = _encode((volume.spec.node_affinity, in_tree))
         reach = self._reaches.get(key)
         if reach is None:
-            if len(self._reaches) > MOST_KEPT:
-                self._reaches.clear()
             reach = self._reaches[key] = reach_of(volume)
         return reach
 

@@ -142,8 +142,9 @@ class NeedsBook:
     def _is_taken(self, claim: str, pod: Pod) -> bool:
         """Whether another pod that is placed uses a claim."""
         pods = self._cluster.pods
-        users = pods.by_claim.get(claim, set())
-        return any(user != pod.key and pods.by_key[user].slot >= 0 for user in users)
+        return any(
+            user != pod.key and pods.by_key[user].slot >= 0 for user in pods.by_claim.of(claim)
+        )
 
     def _attach(
         self, facts: list[ClaimFacts], inline: list[VolumeIdentity]

@@ -12,7 +12,12 @@ from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.steps import Change
 from tests.simulation.worlds import World, claim, pod, workload, world
 
-NULLS = {"volumes": None, "tolerations": None, "nodeSelector": None, "affinity": None}
+NULLS: dict[str, Any] = {
+    "volumes": None,
+    "tolerations": None,
+    "nodeSelector": None,
+    "affinity": None,
+}
 ODD: dict[str, dict[str, Any]] = {
     "a pod with nulls": pod("odd", **NULLS),
     "a pod with odd annotations": pod(

@@ -29,9 +29,9 @@ MOST_KEPT = 500_000
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AttachNeed:
-    """A volume that must be attached where the pod goes."""
+    """A volume that must be attached where the pod goes; compared by identity, like all needs."""
 
     driver: str
     plugin: str
@@ -98,13 +98,14 @@ class ClaimBook:
         self._facts: dict[str, ClaimFacts] = {}
         self._interned: dict[tuple[object, ...], ClaimNeeds] = {}
         self._reaches: dict[bytes, Reach] = {}
-        self._attach_needs: dict[tuple[str, str, bool, int], AttachNeed] = {}
+        self._attach_needs: dict[tuple[object, ...], AttachNeed] = {}
 
     def facts(self, claim: PersistentVolumeClaim) -> ClaimFacts:
         """What is to be known of a claim now."""
         storage = self._cluster.storage
         volume = storage.volumes.get(claim.spec.volume_name)
-        version = self._cluster.csi.version + sum(storage.versions_behind(claim))
+        of_class, own = storage.versions_behind(claim)
+        version = self._cluster.csi.version + of_class + own
         known = self._facts.get(claim.key)
         if (
             known is not None
@@ -118,13 +119,16 @@ class ClaimBook:
         self._facts[claim.key] = facts
         return facts
 
-    def attach_need(self, one: VolumeIdentity) -> AttachNeed:
-        """What attaching a volume asks of a node: the same for all volumes of a driver."""
+    def attach_need(self, one: VolumeIdentity, *, in_use: bool = False) -> AttachNeed:
+        """What attaching a volume asks of a node: the same for all volumes of a driver that no
+        pod uses yet.
+        """
         plugin = one.plugin.name if one.plugin else ""
-        key = (one.driver, plugin, one.is_certainly_csi, self._cluster.csi.version)
+        shared = one.handle if in_use else ""
+        key = (one.driver, plugin, one.is_certainly_csi, shared, self._cluster.csi.version)
         need = self._attach_needs.get(key)
         if need is None:
-            need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
+            need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster), shared)
             self._attach_needs[key] = need
         return need
 

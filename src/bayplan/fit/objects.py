@@ -183,10 +183,10 @@ def _storage_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
         return apply
 
     def of_volume(name: str) -> Iterable[str]:
-        return storage.claims_of_volume.get(name, ())
+        return storage.claims_of_volume.of(name)
 
     def of_class(name: str) -> Iterable[str]:
-        return storage.claims_of_class.get(name, ())
+        return storage.claims_of_class.of(name)
 
     def put_class(storage_class: StorageClass) -> None:
         storage.classes[storage_class.name] = storage_class

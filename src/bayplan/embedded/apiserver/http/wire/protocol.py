@@ -44,6 +44,9 @@ class Connection(HttpToolsProtocol):
         if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("Request header too large.")
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the request is answered like any other, and what it asks for is not here."""
+
     def on_message_begin(self) -> None:
         """A request begins: its scope carries the client's certificate."""
         super().on_message_begin()

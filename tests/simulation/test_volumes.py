@@ -143,3 +143,81 @@ async def test_an_ephemeral_volume_comes_and_goes_with_its_pod() -> None:
         await w.delete("pods", "p")
         await w.forward(30)
         assert w.get(CLAIMS, "p-scratch") is None
+
+
+def _volume(name: str, size: str = "1Gi", zone: str = "", **spec: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": size},
+        "storageClassName": "by-hand",
+        "hostPath": {"path": "/"},
+        **spec,
+    }
+    if zone:
+        wanted = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
+        terms = [{"matchExpressions": [wanted]}]
+        made["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    meta = {"name": name}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": made}
+
+
+_BY_HAND = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "by-hand"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+async def test_a_claim_of_no_driver_takes_the_smallest_volume_that_suits_it() -> None:
+    async with world() as w:
+        await w.create(_volume("big", "5Gi"), _volume("small", "500Mi"), _volume("fine", "2Gi"))
+        await w.create(claim("c", "by-hand"))
+        await w.forward(5)
+        assert w.get(CLAIMS, "c")["spec"]["volumeName"] == "fine"
+        assert w.claim_phase("c") == "Bound"
+        assert w.get(VOLUMES, "fine")["status"]["phase"] == "Bound"
+        assert w.get(VOLUMES, "big")["status"]["phase"] == "Available"
+
+
+async def test_two_claims_never_share_a_volume_and_one_that_comes_later_serves_the_other() -> None:
+    async with world() as w:
+        await w.create(_volume("one"), claim("a", "by-hand"), claim("b", "by-hand"))
+        await w.forward(5)
+        assert sorted(w.claim_phase(name) for name in "ab") == ["Bound", "Pending"]
+        await w.create(_volume("two"))
+        await w.forward(5)
+        assert {w.get(CLAIMS, name)["spec"]["volumeName"] for name in "ab"} == {"one", "two"}
+
+
+async def test_a_waiting_claim_takes_a_volume_that_its_pods_node_can_use() -> None:
+    async with world() as w:
+        await w.create(_BY_HAND, _volume("a", zone="zone-a"), _volume("b", "2Gi", zone="zone-b"))
+        await w.create(claim("c", "by-hand"), pod("p", claims=("c",)))
+        await w.forward(5)
+        assert w.claim_phase("c") == "Pending"
+        await w.bind("p", "workers-2")
+        await w.forward(10)
+        assert w.get(CLAIMS, "c")["spec"]["volumeName"] == "b"
+        assert w.pod("p").phase == "Running"
+
+
+async def test_a_volume_that_a_scheduler_reserved_is_the_claims() -> None:
+    async with world() as w:
+        reserved = {"namespace": "default", "name": "c", "kind": "PersistentVolumeClaim"}
+        await w.create(_BY_HAND, claim("c", "by-hand"), _volume("v", claimRef=reserved))
+        await w.forward(5)
+        assert w.claim_phase("c") == "Bound"
+        assert w.get(VOLUMES, "v")["spec"]["claimRef"]["uid"]
+
+
+async def test_a_retained_volume_is_released_and_serves_nobody_else() -> None:
+    async with world() as w:
+        await w.create(_volume("v"), claim("a", "by-hand"))
+        await w.forward(5)
+        await w.delete(CLAIMS, "a")
+        await w.create(claim("b", "by-hand"))
+        await w.forward(5)
+        assert w.get(VOLUMES, "v")["status"]["phase"] == "Released"
+        assert w.claim_phase("b") == "Pending"

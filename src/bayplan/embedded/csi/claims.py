@@ -78,6 +78,16 @@ def bound_status(volume: JsonObject) -> Edit:
     return edit
 
 
+def claimed_by(reference: JsonObject) -> Edit:
+    """Say in a volume whose it is."""
+
+    def edit(volume: JsonObject) -> JsonObject:
+        volume["spec"]["claimRef"] = reference
+        return volume
+
+    return edit
+
+
 def with_phase(phase_: str) -> Edit:
     """Say how a volume stands."""
 

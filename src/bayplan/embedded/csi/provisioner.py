@@ -20,6 +20,7 @@ from bayplan.embedded.control.steps import Again, Change, Create, Plan, Tell
 from bayplan.embedded.control.storages import CLAIMS, CLASSES, CSI_NODES, NODES, PODS, VOLUMES
 from bayplan.embedded.csi import claims
 from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.csi.volumes import chosen_node, claims_of_bound_pod
 
 RETRY_SECONDS = 15.0
 _BINDER = "persistentvolume-controller"
@@ -43,19 +44,12 @@ class Provisioner(Controller[Key]):
         if key.storage == CLAIMS:
             return () if change.deleted else (key,)
         if key.storage == PODS:
-            return self._claims_of(change)
+            return claims_of_bound_pod(self._stage.view, change)
         if key.storage == CLASSES:
             return [entry.key for entry in self._stage.view.store.list(CLAIMS)]
         volume = self._stage.view.object(key) or {}
         claim = (volume.get("spec") or {}).get("claimRef") or {}
         return (Key(CLAIMS, claim.get("namespace", ""), claim["name"]),) if claim else ()
-
-    def _claims_of(self, change: Written) -> Iterable[Key]:
-        was = change.previous.fields.get("spec.nodeName") if change.previous else ""
-        pod = self._stage.view.pods.get(change.entry.key)
-        if pod is None or was or not pod.node:
-            return ()
-        return [Key(CLAIMS, change.entry.key.namespace, claim) for claim in pod.claims]
 
     def decide(self, key: Key) -> Plan:
         """Provision, bind, or wait."""
@@ -79,7 +73,7 @@ class Provisioner(Controller[Key]):
         return []
 
     def _provision(self, key: Key, claim: JsonObject, class_: JsonObject, driver: Driver) -> Plan:
-        node = self._chosen_node(key, claim)
+        node = chosen_node(self._stage.view, key, claim)
         if class_.get("volumeBindingMode") == "WaitForFirstConsumer":
             if not node:
                 return self._tell_waiting(key, claim["metadata"]["uid"])
@@ -114,21 +108,13 @@ class Provisioner(Controller[Key]):
         whole, volume_key = claims.claim_reference(claim), Key(VOLUMES, "", name)
         plan: Plan = []
         if reference != whole:
-            plan.append(Change(volume_key, lambda obj: _claimed(obj, whole)))
+            plan.append(Change(volume_key, claims.claimed_by(whole)))
         return [
             *plan,
             Change(volume_key, claims.with_phase("Bound"), "status"),
             Change(key, claims.bound_spec(name)),
             Change(key, claims.bound_status(volume), "status"),
         ]
-
-    def _chosen_node(self, key: Key, claim: JsonObject) -> str:
-        """The node that a scheduler chose, or that a pod was bound to."""
-        selected = (claim["metadata"].get("annotations") or {}).get(claims.SELECTED_NODE)
-        if selected:
-            return str(selected)
-        users = self._stage.view.pods_using(key.namespace, key.name)
-        return next((pod.node for _, pod in users if pod.node), "")
 
     def _has_driver(self, node: str, driver: str) -> bool:
         found = self._stage.view.get(CSI_NODES, "", node) or {}
@@ -163,11 +149,6 @@ class Provisioner(Controller[Key]):
         self._told.add(uid)
         said = "waiting for first consumer to be created before binding"
         return [Tell(key, "WaitForFirstConsumer", said, source=_BINDER)]
-
-
-def _claimed(volume: JsonObject, reference: JsonObject) -> JsonObject:
-    volume["spec"]["claimRef"] = reference
-    return volume
 
 
 def _allowed(class_: JsonObject, key: str) -> list[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.storages import CLAIMS, VOLUMES
-from bayplan.embedded.csi.claims import phase
+from bayplan.embedded.control.view import View
+from bayplan.embedded.csi.claims import SELECTED_NODE, phase
 from bayplan.embedded.csi.drivers import Driver
 
 
@@ -68,3 +70,21 @@ class Volumes:
     def _driver(self, volume: str) -> Driver | None:
         found = self._view.get(VOLUMES, "", volume) or {}
         return self._drivers.get(((found.get("spec") or {}).get("csi") or {}).get("driver", ""))
+
+
+def chosen_node(view: View, key: Key, claim: JsonObject) -> str:
+    """The node that a scheduler chose for a claim, or that a pod with it was bound to."""
+    selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
+    if selected:
+        return str(selected)
+    users = view.pods_using(key.namespace, key.name)
+    return next((pod.node for _, pod in users if pod.node), "")
+
+
+def claims_of_bound_pod(view: View, change: Change) -> list[Key]:
+    """The claims of a pod that has just got its node."""
+    was = change.previous.fields.get("spec.nodeName") if change.previous else ""
+    pod = view.pods.get(change.entry.key)
+    if pod is None or was or not pod.node:
+        return []
+    return [Key(CLAIMS, change.entry.key.namespace, claim) for claim in pod.claims]

@@ -23,6 +23,7 @@ from bayplan.embedded.control.storages import CLAIMS, CLASSES, CSI_DRIVERS
 from bayplan.embedded.control.view import View
 from bayplan.embedded.csi.attachdetach import AttachDetach
 from bayplan.embedded.csi.attacher import Attacher
+from bayplan.embedded.csi.binder import Binder
 from bayplan.embedded.csi.provisioner import Provisioner
 from bayplan.embedded.csi.reclaim import Reclaim
 from bayplan.embedded.csi.registration import DriverRegistration
@@ -95,6 +96,7 @@ class Simulation:
         self.engine.add(self._kubelets)
         self.engine.add(self._csi)
         self.engine.add(self._provisioner)
+        self.engine.add(Binder(stage, drivers))
         self.engine.add(AttachDetach(stage, self.volumes))
         self.engine.add(self._attacher)
         self.engine.add(Reclaim(stage))

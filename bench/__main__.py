@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench.measure import line
 
-SUITES = ("fit", "images")
+SUITES = ("fit", "apiserver", "images", "simulation")
 
 
 def main(prefixes: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The embedded API server: how many writes and reads a second, how fast news travels, how much memory.
+"""The embedded API server: writes and reads a second, how fast news travels, memory.
 
 The server runs as its own process (`bayplan apiserver`), the load comes from this one over TLS.
 """
@@ -6,27 +6,29 @@ The server runs as its own process (`bayplan apiserver`), the load comes from th
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import ssl
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvloop
 import yaml
+
+from bench.measure import Result
 
 CLIENTS = 64
 NODES = 5_000
 PODS = 20_000
 WATCHERS = 100
-
-Case = dict[str, Any]
+PATCHES = 5_000
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Target(NamedTuple):
@@ -51,6 +53,7 @@ class Connection:
         )
 
     async def open(self) -> None:
+        """Connect."""
         context = ssl.create_default_context(cadata=self._target.ca)
         self.reader, self.writer = await asyncio.open_connection(
             self._target.host, self._target.port, ssl=context, limit=2**26
@@ -59,6 +62,7 @@ class Connection:
     async def request(
         self, method: str, path: str, body: bytes = b"", kind: str = "application/json"
     ) -> tuple[int, bytes]:
+        """One request's status and body."""
         head = f"{method} {path} HTTP/1.1\r\n{self._head}"
         if body:
             head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
@@ -82,6 +86,7 @@ class Connection:
                 yield now, line
 
     def close(self) -> None:
+        """Disconnect."""
         self.writer.close()
 
 
@@ -143,26 +148,25 @@ def pod(number: int) -> bytes:
 @asynccontextmanager
 async def server() -> AsyncIterator[Target]:
     with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder, "kubeconfig")
+        config = f"{folder}/kubeconfig"
         started = time.perf_counter()
-        command = [str(Path(sys.executable).with_name("bayplan")), "apiserver"]
-        process = subprocess.Popen(  # noqa: S603 - our own command
-            [*command, "--data", f"{folder}/data.db", "--kubeconfig", str(config)],
-            stdout=subprocess.PIPE,
+        process = await asyncio.create_subprocess_exec(
+            str(Path(sys.executable).with_name("bayplan")),
+            *("apiserver", "--data", f"{folder}/data.db", "--kubeconfig", config),
+            stdout=asyncio.subprocess.PIPE,
         )
-        assert process.stdout is not None
-        process.stdout.readline()
+        if process.stdout is None or not await process.stdout.readline():
+            raise RuntimeError("the server did not start")
         ready = time.perf_counter() - started
         try:
-            yield _target(yaml.safe_load(config.read_text()), process.pid, ready)
+            yield target_of(config, process.pid, ready)
         finally:
             process.terminate()
-            process.wait()
+            await process.wait()
 
 
-def _target(config: Any, pid: int, ready: float) -> Target:
-    import base64
-
+def target_of(path: str, pid: int, ready: float) -> Target:
+    config = yaml.safe_load(Path(path).read_text("utf-8"))
     cluster = config["clusters"][0]["cluster"]
     host, _, port = cluster["server"].removeprefix("https://").rpartition(":")
     ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
@@ -186,11 +190,7 @@ async def spread(
     return count / (time.perf_counter() - started)
 
 
-def rate(case: str, value: float, count: int) -> Case:
-    return {"case": case, "value": round(value, 1), "unit": "1/s", "count": count}
-
-
-async def writes(connections: list[Connection]) -> AsyncIterator[Case]:
+async def writes(connections: list[Connection]) -> AsyncIterator[Result]:
     pods = "/api/v1/namespaces/default/pods"
 
     async def create_node(connection: Connection, number: int) -> int:
@@ -210,39 +210,33 @@ async def writes(connections: list[Connection]) -> AsyncIterator[Case]:
         body = json.dumps({"metadata": {"name": name}, "target": target}).encode()
         return (await connection.request("POST", f"{pods}/{name}/binding", body))[0]
 
-    yield rate("apiserver create nodes", await spread(connections, NODES, create_node), NODES)
-    yield rate("apiserver create pods", await spread(connections, PODS, create_pod), PODS)
-    yield rate("apiserver patch pods", await spread(connections, 5_000, patch_pod), 5_000)
-    yield rate("apiserver bind pods", await spread(connections, PODS, bind), PODS)
-
-
-async def lists(connection: Connection) -> AsyncIterator[Case]:
-    for name, path, count in (
-        ("nodes", "/api/v1/nodes", NODES),
-        ("pods", "/api/v1/pods", PODS),
+    for name, count, send in (
+        ("create-nodes", NODES, create_node),
+        ("create-pods", PODS, create_pod),
+        ("patch-pods", PATCHES, patch_pod),
+        ("bind-pods", PODS, bind),
     ):
+        yield Result(f"apiserver/{name}", await spread(connections, count, send), "1/s")
+
+
+async def lists(connection: Connection) -> AsyncIterator[Result]:
+    for name, count in (("nodes", NODES), ("pods", PODS)):
         taken = []
         for _ in range(5):
             started = time.perf_counter()
-            _, body = await connection.request("GET", path)
+            await connection.request("GET", f"/api/v1/{name}")
             taken.append(time.perf_counter() - started)
-        yield {
-            "case": f"apiserver list {count} {name}",
-            "value": round(statistics.median(taken), 4),
-            "unit": "s",
-            "bytes": len(body),
-        }
+        yield Result(f"apiserver/list-{name}/{count}", statistics.median(taken), "s")
 
 
-async def fan_out(target: Target, writer: Connection, events: int = 200) -> Case:
-    """How long after a write's request its event is with each of 100 watchers."""
+async def fan_out(target: Target, writer: Connection, events: int = 200) -> list[Result]:
+    """How long after a write's request its event is with each watcher."""
     sent: dict[int, float] = {}
     delays: list[float] = []
 
-    async def follow(watcher: Connection, started: asyncio.Event) -> None:
+    async def follow(watcher: Connection) -> None:
         seen = 0
-        started.set()
-        async for moment, line in watcher.watch("/api/v1/namespaces/default/configmaps?watch=1"):
+        async for moment, line in watcher.watch(f"{CONFIG_MAPS}?watch=1"):
             number = int(json.loads(line)["object"]["metadata"]["name"].removeprefix("cm-"))
             delays.append(moment - sent[number])
             seen += 1
@@ -251,65 +245,52 @@ async def fan_out(target: Target, writer: Connection, events: int = 200) -> Case
 
     watchers = [Connection(target) for _ in range(WATCHERS)]
     await asyncio.gather(*(watcher.open() for watcher in watchers))
-    marks = [asyncio.Event() for _ in watchers]
-    tasks = [asyncio.create_task(follow(w, m)) for w, m in zip(watchers, marks, strict=True)]
-    await asyncio.gather(*(mark.wait() for mark in marks))
-    await asyncio.sleep(0.5)
+    tasks = [asyncio.create_task(follow(watcher)) for watcher in watchers]
     for number in range(events):
+        await asyncio.sleep(0.01)
         sent[number] = time.perf_counter()
         body = json.dumps({"metadata": {"name": f"cm-{number}"}}).encode()
-        await writer.request("POST", "/api/v1/namespaces/default/configmaps", body)
-        await asyncio.sleep(0.01)
+        await writer.request("POST", CONFIG_MAPS, body)
     await asyncio.gather(*tasks)
     for watcher in watchers:
         watcher.close()
     delays.sort()
-    return {
-        "case": f"apiserver watch fan-out to {WATCHERS} watchers",
-        "value": round(delays[len(delays) // 2] * 1000, 2),
-        "unit": "ms",
-        "p99": round(delays[int(len(delays) * 0.99)] * 1000, 2),
-        "events": len(delays),
-    }
+    name = f"apiserver/watch-fan-out/{WATCHERS}"
+    return [
+        Result(f"{name}/p50", delays[len(delays) // 2], "s"),
+        Result(f"{name}/p99", delays[int(len(delays) * 0.99)], "s"),
+    ]
 
 
-def memory(pid: int) -> Case:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    found = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith("VmRSS")}
-    return {
-        "case": f"apiserver memory at {NODES} nodes and {PODS} pods",
-        "value": round(found["VmRSS"] / 1024, 1),
-        "unit": "MiB",
-    }
+def memory(pid: int) -> Result:
+    lines = Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
+    used = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return Result(f"apiserver/memory/{NODES}-nodes-{PODS}-pods", used / 1024, "MiB")
 
 
-async def _run() -> list[Case]:
-    found: list[Case] = []
+async def measured() -> AsyncIterator[Result]:
     async with server() as target:
-        found.append(
-            {
-                "case": "apiserver start-up to ready",
-                "value": round(target.ready_seconds, 3),
-                "unit": "s",
-            }
-        )
+        yield Result("apiserver/ready", target.ready_seconds, "s")
         connections = [Connection(target) for _ in range(CLIENTS)]
         await asyncio.gather(*(connection.open() for connection in connections))
-        found += [case async for case in writes(connections)]
-        found.append(memory(target.pid))
-        found += [case async for case in lists(connections[0])]
-        found.append(await fan_out(target, connections[0]))
+        async for result in writes(connections):
+            yield result
+        yield memory(target.pid)
+        async for result in lists(connections[0]):
+            yield result
+        for result in await fan_out(target, connections[0]):
+            yield result
         for connection in connections:
             connection.close()
-    return found
 
 
-def cases() -> Iterator[Case]:
-    """One line a case."""
+def cases() -> Iterator[Result]:
+    """Every figure, as it is measured."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        yield from runner.run(_run())
+        results = measured()
+        while (result := runner.run(_next(results))) is not None:
+            yield result
 
 
-if __name__ == "__main__":
-    for one in cases():
-        print(json.dumps(one))
+async def _next(results: AsyncIterator[Result]) -> Result | None:
+    return await anext(results, None)

@@ -59,7 +59,8 @@ def cases() -> Iterator[Result]:
             rates[size] = _decisions(workload, size)
             yield Result(f"fit/{name}/{size}", rates[size], "decisions/s")
         yield Result(f"fit/{name}/growth", rates[SIZES[0]] / rates[SIZES[-1]], "x")
-    yield Result("fit/fork", _fork_cost(), "us")
+    yield Result("fit/fork", _fork_cost(lambda trial, pod: trial.assume(pod, "node-7")), "us")
+    yield Result("fit/fork/decided", _fork_cost(lambda trial, pod: trial.place(pod)), "us")
     yield from _loading()
 
 
@@ -82,8 +83,8 @@ def _one_run(objects: list[KubeObject], pods: list[Pod]) -> float:
     return rate
 
 
-def _fork_cost() -> float:
-    """Microseconds for a fork, one placement and its revert."""
+def _fork_cost(place: Callable[[Snapshot, Pod], object]) -> float:
+    """Microseconds for a fork, one placement (on a given node, or decided) and its revert."""
     snapshot = Snapshot(clusters.nodes(SIZES[-1]))
     pods = clusters.plain_pods(2000)
     best = float("inf")
@@ -91,7 +92,7 @@ def _fork_cost() -> float:
         start = time.perf_counter()
         for pod in pods:
             snapshot.begin()
-            snapshot.place(pod)
+            place(snapshot, pod)
             snapshot.revert()
         best = min(best, (time.perf_counter() - start) / len(pods))
     return best * 1e6

@@ -15,16 +15,13 @@ import asyncio
 import contextlib
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-import grpc
 
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
@@ -32,6 +29,7 @@ from bayplan.images.platforms.platform import Platform
 from bayplan.images.store.entries import Entry
 from bayplan.images.store.store import ImageStore
 from bench.measure import Result, line
+from tests.images.parts.crashing import cri_process
 from tests.images.parts.layouts import ImageBuilder, tar_of
 from tests.images.parts.registry import Registry, missing, running_registry
 
@@ -82,7 +80,8 @@ def _best(work: Callable[[list[str], Path], float], names: list[str], scratch: P
 
 def _pull_all(names: list[str], directory: Path) -> float:
     async def pull() -> float:
-        async with _service(directory) as (client, _):
+        async with cri_process(directory) as running:
+            client = running.client
             start = time.perf_counter()
             await asyncio.gather(*(client.pull_image(_pull_request(name)) for name in names))
             return time.perf_counter() - start
@@ -108,7 +107,8 @@ def _lookups(scratch: Path) -> Iterator[Result]:
     asyncio.run(_fill(directory / "store"))
 
     async def measure() -> tuple[float, float]:
-        async with _service(directory) as (client, _):
+        async with cri_process(directory) as running:
+            client = running.client
             status = max([await _status_rate(client) for _ in range(RUNS)])
             return status, max([await _list_rate(client) for _ in range(RUNS)])
 
@@ -157,8 +157,9 @@ def _memory(registry: Registry, scratch: Path) -> float:
     directory.mkdir()
 
     async def pull() -> float:
-        async with _service(directory) as (client, pid):
-            await client.pull_image(_pull_request(name))
+        async with cri_process(directory) as running:
+            await running.client.pull_image(_pull_request(name))
+            pid = running.process.pid
             status = await asyncio.to_thread(Path(f"/proc/{pid}/status").read_text)
             peak = next(row for row in status.splitlines() if row.startswith("VmHWM"))
             return int(peak.split()[1]) / 1024
@@ -168,31 +169,6 @@ def _memory(registry: Registry, scratch: Path) -> float:
 
 def _pull_request(name: str) -> cri.PullImageRequest:
     return cri.PullImageRequest(image=cri.ImageSpec(image=name))
-
-
-@contextlib.asynccontextmanager
-async def _service(directory: Path) -> AsyncIterator[tuple[CriClient, int]]:
-    socket = directory / "s"
-    command = ("-m", "bayplan", "cri", "--socket", str(socket), "--root", str(directory / "store"))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *command, stderr=asyncio.subprocess.DEVNULL
-    )
-    async with CriClient(str(socket)) as client:
-        try:
-            await _answers(client)
-            yield client, process.pid
-        finally:
-            process.send_signal(signal.SIGTERM)
-            await process.wait()
-
-
-async def _answers(client: CriClient) -> None:
-    for _ in range(200):
-        with contextlib.suppress(grpc.aio.AioRpcError):
-            await client.version(cri.VersionRequest())
-            return
-        await asyncio.sleep(0.05)
-    raise RuntimeError("bayplan cri does not answer")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,6 @@ from bayplan.kube.coordination import Lease
 from tests.client.elections import SharedLease, SkewedClock, UnreliableLock
 from tests.client.proxies import RudeProxy
 
-QUICK = Timing(lease_duration=2, renew_deadline=1.5, retry_period=0.1)
-
 
 async def for_ever() -> None:
     await asyncio.Event().wait()
@@ -51,8 +49,8 @@ async def test_the_first_candidate_leads_and_gives_the_lease_back(
 async def test_a_second_candidate_waits_and_then_takes_over_at_once(
     client: Client, namespace: str
 ) -> None:
-    first = Elector(ClusterLease(client, namespace, "role"), "one", QUICK)
-    second = Elector(ClusterLease(client, namespace, "role"), "two", QUICK)
+    first = Elector(ClusterLease(client, namespace, "role"), "one")
+    second = Elector(ClusterLease(client, namespace, "role"), "two")
     leading, over = asyncio.Event(), asyncio.Event()
 
     async def lead() -> None:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
+import pytest
+
 from bayplan.client import Change, Client, Informer, Untyped, untyped
 from bayplan.client.errors import MalformedError
 from bayplan.client.objects import name_of, version_of
@@ -14,10 +16,12 @@ from bayplan.client.resources import Resource, T
 from bayplan.kube.clock import VirtualClock
 from bayplan.kube.pods import Pod
 from tests.client.scripted import (
+    Handler,
     Scripted,
     bookmark,
     config_map,
     event,
+    json,
     page,
     raw,
     refusal,
@@ -229,12 +233,24 @@ async def test_an_unwell_server_is_resumed_from_the_same_place() -> None:
         assert it.informer.lists == 1
 
 
-async def test_a_watch_that_ends_at_once_is_not_hammered() -> None:
-    server = Scripted(NO_STREAMING, page(A1, version=1), stream())
+@pytest.mark.parametrize(
+    "script",
+    [
+        [page(A1, version=1), stream()],
+        [page(A1, version=1), stream(event("ADDED", A1))],
+        [json({"metadata": {}, "items": []})],
+    ],
+    ids=["ends at once", "repeats itself", "names no version"],
+)
+async def test_a_server_that_gets_nowhere_is_not_hammered(script: list[Handler]) -> None:
+    server = Scripted(NO_STREAMING, *script)
     async with following(server) as it:
-        await it.informer.synced.wait()
-        await it.clock.until_sleeping()
-        assert len(server.requests) == 3
+        for asked in range(3):
+            await it.clock.until_sleeping()
+            assert len(server.requests) == 1 + len(script) + asked
+            server.news.clear()
+            await it.clock.jump()
+            await server.news.wait()
 
 
 async def test_an_object_made_anew_under_its_name_is_told_as_gone_and_new() -> None:

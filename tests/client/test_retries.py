@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from random import Random
 
 import pytest
@@ -17,6 +18,7 @@ from bayplan.client.errors import (
     ConflictError,
     DisconnectedError,
     MalformedError,
+    NotFoundError,
     Status,
     TimedOutError,
     TooLargeError,
@@ -25,6 +27,7 @@ from bayplan.client.errors import (
     UnreachableError,
     error_from,
 )
+from bayplan.client.verbs.discovery import UnknownKindError
 from bayplan.client.wire.requests import Limits
 from bayplan.client.wire.retries import Backoff, RetryPolicy
 from bayplan.kube.clock import VirtualClock
@@ -172,7 +175,37 @@ async def test_an_event_over_its_bound_is_refused() -> None:
             await anext(events)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"metadata": 3}', b"\xff\xfe"])
+async def test_an_answer_that_unpacks_over_its_bound_is_refused() -> None:
+    bomb = gzip.compress(bytes(20 << 20))
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    async with Asking(answer, tuning=Tuning(limits=Limits(largest_answer=1 << 20))) as it:
+        with pytest.raises(TooLargeError):
+            await it.client.get(Node, "n")
+
+
+DEEP = b'{"items":' + b"[" * 100_000
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"items": 3}', DEEP, b"\xff\xfe"])
+async def test_a_list_that_is_none_is_malformed(body: bytes) -> None:
+    async with Asking(raw(body)) as it:
+        with pytest.raises(MalformedError):
+            await it.client.list(Node)
+        with pytest.raises((MalformedError, UnknownKindError)):
+            await it.client.discover("example.com/v1", "Widget")
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"message": 3}', DEEP, b"\xff"])
+async def test_a_refusal_without_words_is_still_a_refusal(body: bytes) -> None:
+    async with Asking(raw(body, 404)) as it:
+        with pytest.raises(NotFoundError, match="HTTP 404"):
+            await it.client.get(Node, "n")
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"metadata": 3}', DEEP, b"\xff\xfe"])
 async def test_an_answer_that_is_no_object_is_malformed(body: bytes) -> None:
     async with Asking(raw(body)) as it:
         with pytest.raises(MalformedError):

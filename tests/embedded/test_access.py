@@ -178,3 +178,60 @@ async def test_credentials_and_identity_survive_a_restart(tmp_path: Path) -> Non
     async with ApiServer(config) as second:
         assert (second.admin_token, second.authority.pair.certificate) == known
     assert (tmp_path / "data.db").stat().st_mode & 0o077 == 0
+
+
+async def test_nobody_grants_what_they_do_not_have(admin: Http, ann: Http) -> None:
+    await grant(
+        admin,
+        {"kind": "User", "name": "ann"},
+        {
+            "apiGroups": ["rbac.authorization.k8s.io"],
+            "resources": ["roles", "rolebindings"],
+            "verbs": ["create", "update", "patch"],
+        },
+        rule("list"),
+    )
+    roles = f"{RBAC}/namespaces/default/roles"
+    bindings = f"{RBAC}/namespaces/default/rolebindings"
+    more = await ann.post(roles, {"metadata": {"name": "x"}, "rules": [rule("*", resources="*")]})
+    assert more.code == 403
+    assert "not currently held" in more.body["message"]
+    same = await ann.post(roles, {"metadata": {"name": "y"}, "rules": [rule("list")]})
+    assert same.code == 201
+    raised = await ann.patch(f"{roles}/y", {"rules": [rule("list", resources="secrets")]})
+    assert raised.code == 403
+    subjects = [{"kind": "User", "name": "ann"}]
+    reference = {"kind": "ClusterRole", "name": "cluster-admin"}
+    own = {"metadata": {"name": "x"}, "roleRef": reference, "subjects": subjects}
+    assert (await ann.post(bindings, own)).code == 403
+    fine = {**own, "roleRef": {"kind": "Role", "name": "y"}}
+    assert (await ann.post(bindings, fine)).code == 201
+
+
+async def test_the_administrator_can_act_as_somebody_else(admin: Http, ann: Http) -> None:
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    as_bob = {"Impersonate-User": "bob", "Impersonate-Group": "dev"}
+    who = (await admin("POST", path, {}, as_bob)).body["status"]["userInfo"]
+    assert (who["username"], who["groups"]) == ("bob", ["dev", "system:authenticated"])
+    secrets = "/api/v1/secrets"
+    assert (await admin("GET", secrets, headers=as_bob)).code == 403
+    as_admin = {"Impersonate-User": "system:admin", "Impersonate-Group": "system:masters"}
+    assert (await ann("GET", secrets, headers=as_admin)).code == 403
+    assert (await admin("GET", secrets, headers={"Impersonate-Uid": "5"})).code == 400
+
+
+async def test_an_update_or_an_apply_that_would_create_needs_the_right_to(
+    admin: Http, ann: Http
+) -> None:
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]}
+    await grant(
+        admin, {"kind": "User", "name": "ann"}, leases, rule("patch", resources="configmaps")
+    )
+    lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l"
+    assert (await ann.put(lease, {"metadata": {"name": "l"}})).code == 403
+    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    path = "/api/v1/namespaces/default/configmaps/c?fieldManager=m"
+    applied = await ann.patch(path, wanted, "application/apply-patch+yaml")
+    assert (applied.code, applied.body["reason"]) == (403, "Forbidden")
+    assert (await admin.put(lease, {"metadata": {"name": "l"}})).code == 201
+    assert (await ann.put(lease, {"metadata": {"name": "l"}})).code == 200

@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import ssl
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.errors import ApiError
-from bayplan.embedded.apiserver.http.bodies import require_object
+from bayplan.embedded.apiserver.http.wire.bodies import require_object
 from bayplan.embedded.apiserver.jsontypes import clone
 from bayplan.embedded.apiserver.patch.patches import Patch
 from bayplan.embedded.apiserver.rest import writing
+from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.backends import call_of, kind_of, new_backend
 from tests.embedded.http_client import JSON_PATCH, MERGE, STRATEGIC, Http
@@ -228,6 +229,10 @@ def test_no_json_value_is_ever_an_internal_error(value: Any, kind: str) -> None:
 
     async def attempt() -> None:
         backend = await new_backend()
+        with closing(backend.store):
+            await write(backend)
+
+    async def write(backend: Backend) -> None:
         await writing.create(backend, call_of(backend, "pods"), clone(POD))
         if kind == "create":
             await writing.create(backend, call_of(backend, "pods"), require_object(value))

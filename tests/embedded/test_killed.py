@@ -20,7 +20,7 @@ import yaml
 
 ROUNDS = 50
 WRITERS = 6
-WRITES_BEFORE_THE_KILL = 25
+WRITES_BEFORE_THE_KILL = 12
 CMS = "/api/v1/namespaces/default/configmaps"
 
 

@@ -160,6 +160,29 @@ async def test_a_misspelled_field_is_refused(kubectl: Kubectl) -> None:
     assert 'unknown field "spec.replica"' in refused.err
 
 
+async def test_a_list_is_applied_item_by_item(kubectl: Kubectl) -> None:
+    await kubectl("apply", "-f", "-", stdin=f"{DEPLOYMENT}---{POD}")
+    listed = (await kubectl("get", "deploy,pods", "-o", "json")).out
+    assert json.loads(listed)["kind"] == "List"
+    again = ("apply", "--server-side", "--force-conflicts", "-f", "-")
+    applied = (await kubectl(*again, stdin=listed)).out
+    assert applied.count("serverside-applied") == 2
+
+
+async def test_a_misspelled_field_in_a_list_is_refused(kubectl: Kubectl) -> None:
+    items = DEPLOYMENT.replace("replicas", "replica").strip().replace("\n", "\n  ")
+    wrong = f"apiVersion: v1\nkind: List\nitems:\n- {items}\n"
+    refused = await kubectl("apply", "-f", "-", stdin=wrong, ok=False)
+    assert 'unknown field "spec.replica"' in refused.err
+
+
+async def test_a_kind_that_nobody_serves_is_named(kubectl: Kubectl) -> None:
+    for wrong in (DEPLOYMENT.replace("Deployment", "Deploymnet"), CRATE):
+        refused = await kubectl("apply", "-f", "-", stdin=wrong, ok=False)
+        assert refused.code == 1
+        assert "no matches for kind" in refused.err
+
+
 async def test_diff_shows_what_apply_would_change(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     changed = DEPLOYMENT.replace("web:1", "web:2")

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.rest.selectors import Selector, parse_labels
+from bayplan.embedded.apiserver.rest.watching import seen_as
 from bayplan.embedded.apiserver.store.database import Database, StoreError
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.store import StaleWrite, Store
@@ -128,6 +130,44 @@ def test_versions_only_grow(steps: list[Step]) -> None:
         carry_out(store, step)
         assert store.revision >= last
         last = store.revision
+    store.close()
+
+
+def labelled(store: Store, step: Step) -> None:
+    """Like `carry_out`, with the value as a label."""
+    key = Key(step.storage, "ns", step.name)
+    current = store.get(key)
+    labels = {"value": str(step.value % 3)}
+    if step.action == "put":
+        obj = {"metadata": {"name": step.name, "labels": labels}, "value": step.value}
+        store.put(key, obj, current)
+    elif current is not None:
+        store.remove(key, current.object(), current)
+
+
+@given(STEPS, STEPS)
+def test_a_watcher_with_a_selector_ends_with_just_what_it_selects(
+    before: list[Step], after: list[Step]
+) -> None:
+    store = new_store(None, history=1000)
+    selector = Selector("ns", "", parse_labels("value in (1,2)"))
+    for step in before:
+        labelled(store, step)
+    known = {one.key.name for one in store.list("pods") if selector.matches(one)}
+    position = store.journal("pods").end
+    for step in after:
+        labelled(store, step)
+    for change in store.journal("pods").read(position):
+        name = change.entry.key.name
+        match seen_as(change, selector):
+            case "ADDED":
+                assert name not in known
+                known.add(name)
+            case "MODIFIED":
+                assert name in known
+            case "DELETED":
+                known.remove(name)
+    assert known == {one.key.name for one in store.list("pods") if selector.matches(one)}
     store.close()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+
+import aiohttp
 
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
@@ -88,3 +91,35 @@ async def test_watches_resume_across_a_restart(tmp_path: Path) -> None:
         http.watch(f"{CMS}?resourceVersion={first}") as events,
     ):
         assert await take(events, 2) == [("ADDED", "b"), ("DELETED", "b")]
+
+
+async def test_a_slow_watcher_is_dropped_and_others_see_everything(tmp_path: Path) -> None:
+    config = ServerConfig(data=tmp_path / "data.db", journal_capacity=8)
+    writes, padding = 60, "x" * 400_000
+    async with (
+        ApiServer(config) as server,
+        Http(server) as http,
+        Http(server) as other,
+        http.session.get(f"{CMS}?watch=1") as slow,
+        other.watch(CMS) as quick,
+    ):
+        await http.post(CMS, config_map("a", pad=padding))
+        seen = [await anext(quick)]
+        for number in range(writes):
+            await http.patch(f"{CMS}/a", {"data": {"n": str(number)}})
+            seen.append(await anext(quick))
+        lines = [line async for line in _lines(slow)]
+    assert [event["object"]["data"].get("n") for event in seen[1:]] == [
+        str(number) for number in range(writes)
+    ]
+    last = json.loads(lines[-1])
+    assert (last["type"], last["object"]["code"]) == ("ERROR", 410)
+    assert len(lines) < writes
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    pending = b""
+    async for chunk in response.content.iter_any():
+        *whole, pending = (pending + chunk).split(b"\n")
+        for line in whole:
+            yield line

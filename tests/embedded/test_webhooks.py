@@ -250,3 +250,14 @@ async def test_a_dry_run_asks_only_webhooks_without_side_effects(
         await install(http, server, "Validating", hook.url, sideEffects="Some")
         refused = await http.post(f"{PODS}?dryRun=All", POD)
     assert (refused.code, hook.asked) == (400, [])
+
+
+async def test_a_webhook_cannot_make_a_request_be_about_another_object(
+    server: ApiServer, http: Http, tmp_path: Path
+) -> None:
+    rename = {"op": "replace", "path": "/metadata/name", "value": "other"}
+    async with running(server, tmp_path, lambda _: patch(rename)) as hook:
+        await install(http, server, "Mutating", hook.url)
+        refused = await http.post(PODS, POD)
+    assert refused.code == 400
+    assert (await http.get(f"{PODS}/other")).code == 404

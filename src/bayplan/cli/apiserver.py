@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,6 +17,9 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
+
+_RARELY = (100_000, 20, 50)
+"""How seldom to look for garbage in cycles: a store of many small objects makes looking slow."""
 
 
 def apiserver(  # noqa: PLR0913 - one for each option of the command
@@ -45,7 +50,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     durability
         What an acknowledged write survives: the death of the process, or also a power cut.
     """
-    host, port = _address(listen)
+    host, port = listen_address(listen)
     config = ServerConfig(
         host=host,
         port=port,
@@ -55,14 +60,23 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         authorization=authorization,
         durability=durability,
     )
-    import uvloop  # noqa: PLC0415 - not on every platform
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    gc.set_threshold(*_RARELY)
+    with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
         runner.run(_serve(config))
     return EXIT_OK
 
 
-def _address(listen: str) -> tuple[str, int]:
+def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop where there is one; None for the standard one."""
+    try:
+        import uvloop  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def listen_address(listen: str) -> tuple[str, int]:
+    """Host and port of ADDRESS:PORT; BadInput if it is none."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
         raise BadInput(f"--listen {listen}: must be ADDRESS:PORT")

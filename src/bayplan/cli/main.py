@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "explain": "bayplan.cli.explain:explain",
     "images": "bayplan.cli.images:app",
     "node-agent": "bayplan.cli.node_agent:node_agent",
+    "up": "bayplan.cli.up:up",
     "volumes": "bayplan.cli.volumes:volumes",
 }
 """Command name → where its function (or its sub-App) lives."""
@@ -32,6 +33,7 @@ SUMMARIES: dict[str, str] = {
     "explain": "Say where a pod would go and why, or why nowhere and what would help.",
     "images": "Pull, list, inspect, remove and collect images by runtime handler.",
     "node-agent": "Pull and collect a node's images by its pods' runtime classes.",
+    "up": "Run a simulated cluster: nodes, CSI drivers, workloads and a cloud.",
     "volumes": "Show how many volumes each node has attached, how many it can, and who says so.",
 }
 """What `bayplan --help` says of a command, since it does not import it."""

@@ -18,6 +18,9 @@ import msgspec
 
 from bayplan.kube.meta import Struct
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are not what they should be."""
+
 
 class ClientError(Exception):
     """Anything that the client raises by itself."""
@@ -214,7 +217,7 @@ def status_from(code: int, body: bytes, secrets: tuple[str, ...] = ()) -> Status
     """Read a `Status` from an answer's body; anything else is known by its code alone."""
     try:
         status = msgspec.json.decode(body, type=Status)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return Status(code=code, message=f"HTTP {code} without a Status object")
     if not (status.message or status.reason):
         status.message = f"HTTP {code}"

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from bayplan.client.errors import MalformedError
+from bayplan.client.errors import UNREADABLE, MalformedError
 from bayplan.client.resources import Resource, T, Untyped
 from bayplan.kube.codec import ObjectError, decode_as, read_head
 from bayplan.kube.meta import KubeObject, ObjectMeta, Struct
@@ -126,7 +126,7 @@ def _key(data: bytes | msgspec.Raw, *, namespaced: bool) -> str:
 def _decode_untyped(data: bytes | msgspec.Raw, resource: Resource[T]) -> Untyped:
     try:
         item = _decode_dictionary(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise MalformedError(f"not a {resource.kind}, nor any object") from None
     item.setdefault("apiVersion", resource.api_version)
     item.setdefault("kind", resource.kind)
@@ -149,5 +149,5 @@ def decode(data: bytes | msgspec.Raw, kind: type[StructT]) -> StructT:
     """Any other part of the protocol."""
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise MalformedError(f"not a {kind.__name__}: {error}") from None
+    except UNREADABLE as error:
+        raise MalformedError(f"an answer that cannot be read: {error}") from None

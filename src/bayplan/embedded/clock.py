@@ -1,26 +1,20 @@
-"""Time as a value that is handed in: the machine's clock, or a virtual one in simulations."""
+"""Time as objects carry it. The clock itself is handed in: see `bayplan.kube.clock`."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Protocol
+from functools import lru_cache
 
+from bayplan.kube.clock import Clock
 
-class Clock(Protocol):
-    """Tells what time it is."""
-
-    def now(self) -> datetime:
-        """The current moment, with its time zone."""
-
-
-class SystemClock:
-    """The machine's own clock."""
-
-    def now(self) -> datetime:
-        """The current moment in UTC."""
-        return datetime.now(UTC)
+__all__ = ["Clock", "timestamp"]
 
 
 def timestamp(moment: datetime) -> str:
     """A moment as `metav1.Time` writes it: seconds, in UTC, with a Z."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(moment.astimezone(UTC).replace(microsecond=0))
+
+
+@lru_cache(64)
+def _written(second: datetime) -> str:
+    return second.strftime("%Y-%m-%dT%H:%M:%SZ")

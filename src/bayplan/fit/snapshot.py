@@ -209,8 +209,9 @@ class Snapshot:
             record = cluster.pods.by_key[pod.key]
         if pod.is_terminal:
             return
-        for promised in self._needs.promises(pod, node):
-            self.put(promised)
+        if pod.spec.volumes:
+            for promised in self._needs.promises(pod, node):
+                self.put(promised)
         if record is None:
             cluster.add_pod(pod, node)
             self._note(cluster.remove_pod, pod.key)

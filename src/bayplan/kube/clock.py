@@ -105,13 +105,13 @@ class VirtualClock:
         """Move the clock on, waking everyone whose time comes on the way."""
         target = self._elapsed + seconds
         await _settle()
-        while (due := self._next_due()) is not None and due <= target:
+        while (due := self.next_due()) is not None and due <= target:
             await self._wake_next()
         self._elapsed = max(self._elapsed, target)
 
     async def jump(self) -> bool:
         """Move to the next sleeper and wake it; False if nobody sleeps."""
-        if self._next_due() is None:
+        if self.next_due() is None:
             return False
         await self._wake_next()
         return True
@@ -128,7 +128,12 @@ class VirtualClock:
             task.cancel()
         return await task
 
-    def _next_due(self) -> float | None:
+    def skip(self, seconds: float) -> None:
+        """Move on at once; for whoever knows that nobody wants to be woken before then."""
+        self._elapsed += max(0.0, seconds)
+
+    def next_due(self) -> float | None:
+        """When the next sleeper wants to be woken, in seconds since the start."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)  # it was cancelled while asleep
         return self._sleepers[0][0] if self._sleepers else None

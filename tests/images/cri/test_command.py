@@ -23,6 +23,10 @@ def short() -> Iterator[Path]:
         yield Path(name)
 
 
+def configured(short: Path) -> tuple[str, str]:
+    return "--config", str(short / "config.toml")
+
+
 async def refused(*arguments: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bayplan", "cri", *arguments),
@@ -34,7 +38,7 @@ async def refused(*arguments: str) -> str:
 
 
 async def test_it_serves_until_it_is_told_to_stop(short: Path) -> None:
-    async with cri_process(short, short / "config.toml") as running:
+    async with cri_process(short, *configured(short)) as running:
         status = await running.client.status(cri.StatusRequest())
         assert "kata" in [handler.name for handler in status.runtime_handlers]
         running.process.send_signal(signal.SIGTERM)
@@ -43,8 +47,7 @@ async def test_it_serves_until_it_is_told_to_stop(short: Path) -> None:
 
 async def test_it_exposes_its_metrics(short: Path) -> None:
     port = free_port()
-    options = ("--metrics-port", str(port))
-    async with cri_process(short, short / "config.toml", *options):
+    async with cri_process(short, *configured(short), "--metrics-port", str(port)):
         url = f"http://127.0.0.1:{port}/metrics"
         text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())
     assert b'bayplan_cri_images{default="true",runtime_handler="runc"} 0.0' in text
@@ -59,7 +62,7 @@ async def test_a_bad_configuration_is_said_in_one_line(short: Path) -> None:
 
 
 async def test_a_root_in_use_is_said(short: Path) -> None:
-    async with cri_process(short, short / "config.toml"):
+    async with cri_process(short):
         options = ("--socket", str(short / "other"), "--root", str(short / "store"))
         assert "in use by another process" in " ".join((await refused(*options)).split())
 

@@ -7,9 +7,6 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import grpc
-
-from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
 
 
@@ -22,36 +19,38 @@ class CriProcess:
 
     async def kill(self) -> None:
         """Kill it as the kernel would, and wait until it is gone."""
+        await self.stop(signal.SIGKILL)
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send it a signal, and wait until it is gone."""
         with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGKILL)
+            self.process.send_signal(number)
         await self.process.wait()
 
 
 @contextlib.asynccontextmanager
-async def cri_process(directory: Path, config: Path, *options: str) -> AsyncIterator[CriProcess]:
-    """Start `bayplan cri` and wait until it answers; it is dead in the end."""
+async def cri_process(directory: Path, *options: str) -> AsyncIterator[CriProcess]:
+    """Start `bayplan cri` and wait until it serves; it is gone in the end."""
     socket = directory / "cri.sock"
     command = ("-m", "bayplan", "cri", "--socket", socket, "--root", directory / "store")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *map(str, command), "--config", str(config), *options),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
+        *(sys.executable, *map(str, command), *options), stderr=asyncio.subprocess.PIPE
     )
     async with CriClient(str(socket)) as client:
         running = CriProcess(process, client)
+        reading = asyncio.ensure_future(_drain(process, serving := asyncio.Event()))
         try:
-            await _answers(running)
+            await serving.wait()
             yield running
         finally:
-            await running.kill()
+            await running.stop()
+            await reading
 
 
-async def _answers(running: CriProcess) -> None:
-    for _ in range(300):
-        if running.process.returncode is not None:
-            raise RuntimeError(f"bayplan cri ended with {running.process.returncode}")
-        with contextlib.suppress(grpc.aio.AioRpcError):
-            await running.client.version(cri.VersionRequest())
-            return
-        await asyncio.sleep(0.05)  # another process is starting; there is only time to wait for
-    raise RuntimeError("bayplan cri does not answer")
+async def _drain(process: asyncio.subprocess.Process, serving: asyncio.Event) -> None:
+    """Read what it says until it ends; it says when it serves, and an end is an end of waiting."""
+    assert process.stderr is not None
+    while line := await process.stderr.readline():
+        if line.startswith(b"serving"):
+            serving.set()
+    serving.set()

@@ -50,7 +50,7 @@ async def test_an_image_is_there_whole_or_not_at_all_after_a_kill(registry: Regi
         config.write_text(CONFIG)
         acknowledged: set[tuple[str, str]] = set()
         for moment in range(KILLS):
-            async with cri_process(directory, config) as running:
+            async with cri_process(directory, "--config", str(config)) as running:
                 await everything_whole(directory, running, acknowledged)
                 pulling = asyncio.ensure_future(pull_all(running, names))
                 # Some progress each time, then death somewhere in the middle of the rest.
@@ -59,7 +59,7 @@ async def test_an_image_is_there_whole_or_not_at_all_after_a_kill(registry: Regi
                 await running.kill()
                 with contextlib.suppress(grpc.aio.AioRpcError):
                     await pulling
-        async with cri_process(directory, config) as running:
+        async with cri_process(directory, "--config", str(config)) as running:
             await everything_whole(directory, running, acknowledged)
             await pull_all(running, names)
             assert len(await listed(running)) == len(names) * len(HANDLERS)

@@ -52,7 +52,7 @@ RESUMABLE = (
 WATCH_SECONDS = 300
 STREAMED_TRIES = 2
 BRIEF = 1.0
-"""A watch that ends sooner than this, with nothing told, counts as a failure."""
+"""A watch that ends sooner than this, with nothing new told, counts as a failure."""
 
 
 class _IgnoredError(ClientError):
@@ -157,22 +157,23 @@ class Reflector(Generic[T]):
     async def _follow(self, version: str) -> None:
         began, clock = self._client.clock.monotonic(), self._client.clock
         async with self._watch(WatchFrom(version, seconds=self._seconds())) as stream:
-            told = await self._take(stream)
-        if not told and clock.monotonic() - began < BRIEF:
+            await self._take(stream)
+        if self._version == version and clock.monotonic() - began < BRIEF:
             await self._wait()
 
-    async def _take(self, stream: WatchStream[T]) -> bool:
-        """Hand on what the stream tells, until it ends; whether it told anything."""
-        told = False
+    async def _take(self, stream: WatchStream[T]) -> None:
+        """Hand on what the stream tells, until it ends."""
         async for event in stream:
             await self._sink.apply(event)
             self._came_to(event.resource_version)
-            told = True
-        return told
 
     def _came_to(self, version: str) -> None:
-        self._version = version or self._version
-        self._backoff.reset()
+        """Resume from there; only news counts as things going well."""
+        if not version:
+            raise MalformedError(f"{self._resource}: the server names no resource version")
+        if version != self._version:
+            self._version = version
+            self._backoff.reset()
 
     def _set_aside(self, error: MalformedError) -> None:
         self._unfit.add(error.key)

@@ -14,7 +14,7 @@ from typing import Generic, Literal, Self
 
 import msgspec
 
-from bayplan.client.errors import MalformedError, Status, TooLargeError, error_from
+from bayplan.client.errors import UNREADABLE, MalformedError, Status, TooLargeError, error_from
 from bayplan.client.objects import Identity, Unfit, decode, decode_object, refuse, version_of
 from bayplan.client.resources import Resource, T
 from bayplan.client.wire.transport import Answer
@@ -79,7 +79,7 @@ class WatchStream(Generic[T]):
     def _frame(self, line: bytes) -> Frame:
         try:
             return _read_frame(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except UNREADABLE:
             raise MalformedError(f"{self._answer.request}: not a watch event") from None
 
     def _object_event(

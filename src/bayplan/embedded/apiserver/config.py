@@ -9,7 +9,7 @@ from typing import Literal
 
 from bayplan.embedded.apiserver.store.database import Durability
 from bayplan.embedded.apiserver.store.store import JOURNAL_CAPACITY
-from bayplan.embedded.clock import Clock, SystemClock
+from bayplan.kube.clock import Clock, WallClock
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class ServerConfig:
     tokens: Path | None = None
     authorization: Literal["rbac", "always-allow"] = "always-allow"
     durability: Durability = "process"
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock = field(default_factory=WallClock)
     rng: Random = field(default_factory=SystemRandom)
     journal_capacity: int = JOURNAL_CAPACITY
     """Changes per resource from which watches can resume."""

@@ -11,13 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import secrets
 import socket
 import ssl
-import tempfile
 from collections.abc import Generator
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -26,23 +22,29 @@ import uvicorn
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
 from bayplan.embedded.apiserver.admission.webhooks.dispatch import Webhooks
 from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Authorizer
+from bayplan.embedded.apiserver.authorization.escalation import EscalationGuard
 from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.controllers.events import EventReaper
 from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
 from bayplan.embedded.apiserver.controllers.namespaces import NamespaceController
 from bayplan.embedded.apiserver.crds.controller import DefinitionController
 from bayplan.embedded.apiserver.http.app import App
 from bayplan.embedded.apiserver.http.endpoints import Endpoints
 from bayplan.embedded.apiserver.http.metrics import Metrics
-from bayplan.embedded.apiserver.http.protocol import Connection
+from bayplan.embedded.apiserver.http.wire.protocol import Connection
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
-from bayplan.embedded.apiserver.identity.authority import Authority, KeyPair
+from bayplan.embedded.apiserver.identity.authority import KeyPair
+from bayplan.embedded.apiserver.identity.credentials import (
+    load_authority,
+    load_token,
+    load_tokens,
+    server_context,
+)
 from bayplan.embedded.apiserver.identity.kubeconfig import kubeconfig, write_private
-from bayplan.embedded.apiserver.identity.tokens import Tokens
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.fields import CatalogFields
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import ADMIN
 from bayplan.embedded.apiserver.seed import seed
 from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.store import Store
@@ -63,29 +65,42 @@ class ApiServer:
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
-        self._database = Database(config.data, config.durability)
+        with contextlib.ExitStack() as opened:
+            self._socket = opened.enter_context(_listen(config.host, config.port))
+            self._database = Database(config.data, config.durability)
+            opened.callback(self._database.close)
+            self.authority = load_authority(self._database, config.clock.now())
+            self.admin_token = load_token(self._database)
+            self._authenticator = Authenticator(load_tokens(self.admin_token, config.tokens))
+            opened.pop_all()
         self.catalog = Catalog()
         self.store = Store(self._database, CatalogFields(self.catalog), config.journal_capacity)
         self.backend = Backend(self.store, self.catalog, config.clock, config.rng)
         self._webhooks = Webhooks(self.backend)
-        builtin = BuiltinAdmission(self.backend).step()
-        self.backend.admission.mutating += [builtin, self._webhooks.mutate]
-        self.backend.admission.validating += [self._webhooks.validate]
         self._controllers = (
             DefinitionController(self.backend),
             GarbageCollector(self.backend),
             NamespaceController(self.backend),
+            EventReaper(self.backend),
         )
-        self.authority = self._load_authority()
-        self.admin_token = self._load_token()
-        self._socket = socket.create_server((config.host, config.port), backlog=1024)
-        # Accepted connections inherit this; asyncio sets it only where it made the socket itself.
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.address = "{}:{}".format(*self._socket.getsockname()[:2])
+        self.address = _address(self._socket)
         self.url = f"https://{self.address}"
-        self.kubeconfig = self._kubeconfig()
+        self.kubeconfig = kubeconfig(
+            self.url, self.authority.pair.certificate, "admin", {"token": self.admin_token}
+        )
         self._server: _Uvicorn | None = None
         self._task: asyncio.Task[None] | None = None
+        self._admit()
+
+    def _admit(self) -> None:
+        """Set up who may do what, and who else has a say."""
+        chain = self.backend.admission
+        self._authorizer: Authorizer = AlwaysAllow()
+        if self.config.authorization == "rbac":
+            self._authorizer = rbac = Rbac(self.store)
+            chain.validating.append(EscalationGuard(rbac).validate)
+        chain.mutating += [BuiltinAdmission(self.backend).step(), self._webhooks.mutate]
+        chain.validating += [self._webhooks.validate]
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -101,6 +116,7 @@ class ApiServer:
 
     async def start(self) -> None:
         """Begin to serve; returns when clients can connect."""
+        self._database.schedule = asyncio.get_running_loop().call_soon
         await seed(self.backend)
         for controller in self._controllers:
             controller.start()
@@ -154,58 +170,22 @@ class ApiServer:
     def _app(self) -> App:
         metrics = Metrics(self.store)
         endpoints = Endpoints(self.catalog, self.address, metrics, lambda: not self.store.closing)
-        authenticator = Authenticator(self._tokens())
-        return App(self.backend, authenticator, self._authorizer(), endpoints, metrics)
-
-    def _authorizer(self) -> Authorizer:
-        return Rbac(self.store) if self.config.authorization == "rbac" else AlwaysAllow()
-
-    def _tokens(self) -> Tokens:
-        tokens = Tokens()
-        tokens.add(self.admin_token, ADMIN)
-        if self.config.tokens is not None:
-            tokens.load(self.config.tokens)
-        return tokens
+        return App(self.backend, self._authenticator, self._authorizer, endpoints, metrics)
 
     def _tls(self) -> ssl.SSLContext:
-        hosts = ("127.0.0.1", "::1", "localhost", "kubernetes.default.svc", self.config.host)
-        pair = self.authority.server_pair([host for host in hosts if host], self.config.clock.now())
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_verify_locations(cadata=self.authority.pair.certificate.decode())
-        context.verify_mode = ssl.CERT_OPTIONAL
-        with _private_file(pair.certificate + pair.key) as path:
-            context.load_cert_chain(path)
-        return context
-
-    def _kubeconfig(self) -> str:
-        certificate = self.authority.pair.certificate
-        return kubeconfig(self.url, certificate, "admin", {"token": self.admin_token})
-
-    def _load_authority(self) -> Authority:
-        certificate, key = self._database.get_meta("ca.crt"), self._database.get_meta("ca.key")
-        if certificate and key:
-            return Authority(KeyPair(certificate, key))
-        authority = Authority.create(self.config.clock.now())
-        self._database.put_meta("ca.crt", authority.pair.certificate)
-        self._database.put_meta("ca.key", authority.pair.key)
-        return authority
-
-    def _load_token(self) -> str:
-        kept = self._database.get_meta("admin.token")
-        if kept is None:
-            kept = secrets.token_urlsafe(32).encode()
-            self._database.put_meta("admin.token", kept)
-        return kept.decode()
+        names = ("127.0.0.1", "::1", "localhost", "kubernetes.default.svc", self.config.host)
+        now = self.config.clock.now()
+        return server_context(self.authority, [name for name in names if name], now)
 
 
-@contextlib.contextmanager
-def _private_file(content: bytes) -> Generator[str, None, None]:
-    """A file that only this user can read, for as long as it is needed."""
-    descriptor, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        yield path
-    finally:
-        Path(path).unlink()
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=1024)
+    # Accepted connections inherit this; asyncio sets it only where it made the socket itself.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -16,7 +16,6 @@ from bayplan.kube.resources import CPU, MEMORY
 
 LEAST_ALLOCATED = "NodeResourcesFit"
 BALANCED = "NodeResourcesBalancedAllocation"
-HALF = MAX_SCORE // 2
 
 
 class LeastAllocated(LocalScore):
@@ -56,7 +55,8 @@ class Balanced(LocalScore):
         columns = self._columns
         shares = pick(columns.used, rows) + self._pod
         shares /= pick(columns.total_float, rows)
-        np.minimum(shares, 1.0, out=shares)
+        if columns.overcommitted:
+            np.minimum(shares, 1.0, out=shares)
         even = shares[:, 0] - shares[:, 1]
         even *= 0.5
         np.abs(even, out=even)
@@ -65,10 +65,8 @@ class Balanced(LocalScore):
             even[columns.present[rows] < 2] = 1.0
         even *= MAX_SCORE
         points = even.astype(np.int64)
-        points -= columns.balance[rows]
-        points += HALF
+        points += columns.unevenness[rows]
         points >>= 1  # halves, as it is never negative
-        points += HALF
         return points
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from bayplan.fit.state.columns import ALL_ROWS, Rows
 
 LONGEST = 1 << 16
+FEW = 64
 
 
 class ChangeLog:
@@ -36,7 +37,8 @@ class ChangeLog:
         if start < 0 or count > capacity // 2:
             return ALL_ROWS
         changed = self._slots[start:]
-        return np.array(changed if count == 1 else list(set(changed)), dtype=np.intp)
+        # A slot said twice is only refreshed twice; few are not worth telling apart.
+        return np.array(changed if count <= FEW else list(set(changed)), dtype=np.intp)
 
     @property
     def is_long(self) -> bool:

@@ -14,6 +14,7 @@ from bayplan.fit.state.columns import FloatArray, IntArray, grown
 from bayplan.kube.resources import CPU, MEMORY
 
 MAX_SCORE = 100
+EVEN = 50
 MOST_VECTORS = 100_000
 
 
@@ -31,10 +32,12 @@ class ScoredColumns:
         """What is requested, without defaults."""
         self.present: IntArray = np.ones(capacity, dtype=np.int64)
         """How many of the two a node has at all, at least 1."""
-        self.balance: IntArray = np.full(capacity, MAX_SCORE, dtype=np.int64)
-        """How evenly both are used: 100 where their shares are equal."""
+        self.unevenness: IntArray = np.full(capacity, EVEN, dtype=np.int64)
+        """How unevenly both are used: EVEN where their shares are equal, else up to 50 more."""
         self.lopsided: set[int] = set()
         """Slots of nodes that lack one of the two."""
+        self.overcommitted: set[int] = set()
+        """Slots of nodes on which more is requested than they have."""
         self._vectors: dict[Shape, tuple[IntArray, FloatArray]] = {}
 
     def grow(self, capacity: int) -> None:
@@ -44,7 +47,7 @@ class ScoredColumns:
         self.left = grown(self.left, capacity)
         self.used = grown(self.used, capacity)
         self.present = grown(self.present, capacity, 1)
-        self.balance = grown(self.balance, capacity, MAX_SCORE)
+        self.unevenness = grown(self.unevenness, capacity, EVEN)
 
     def set_node(self, slot: int, cpu: int, memory: int) -> None:
         """A node with nothing on it takes the slot."""
@@ -52,7 +55,8 @@ class ScoredColumns:
         self.left[slot] = cpu, memory
         self.used[slot] = 0.0
         self.present[slot] = max((cpu > 0) + (memory > 0), 1)
-        self.balance[slot] = MAX_SCORE
+        self.unevenness[slot] = EVEN
+        self.overcommitted.discard(slot)
         self.lopsided.discard(slot)
         if not (cpu and memory):
             self.lopsided.add(slot)
@@ -66,11 +70,15 @@ class ScoredColumns:
         else:
             self.left[slot] += counted
             self.used[slot] -= requested
+        cpu, memory = self.used[slot].tolist()
+        total_cpu, total_memory = self.total[slot].tolist()
+        if cpu > total_cpu or memory > total_memory:
+            self.overcommitted.add(slot)
+        elif self.overcommitted:
+            self.overcommitted.discard(slot)
         if slot not in self.lopsided:
-            cpu, memory = self.used[slot].tolist()
-            total_cpu, total_memory = self.total[slot].tolist()
             uneven = abs((min(cpu / total_cpu, 1.0) - min(memory / total_memory, 1.0)) / 2)
-            self.balance[slot] = int((1 - uneven) * MAX_SCORE)
+            self.unevenness[slot] = EVEN + MAX_SCORE - int((1 - uneven) * MAX_SCORE)
 
     def _vectors_of(self, shape: Shape) -> tuple[IntArray, FloatArray]:
         if len(self._vectors) > MOST_VECTORS:

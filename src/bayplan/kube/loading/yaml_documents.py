@@ -38,6 +38,11 @@ def take_yaml(collector: Collector, data: bytes) -> None:
             collector.report_text(place, "nested too deeply or too large")
 
 
+def yaml_values(data: bytes) -> list[JsonValue]:
+    """The value of each document; YamlError or yaml.YAMLError at the first that is broken."""
+    return [_value(text) for _, text in _cut(data)]
+
+
 def _cut(data: bytes) -> Iterator[Cut]:
     """Each document's text with the line it starts at; empty ones not."""
     starts = [0, *(found.start() for found in _MARKER.finditer(data)), len(data)]

@@ -30,6 +30,7 @@ class BuiltinAdmission:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._default_class: tuple[int, JsonObject] = (-1, {})
         self._on_create: dict[str, tuple[Rule, ...]] = {
             "pods": (self._priority, self._runtime_class, self._tolerations, self._account),
             "persistentvolumeclaims": (self._storage_class,),
@@ -72,9 +73,15 @@ class BuiltinAdmission:
         return entry.object()
 
     def _default_priority(self) -> JsonObject:
-        classes = (entry.object() for entry in self._backend.store.list(PRIORITY_CLASSES))
-        defaults = [one for one in classes if one.get("globalDefault")]
-        return min(defaults, key=lambda one: one.get("value") or 0, default={})
+        """The class of pods that name none; looked up again only when a class has changed."""
+        store = self._backend.store
+        version = store.journal(PRIORITY_CLASSES).end
+        if self._default_class[0] != version:
+            classes = (entry.object() for entry in store.list(PRIORITY_CLASSES))
+            defaults = [one for one in classes if one.get("globalDefault")]
+            found = min(defaults, key=lambda one: one.get("value") or 0, default={})
+            self._default_class = (version, found)
+        return self._default_class[1]
 
     def _runtime_class(self, request: AdmissionRequest) -> None:
         spec = _spec(request)

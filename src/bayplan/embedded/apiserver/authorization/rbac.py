@@ -15,11 +15,11 @@ from bayplan.embedded.apiserver.rest.request import User
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.store import Store
 
-_GROUP = "rbac.authorization.k8s.io"
-ROLES = f"roles.{_GROUP}"
-CLUSTER_ROLES = f"clusterroles.{_GROUP}"
-ROLE_BINDINGS = f"rolebindings.{_GROUP}"
-CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{_GROUP}"
+GROUP = "rbac.authorization.k8s.io"
+ROLES = f"roles.{GROUP}"
+CLUSTER_ROLES = f"clusterroles.{GROUP}"
+ROLE_BINDINGS = f"rolebindings.{GROUP}"
+CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{GROUP}"
 MASTERS = "system:masters"
 
 _BASIC: list[JsonObject] = [
@@ -79,10 +79,11 @@ class Rbac:
             if any(_is_subject(one, user, namespace) for one in binding.get("subjects") or ()):
                 reference = binding.get("roleRef") or {}
                 why = f'RBAC: allowed by {binding["kind"]} "{entry.key.name}" of {reference}'
-                for rule in self._role_rules(reference, namespace):
+                for rule in self.role_rules(reference, namespace):
                     yield rule, why
 
-    def _role_rules(self, reference: JsonObject, namespace: str) -> list[JsonObject]:
+    def role_rules(self, reference: JsonObject, namespace: str) -> list[JsonObject]:
+        """What the role that a binding names allows."""
         name = reference.get("name") or ""
         if reference.get("kind") == "ClusterRole":
             entry = self._store.get(Key(CLUSTER_ROLES, "", name))

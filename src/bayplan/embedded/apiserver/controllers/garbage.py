@@ -38,12 +38,23 @@ class GarbageCollector:
         self._store.listeners.append(self._on_change)
         self._queue.start()
 
+    async def settled(self) -> None:
+        """Return once everything that follows from the changes so far has been done."""
+        await self._queue.settled()
+
+    async def drain(self) -> None:
+        """Finish what is waiting."""
+        await self._queue.drain()
+
     async def stop(self) -> None:
         """Stop looking."""
         await self._queue.stop()
 
     def _on_change(self, change: Change) -> None:
         self._notice(change.entry, change.deleted)
+        if change.previous is not None:
+            for uid in set(change.previous.owners) - set(change.entry.owners):
+                self._notice_owner(uid)
 
     def _notice(self, entry: Entry, deleted: bool) -> None:
         if deleted:
@@ -71,13 +82,16 @@ class GarbageCollector:
             return error.code == 404
 
     async def _check_owners(self, entry: Entry) -> bool:
-        """Delete an object none of whose owners is left (or all are waiting for it to go)."""
-        owners = [self._store.by_uid(uid) for uid in entry.owners]
-        living = [owner for owner in owners if owner is not None]
-        if entry.owners and not living:
-            await self._delete(entry, "Background")
-        elif living and all(_waits(owner) for owner in living):
+        """Delete an object that no owner wants any more; else let it forget those who are going."""
+        owners = {uid: self._store.by_uid(uid) for uid in entry.owners}
+        waiting = {uid for uid, owner in owners.items() if owner is not None and _waits(owner)}
+        staying = {uid for uid, owner in owners.items() if owner is not None} - waiting
+        if staying:
+            await self._disown(entry, owners.keys() - staying)
+        elif waiting:
             await self._delete(entry, "Foreground")
+        elif owners:
+            await self._delete(entry, "Background")
         return True
 
     async def _delete(self, entry: Entry, propagation: str) -> None:
@@ -91,7 +105,7 @@ class GarbageCollector:
         finalizers = entry.object()["metadata"].get("finalizers") or ()
         if ORPHAN in finalizers:
             for dependent in self._store.dependents(entry.uid):
-                await self._disown(dependent, entry.uid)
+                await self._disown(dependent, {entry.uid})
             await self._drop_finalizer(entry, ORPHAN)
         elif FOREGROUND in finalizers:
             dependents = list(self._store.dependents(entry.uid))
@@ -101,16 +115,17 @@ class GarbageCollector:
                 await self._drop_finalizer(entry, FOREGROUND)
         return True
 
-    async def _disown(self, dependent: Entry, uid: str) -> None:
+    async def _disown(self, dependent: Entry, uids: set[str]) -> None:
         def forget(obj: JsonObject) -> JsonObject:
             meta = obj["metadata"]
-            left = [one for one in meta.get("ownerReferences") or () if one.get("uid") != uid]
+            left = [one for one in meta.get("ownerReferences") or () if one.get("uid") not in uids]
             meta["ownerReferences"] = left
             if not left:
                 del meta["ownerReferences"]
             return obj
 
-        await writing.change(self._backend, self._call(dependent), forget, trusted=True)
+        if uids:
+            await writing.change(self._backend, self._call(dependent), forget, trusted=True)
 
     async def _drop_finalizer(self, entry: Entry, name: str) -> None:
         def drop(obj: JsonObject) -> JsonObject:

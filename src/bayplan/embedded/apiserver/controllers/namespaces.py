@@ -33,6 +33,14 @@ class NamespaceController:
         self._store.listeners.append(self._on_change)
         self._queue.start()
 
+    async def settled(self) -> None:
+        """Return once everything that follows from the changes so far has been done."""
+        await self._queue.settled()
+
+    async def drain(self) -> None:
+        """Finish what is waiting."""
+        await self._queue.drain()
+
     async def stop(self) -> None:
         """Stop looking."""
         await self._queue.stop()

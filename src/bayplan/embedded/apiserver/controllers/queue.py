@@ -23,6 +23,8 @@ class WorkQueue(Generic[K]):
         self._waiting: deque[K] = deque()
         self._known: set[K] = set()
         self._news = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, key: K) -> None:
@@ -30,11 +32,21 @@ class WorkQueue(Generic[K]):
         if key not in self._known:
             self._known.add(key)
             self._waiting.append(key)
+            self._idle.clear()
             self._news.set()
 
     def start(self) -> None:
         """Begin to work."""
         self._task = asyncio.create_task(self._run(), name=self._name)
+
+    async def settled(self) -> None:
+        """Return once there is nothing left to do now."""
+        await self._idle.wait()
+
+    async def drain(self) -> None:
+        """Work on everything that waits, now: virtual time does not go on meanwhile."""
+        while self._waiting:
+            await self._one(self._waiting.popleft())
 
     async def stop(self) -> None:
         """Stop working."""
@@ -48,6 +60,7 @@ class WorkQueue(Generic[K]):
             while self._waiting:
                 await self._one(self._waiting.popleft())
             self._news.clear()
+            self._idle.set()
 
     async def _one(self, key: K) -> None:
         """Work on one key; whatever fails or says it is not done comes again a little later."""

@@ -87,5 +87,7 @@ def _subresource(kind: Kind, name: str) -> JsonObject:
     }
     if name in SUBRESOURCE_KINDS:
         group, version, other, verbs = SUBRESOURCE_KINDS[name]
-        described.update(group=group, version=version, kind=other, verbs=list(verbs))
-    return {key: value for key, value in described.items() if value != "" or key != "group"}
+        described.update(kind=other, verbs=list(verbs))
+        if (group, version) != (kind.group, kind.version):
+            described.update(group=group, version=version)
+    return described

@@ -7,6 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Authorizer
+from bayplan.embedded.apiserver.authorization.impersonation import acting_user
 from bayplan.embedded.apiserver.errors import (
     ApiError,
     forbidden,
@@ -14,16 +15,16 @@ from bayplan.embedded.apiserver.errors import (
     no_such_path,
     unauthorized,
 )
-from bayplan.embedded.apiserver.http.bodies import Disconnected, Receive
 from bayplan.embedded.apiserver.http.endpoints import OPEN_PATHS, Endpoints
 from bayplan.embedded.apiserver.http.handlers import HANDLERS, Answer, Exchange, Handler, verb_of
 from bayplan.embedded.apiserver.http.metrics import Metrics, RequestKey
-from bayplan.embedded.apiserver.http.negotiation import negotiate
 from bayplan.embedded.apiserver.http.query import Query, parse_query, write_options
 from bayplan.embedded.apiserver.http.requestinfo import RequestInfo, parse_path
-from bayplan.embedded.apiserver.http.responses import Send, error_response
 from bayplan.embedded.apiserver.http.reviews import Reviews
 from bayplan.embedded.apiserver.http.subresources import create_binding, subresource_handler
+from bayplan.embedded.apiserver.http.wire.bodies import Disconnected, Receive
+from bayplan.embedded.apiserver.http.wire.negotiation import negotiate
+from bayplan.embedded.apiserver.http.wire.responses import Send, error_response
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.backend import Backend
@@ -76,6 +77,8 @@ class App:
             if answer is not None:
                 self._metrics.count(_label(scope, answer), time.perf_counter() - started)
                 await answer.send(send)
+        except TimeoutError:
+            scope["state"]["abort"]()
         finally:
             self._metrics.in_flight -= 1
 
@@ -97,7 +100,9 @@ class App:
         user = self._authenticator.authenticate(
             headers.get(b"authorization"), scope["state"].get("peer")
         )
-        if user is None and info.path not in OPEN_PATHS:
+        if user is not None:
+            user = acting_user(user, scope["headers"], self._authorizer)
+        elif info.path not in OPEN_PATHS:
             raise unauthorized()
         if info.is_resource and user is not None:
             query = parse_query(scope["query_string"])
@@ -144,6 +149,7 @@ class App:
             options.force,
             client=_client(headers.get(b"user-agent")),
             patching=verb == "patch",
+            may_create=lambda: self._authorize(incoming.user, "create", info),
         )
         form = negotiate(headers.get(b"accept"))
         content_type = headers.get(b"content-type")

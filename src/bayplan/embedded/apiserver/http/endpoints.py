@@ -8,9 +8,10 @@ from bayplan.embedded.apiserver.discovery import aggregated, legacy
 from bayplan.embedded.apiserver.discovery.version import version_info
 from bayplan.embedded.apiserver.errors import method_not_allowed, no_such_path
 from bayplan.embedded.apiserver.http.metrics import Metrics
-from bayplan.embedded.apiserver.http.responses import Response, json_response
+from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
 from bayplan.embedded.apiserver.jsontypes import encode
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
+from bayplan.embedded.apiserver.openapi import compact
 from bayplan.embedded.apiserver.openapi.documents import OpenApi
 
 OPEN_PATHS = frozenset(("/healthz", "/livez", "/readyz", "/version"))
@@ -45,7 +46,7 @@ class Endpoints:
             case "metrics" if len(parts) == 1:
                 return Response(self._metrics.text(), 200, _METRICS)
             case "openapi":
-                return self._document(parts[1:])
+                return self._document(parts[1:], accept)
         return self._discovery(parts, accept)
 
     def _health(self, parts: list[str]) -> Response:
@@ -55,9 +56,11 @@ class Endpoints:
             return Response(b"ok", 200, _TEXT)
         return Response(b"not ready", 503, _TEXT)
 
-    def _document(self, parts: list[str]) -> Response:
+    def _document(self, parts: list[str], accept: bytes | None) -> Response:
         found: bytes | None = None
         match parts:
+            case ["v2"] if compact.is_wanted(accept):
+                return Response(compact.head(), 200, compact.CONTENT_TYPE)
             case ["v2"]:
                 found = self._openapi.v2()
             case ["v3"]:

@@ -12,15 +12,6 @@ from bayplan.embedded.apiserver.errors import (
     method_not_allowed,
     unsupported_media_type,
 )
-from bayplan.embedded.apiserver.http.bodies import (
-    Receive,
-    decode_value,
-    media_type,
-    read_body,
-    refuse_duplicates,
-    require_object,
-)
-from bayplan.embedded.apiserver.http.negotiation import Form
 from bayplan.embedded.apiserver.http.query import (
     Query,
     delete_options,
@@ -30,7 +21,16 @@ from bayplan.embedded.apiserver.http.query import (
     watch_options,
 )
 from bayplan.embedded.apiserver.http.render import Renderer
-from bayplan.embedded.apiserver.http.responses import Response, Stream
+from bayplan.embedded.apiserver.http.wire.bodies import (
+    Receive,
+    decode_value,
+    media_type,
+    read_body,
+    refuse_duplicates,
+    require_object,
+)
+from bayplan.embedded.apiserver.http.wire.negotiation import Form
+from bayplan.embedded.apiserver.http.wire.responses import Response, Stream
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.patch.patches import APPLY_PATCH, Patch, accepted
 from bayplan.embedded.apiserver.rest import applying, deleting, writing

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from bayplan.embedded.apiserver.errors import bad_request
-from bayplan.embedded.apiserver.http.negotiation import Form
 from bayplan.embedded.apiserver.http.query import Query
-from bayplan.embedded.apiserver.http.responses import Response, json_response
+from bayplan.embedded.apiserver.http.wire.negotiation import Form
+from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode, encode
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.kinds.views import viewed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Authorizer
 from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.http.handlers import Answer, Exchange, Handler, read_object
-from bayplan.embedded.apiserver.http.responses import json_response
+from bayplan.embedded.apiserver.http.wire.responses import json_response
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import Kind

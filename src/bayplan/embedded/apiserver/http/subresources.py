@@ -12,7 +12,7 @@ from bayplan.embedded.apiserver.http.handlers import (
     read_patch,
 )
 from bayplan.embedded.apiserver.http.query import delete_options
-from bayplan.embedded.apiserver.http.responses import Response, json_response
+from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.patch.patches import MERGE_PATCH, STRATEGIC_PATCH, Patch

@@ -9,6 +9,7 @@ from bayplan.embedded.apiserver.kinds.model import Kind
 _core = partial(Kind, "", "v1")
 _apps = partial(Kind, "apps", "v1", categories=("all",), generations=True)
 _storage = partial(Kind, "storage.k8s.io", "v1", namespaced=False)
+_device = partial(Kind, "resource.k8s.io", "v1")
 _rbac = partial(Kind, "rbac.authorization.k8s.io", "v1")
 _admission = partial(Kind, "admissionregistration.k8s.io", "v1", namespaced=False, generations=True)
 _review = partial(Kind, verbs=("create",), namespaced=False)
@@ -219,4 +220,17 @@ EXTENSION = (
     ),
 )
 
-BUILTIN = (*CORE, *WORKLOADS, *STORAGE, *CLUSTER, *ACCESS, *EXTENSION)
+# Nothing here acts on devices; kube-scheduler does not start without their lists.
+DEVICES = (
+    _device("DeviceClass", "deviceclasses", namespaced=False),
+    _device("ResourceClaim", "resourceclaims", subresources=("status",)),
+    _device("ResourceClaimTemplate", "resourceclaimtemplates"),
+    _device(
+        "ResourceSlice",
+        "resourceslices",
+        namespaced=False,
+        fields=("spec.driver", "spec.nodeName"),
+    ),
+)
+
+BUILTIN = (*CORE, *WORKLOADS, *STORAGE, *CLUSTER, *DEVICES, *ACCESS, *EXTENSION)

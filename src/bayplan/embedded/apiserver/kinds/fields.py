@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
@@ -13,11 +14,16 @@ ALWAYS = ("metadata.name", "metadata.namespace")
 def value_at(obj: JsonObject, path: str) -> JsonValue:
     """The value at a dotted path, or None."""
     found: JsonValue = obj
-    for part in path.split("."):
+    for part in _parts(path):
         if not isinstance(found, dict):
             return None
         found = found.get(part)
     return found
+
+
+@cache
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
 
 
 def as_field(value: JsonValue) -> str:

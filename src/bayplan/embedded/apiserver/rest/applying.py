@@ -31,6 +31,7 @@ async def apply(backend: Backend, call: Call, wanted: JsonValue) -> tuple[Entry,
 async def _create(backend: Backend, call: Call, wanted: JsonObject) -> Entry:
     if call.subresource:
         raise not_found(call.kind.group, call.kind.plural, call.name)
+    call.may_create()
     obj = serverside.first_apply(_intent(backend, call, wanted))
     return await writing.create(backend, call, obj)
 

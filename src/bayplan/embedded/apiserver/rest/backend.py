@@ -12,7 +12,8 @@ from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.clock import Clock, timestamp
+from bayplan.embedded.clock import timestamp
+from bayplan.kube.clock import Clock
 
 
 @dataclass(slots=True)

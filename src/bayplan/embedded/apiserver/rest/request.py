@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bayplan.embedded.apiserver.kinds.model import Kind
@@ -20,6 +21,10 @@ class User:
 
 ADMIN = User("system:admin", ("system:masters", "system:authenticated"))
 """The server itself, and whoever holds the credentials that it writes."""
+
+
+def _anybody_may() -> None:
+    """Nothing to refuse."""
 
 
 @dataclass(slots=True)
@@ -41,6 +46,8 @@ class Call:
     applied: bool = False
     """Whether this is a server-side apply, which keeps `managedFields` itself."""
     warnings: list[str] = field(default_factory=list)
+    may_create: Callable[[], None] = _anybody_may
+    """Refuses if the user may not create; asked when an update or an apply would."""
 
     @property
     def key(self) -> Key:

@@ -12,6 +12,7 @@ from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.errors import (
     Cause,
     already_exists,
+    bad_value,
     conflict,
     invalid,
     modified,
@@ -50,7 +51,7 @@ async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     request = AdmissionRequest("CREATE", call, obj)
     await backend.admission.mutate(request)
     obj = request.object or obj
-    strategy.default(obj)
+    _check_address(call, obj)
     _prepare_new(backend, call, obj, strategy)
     found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
     refuse(call, obj, found + custom_problems(call, obj))
@@ -95,6 +96,7 @@ async def update(backend: Backend, call: Call, obj: JsonObject) -> tuple[Entry, 
     strategy = strategy_of(call.kind.storage)
     current = backend.store.get(call.key)
     if current is None and strategy.create_on_update and not call.subresource:
+        call.may_create()
         metadata_of(obj).pop("resourceVersion", None)
         return await create(backend, call, obj), True
     return await change(backend, call, lambda _: clone(obj)), False
@@ -120,14 +122,22 @@ async def change(backend: Backend, call: Call, compute: Compute, *, trusted: boo
 
 
 def _check_preconditions(call: Call, wanted: JsonObject, current: Entry) -> None:
-    meta = metadata_of(wanted)
-    metadata.settle_namespace(call, meta)
-    metadata.settle_name(call, meta)
-    kind = call.kind
+    _check_address(call, wanted)
+    meta, kind = wanted["metadata"], call.kind
     if meta.get("resourceVersion") not in (None, "", "0", str(current.revision)):
         raise modified(kind.group, kind.plural, call.name)
     if meta.get("uid") not in (None, "", current.uid):
+        if call.patching:
+            immutable = bad_value("metadata.uid", meta["uid"], "field is immutable")
+            raise invalid(kind.group, kind.kind, call.name, [immutable])
         raise conflict(kind.group, kind.plural, call.name, other_uid(meta["uid"], current.uid))
+
+
+def _check_address(call: Call, obj: JsonObject) -> None:
+    """Nobody, not even a webhook, makes a request be about another object."""
+    meta = metadata_of(obj)
+    metadata.settle_namespace(call, meta)
+    metadata.settle_name(call, meta)
 
 
 def other_uid(wanted: str, found: str) -> str:
@@ -140,12 +150,14 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     old = current.object()
     new = _merge_scope(call, wanted, old)
     _type_meta(backend, call, new)
-    strategy.default(new)
+    if call.subresource not in _UNVALIDATED:
+        strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
     admitted = call.subresource == "binding"
     if not admitted:
         await backend.admission.mutate(request)
     new = request.object or new
+    _check_address(call, new)
     _prepare_change(call, new, old, strategy)
     _track_owners(backend, call, new, old)
     refuse(call, new, _change_problems(call, new, old, strategy))

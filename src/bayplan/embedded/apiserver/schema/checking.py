@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
@@ -142,9 +143,15 @@ def _quantity(value: JsonValue, wanted: str, place: Where) -> JsonValue:
     if type(value) not in (int, float, str):
         raise Mismatch(place, wanted, value)
     try:
-        return quantity.format(value)
+        return _printed(value)
     except quantity.QuantityError as problem:
         raise Mismatch(place, f"{wanted} ({problem})", value) from problem
+
+
+@lru_cache(8192)
+def _printed(value: str | float) -> str:
+    """Clusters repeat the same few quantities over and over."""
+    return quantity.format(value)
 
 
 def _int_or_string(value: JsonValue, wanted: str, place: Where) -> JsonValue:

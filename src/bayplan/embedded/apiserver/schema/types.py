@@ -70,6 +70,7 @@ def find_type(name: str) -> ObjectType | None:
     return _package(package).get(name)
 
 
+@cache
 def require_type(name: str) -> ObjectType:
     """A type that another type of the table names."""
     found = find_type(name)

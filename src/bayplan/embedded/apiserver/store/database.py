@@ -11,8 +11,10 @@ which a power cut needs.
 
 from __future__ import annotations
 
+import logging
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -27,6 +29,9 @@ CREATE TABLE IF NOT EXISTS history (
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
 _FORMAT = 1
+EXIT_UNWRITABLE = 74
+
+log = logging.getLogger(__name__)
 
 
 class StoreError(Exception):
@@ -44,11 +49,23 @@ class Row(NamedTuple):
     data: bytes
 
 
+Schedule = Callable[[Callable[[], None]], object]
+"""Runs a function soon, before anything that is scheduled later (as an event loop does)."""
+
+
 class Database:
-    """The data file of one server; nobody else may have it open for writing."""
+    """The data file of one server; nobody else may have it open.
+
+    Writes that follow one another closely share a transaction: the first one begins it and
+    schedules its commit. Whoever answers a client must schedule the answer after the write, as
+    everything here does, so that no answer leaves before its write is on file.
+    """
 
     def __init__(self, path: Path | None, durability: Durability = "process") -> None:
         self.path = path
+        self.schedule: Schedule | None = None
+        """How to put off a commit; None commits each write by itself."""
+        self._open = False
         try:
             self._connection = _connect(path, durability)
             self._connection.executescript(_SCHEMA)
@@ -69,17 +86,34 @@ class Database:
         return map(Row._make, self._connection.execute(query))
 
     def append(self, row: Row) -> None:
-        """Write one change; when this returns, it survives the process."""
+        """Write one change; it is on file once the scheduled commit has run."""
+        self._begin()
         self._connection.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def forget(self, revisions: Iterable[int], upto: int) -> None:
         """Remove superseded rows; everything up to `upto` is compacted away afterwards."""
-        self._connection.execute("BEGIN")
+        self._begin()
         self._connection.executemany(
             "DELETE FROM history WHERE revision = ?", [(revision,) for revision in revisions]
         )
         self.put_meta("compacted", str(upto).encode())
-        self._connection.execute("COMMIT")
+
+    def _begin(self) -> None:
+        if self.schedule is not None and not self._open:
+            self._connection.execute("BEGIN")
+            self._open = True
+            self.schedule(self.commit)
+
+    def commit(self) -> None:
+        """Put what was written on file; a server that cannot do so must not live to say it did."""
+        if not self._open:
+            return
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error:
+            log.critical("%s cannot be written; giving up", self.path, exc_info=True)
+            os._exit(EXIT_UNWRITABLE)
+        self._open = False
 
     def compacted(self) -> int:
         """The revision up to which history is gone."""
@@ -96,6 +130,7 @@ class Database:
 
     def close(self) -> None:
         """Let go of the file."""
+        self.commit()
         self._connection.close()
 
 

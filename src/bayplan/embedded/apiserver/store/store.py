@@ -1,15 +1,17 @@
 """The store: reads come from memory, a write is on file before anybody sees it.
 
 There is one writer, the event loop. `put` and `remove` check the expected revision, append to the
-file and only then change the index and tell the watchers, all without yielding: no reader ever
-sees a state that a crash could take back, and resource versions grow in the order in which changes
-become visible.
+file and then change the index and tell the watchers, all without yielding, so resource versions
+grow in the order in which changes become visible. The file's commit is scheduled at the first
+write of a turn of the event loop, before any answer that could tell of it: no client ever sees a
+state that a crash could take back.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
 from bayplan.embedded.apiserver.store.database import Database, Row
@@ -100,8 +102,8 @@ class Store:
         return self._bucket(storage).journal
 
     def dependents(self, uid: str) -> Iterator[Entry]:
-        """The objects that name an owner."""
-        for key in list(self._owned.get(uid, ())):
+        """The objects that name an owner, in order."""
+        for key in sorted(self._owned.get(uid, ())):
             entry = self.get(key)
             if entry is not None:
                 yield entry
@@ -115,6 +117,10 @@ class Store:
         """Every object."""
         for bucket in list(self._buckets.values()):
             yield from list(bucket.entries.values())
+
+    def oldest(self, storage: str, count: int) -> Sequence[Entry]:
+        """The objects of a kind that were made first."""
+        return tuple(islice(self._bucket(storage).entries.values(), count))
 
     def reindex(self, storage: str) -> None:
         """Read the selectable fields of a kind's objects anew: what can be selected by changed."""

@@ -113,7 +113,12 @@ def _replica_problems(spec: JsonObject) -> list[Cause]:
 
 def _template_problems(spec: JsonObject, where: str) -> list[Cause]:
     pod = spec["template"].get("spec")
-    return spec_problems(pod, where) if pod else [required(f"{where}.containers")]
+    if not pod:
+        return [required(f"{where}.containers")]
+    named = [one.get("metadata") or {} for one in items(spec, "volumeClaimTemplates")]
+    # A container may mount what a StatefulSet's claim templates will bring.
+    claimed: list[JsonObject] = [{"name": one.get("name"), "emptyDir": {}} for one in named]
+    return spec_problems({**pod, "volumes": items(pod, "volumes") + claimed}, where)
 
 
 def _selects(selector: JsonObject, labels: JsonObject) -> bool:

@@ -155,11 +155,6 @@ def _class_name(obj: JsonObject) -> str:
 
 CONFIG_MAP = (NAME, _count("data"), AGE)
 SECRET = (NAME, column("Type", lambda obj: obj.get("type", "")), _count("data"), AGE)
-SERVICE_ACCOUNT = (
-    NAME,
-    column("Secrets", lambda obj: str(len(obj.get("secrets") or ()))),
-    AGE,
-)
 STORAGE_CLASS = (
     column("Name", _class_name),
     column("Provisioner", lambda obj: obj.get("provisioner", "")),
@@ -176,7 +171,12 @@ CSI_NODE = (
 
 
 def _flag(name: str, field: str) -> Column:
-    return column(name, lambda obj: str(bool(_spec(obj).get(field))).lower(), type_="boolean")
+    return column(name, lambda obj: bool(_spec(obj).get(field)), type_="boolean")
+
+
+def _audiences(driver: JsonObject) -> str:
+    wanted = _spec(driver).get("tokenRequests")
+    return UNSET if wanted is None else joined(one.get("audience", "") for one in wanted)
 
 
 CSI_DRIVER = (
@@ -184,6 +184,8 @@ CSI_DRIVER = (
     _flag("AttachRequired", "attachRequired"),
     _flag("PodInfoOnMount", "podInfoOnMount"),
     _flag("StorageCapacity", "storageCapacity"),
+    column("TokenRequests", _audiences),
+    _flag("RequiresRepublish", "requiresRepublish"),
     column("Modes", lambda obj: joined(_spec(obj).get("volumeLifecycleModes") or ())),
     AGE,
 )
@@ -192,13 +194,13 @@ ATTACHMENT = (
     column("Attacher", lambda obj: _spec(obj).get("attacher", "")),
     column("PV", lambda obj: (_spec(obj).get("source") or {}).get("persistentVolumeName", "")),
     column("Node", lambda obj: _spec(obj).get("nodeName", "")),
-    column("Attached", lambda obj: str(bool(_status(obj).get("attached"))).lower()),
+    column("Attached", lambda obj: bool(_status(obj).get("attached")), type_="boolean"),
     AGE,
 )
 PRIORITY_CLASS = (
     NAME,
     column("Value", lambda obj: obj.get("value") or 0, type_="integer"),
-    column("Global-Default", lambda obj: str(bool(obj.get("globalDefault"))).lower()),
+    column("Global-Default", lambda obj: bool(obj.get("globalDefault")), type_="boolean"),
     AGE,
     column("PreemptionPolicy", lambda obj: obj.get("preemptionPolicy", "")),
 )
@@ -241,21 +243,4 @@ EVENT = (
     Column("First Seen", lambda obj, now: age(obj.get("firstTimestamp"), now), priority=1),
     column("Count", lambda obj: str(obj.get("count") or 1), wide=True),
     column("Name", lambda obj: obj["metadata"].get("name", ""), wide=True),
-)
-CREATED_AT = (
-    NAME,
-    column("Created At", lambda obj: obj["metadata"].get("creationTimestamp", "")),
-)
-BINDING = (
-    NAME,
-    column(
-        "Role",
-        lambda o: "{kind}/{name}".format(**{"kind": "", "name": "", **(o.get("roleRef") or {})}),
-    ),
-    AGE,
-)
-WEBHOOKS = (
-    NAME,
-    column("Webhooks", lambda obj: len(obj.get("webhooks") or ()), type_="integer"),
-    AGE,
 )

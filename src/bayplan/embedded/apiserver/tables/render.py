@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.model import Kind, PrinterColumn
-from bayplan.embedded.apiserver.tables import cluster, workloads
+from bayplan.embedded.apiserver.tables import access, cluster, workloads
 from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column
 from bayplan.embedded.apiserver.tables.jsonpath import read
 from bayplan.embedded.apiserver.tables.values import age
@@ -28,8 +28,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "persistentvolumeclaims": cluster.CLAIM,
     "configmaps": cluster.CONFIG_MAP,
     "secrets": cluster.SECRET,
-    "serviceaccounts": cluster.SERVICE_ACCOUNT,
     "events": cluster.EVENT,
+    "endpoints": access.ENDPOINTS,
+    "endpointslices.discovery.k8s.io": access.ENDPOINT_SLICE,
+    "resourcequotas": access.QUOTA,
+    "limitranges": access.CREATED_AT,
+    "podtemplates": access.POD_TEMPLATE,
+    "controllerrevisions.apps": access.REVISION,
+    "csistoragecapacities.storage.k8s.io": access.CREATED_AT,
     "storageclasses.storage.k8s.io": cluster.STORAGE_CLASS,
     "csinodes.storage.k8s.io": cluster.CSI_NODE,
     "csidrivers.storage.k8s.io": cluster.CSI_DRIVER,
@@ -38,13 +44,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "runtimeclasses.node.k8s.io": cluster.RUNTIME_CLASS,
     "poddisruptionbudgets.policy": cluster.BUDGET,
     "leases.coordination.k8s.io": cluster.LEASE,
-    "roles.rbac.authorization.k8s.io": cluster.CREATED_AT,
-    "clusterroles.rbac.authorization.k8s.io": cluster.CREATED_AT,
-    "rolebindings.rbac.authorization.k8s.io": cluster.BINDING,
-    "clusterrolebindings.rbac.authorization.k8s.io": cluster.BINDING,
-    "customresourcedefinitions.apiextensions.k8s.io": cluster.CREATED_AT,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": cluster.WEBHOOKS,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": cluster.WEBHOOKS,
+    "roles.rbac.authorization.k8s.io": access.CREATED_AT,
+    "clusterroles.rbac.authorization.k8s.io": access.CREATED_AT,
+    "rolebindings.rbac.authorization.k8s.io": access.BINDING,
+    "clusterrolebindings.rbac.authorization.k8s.io": access.BINDING,
+    "customresourcedefinitions.apiextensions.k8s.io": access.CREATED_AT,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": access.WEBHOOKS,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": access.WEBHOOKS,
 }
 
 

@@ -83,11 +83,12 @@ _IMAGES = (
 _SELECTOR = column("Selector", lambda obj: labels(_spec(obj).get("selector")), wide=True)
 
 
-def _count(name: str, part: str, field: str) -> Column:
+def _count(name: str, part: str, field: str, *, text: bool = False) -> Column:
     def read(obj: JsonObject) -> JsonValue:
-        return (obj.get(part) or {}).get(field) or 0
+        number = (obj.get(part) or {}).get(field) or 0
+        return str(number) if text else number
 
-    return column(name, read, type_="integer")
+    return column(name, read, type_="string" if text else "integer")
 
 
 def _of(ready: str, wanted: str = "replicas") -> Column:
@@ -100,8 +101,8 @@ def _of(ready: str, wanted: str = "replicas") -> Column:
 DEPLOYMENT = (
     NAME,
     _of("readyReplicas"),
-    _count("Up-to-date", "status", "updatedReplicas"),
-    _count("Available", "status", "availableReplicas"),
+    _count("Up-to-date", "status", "updatedReplicas", text=True),
+    _count("Available", "status", "availableReplicas", text=True),
     AGE,
     *_IMAGES,
     _SELECTOR,
@@ -169,11 +170,17 @@ JOB = (
     *_IMAGES,
     _SELECTOR,
 )
+
+
+def _job_template(obj: JsonObject) -> JsonObject:
+    return _spec(obj).get("jobTemplate") or {}
+
+
 CRON_JOB = (
     NAME,
     column("Schedule", lambda obj: _spec(obj).get("schedule", "")),
     column("Timezone", lambda obj: _spec(obj).get("timeZone") or NONE),
-    column("Suspend", lambda obj: "True" if _spec(obj).get("suspend") else "False"),
+    column("Suspend", lambda obj: bool(_spec(obj).get("suspend")), type_="boolean"),
     column("Active", lambda obj: len(_status(obj).get("active") or ()), type_="integer"),
     Column(
         "Last Schedule",
@@ -184,4 +191,7 @@ CRON_JOB = (
         ),
     ),
     AGE,
+    column("Containers", lambda obj: template_images(_job_template(obj))[0], wide=True),
+    column("Images", lambda obj: template_images(_job_template(obj))[1], wide=True),
+    column("Selector", lambda obj: labels(_spec(_job_template(obj)).get("selector")), wide=True),
 )

@@ -11,6 +11,7 @@ import ssl
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from bayplan.embedded.apiserver.http.wire.coalescing import CoalescingTransport
 from bayplan.embedded.apiserver.identity.authenticator import peer_user
 from bayplan.embedded.apiserver.rest.request import User
 
@@ -28,7 +29,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note who the certificate says is there, and begin to wait for a head."""
-        super().connection_made(transport)
+        super().connection_made(CoalescingTransport(transport, self.loop))
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         certificate = tls.getpeercert() if tls is not None else None
         if certificate:
@@ -43,12 +44,15 @@ class Connection(HttpToolsProtocol):
         if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("Request header too large.")
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the request is answered like any other, and what it asks for is not here."""
+
     def on_message_begin(self) -> None:
         """A request begins: its scope carries the client's certificate."""
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
-        self.scope["state"]["peer"] = self._peer
+        self.scope["state"].update(peer=self._peer, abort=self.transport.abort)
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_too_slow)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ Send = Callable[[Any], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 JSON = b"application/json"
+STALLED_SECONDS = 60.0
+"""How long a client may take none of a stream before it is given up."""
 
 
 @dataclass(slots=True)
@@ -56,7 +59,8 @@ class Stream:
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         try:
             async for chunk in self.chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                async with asyncio.timeout(STALLED_SECONDS):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except ApiError as error:
             last = encode({"type": "ERROR", "object": error.status()}) + b"\n"
             await send({"type": "http.response.body", "body": last, "more_body": True})

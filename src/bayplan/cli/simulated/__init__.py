@@ -1,0 +1,1 @@
+"""What `bayplan up` adds to the simulation: the model as placer and explainer, tables, reports."""

@@ -1,0 +1,94 @@
+"""Nobody can grant what they do not have.
+
+Whoever writes a role must hold everything that it allows, and whoever binds one must hold all
+that it grants; unless they may `escalate` that role, or `bind` it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
+from bayplan.embedded.apiserver.authorization.authorizer import Attributes
+from bayplan.embedded.apiserver.authorization.rbac import GROUP, Rbac
+from bayplan.embedded.apiserver.errors import forbidden
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+
+_ROLES = ("roles", "clusterroles")
+_BINDINGS = ("rolebindings", "clusterrolebindings")
+
+
+class EscalationGuard:
+    """A validating step that stops users from raising themselves."""
+
+    def __init__(self, rbac: Rbac) -> None:
+        self._rbac = rbac
+
+    async def validate(self, request: AdmissionRequest) -> None:
+        """Refuse a role or a binding that grants more than its author holds."""
+        call, obj = request.call, request.object
+        if call.kind.group != GROUP or obj is None:
+            return
+        if call.kind.plural in _ROLES and not self._may(request, "escalate", call.kind.plural):
+            self._check(request, obj.get("rules") or [])
+        elif call.kind.plural in _BINDINGS:
+            reference = obj.get("roleRef") or {}
+            kind = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
+            if not self._may(request, "bind", kind, reference.get("name") or ""):
+                self._check(request, self._rbac.role_rules(reference, call.namespace))
+
+    def _may(self, request: AdmissionRequest, verb: str, plural: str, name: str = "") -> bool:
+        call = request.call
+        attributes = Attributes(
+            call.user, verb, GROUP, plural, namespace=call.namespace, name=name or call.name
+        )
+        return self._rbac.authorize(attributes).allowed
+
+    def _check(self, request: AdmissionRequest, rules: list[JsonObject]) -> None:
+        call = request.call
+        held = self._rbac.rules(call.user, call.namespace)
+        missing = [rule for rule in rules if not all(_held(one, held) for one in _parts(rule))]
+        if missing:
+            why = (
+                f'user "{call.user.name}" (groups={list(call.user.groups)}) is attempting to grant '
+                f"RBAC permissions not currently held: {missing}"
+            )
+            raise forbidden(GROUP, call.kind.plural, call.name, why)
+
+
+Part = tuple[str, ...]
+"""One single permission: verb, group, resource, name; or verb and path."""
+
+
+def _parts(rule: JsonObject) -> Iterator[Part]:
+    verbs = rule.get("verbs") or ()
+    yield from product(verbs, rule.get("nonResourceURLs") or ())
+    groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
+    yield from product(verbs, groups, resources, rule.get("resourceNames") or ("",))
+
+
+def _held(part: Part, rules: list[JsonObject]) -> bool:
+    return any(_covers(rule, part) for rule in rules)
+
+
+def _covers(rule: JsonObject, part: Part) -> bool:
+    if not _has(rule, "verbs", part[0]):
+        return False
+    if len(part) == 2:
+        paths = rule.get("nonResourceURLs") or ()
+        return any(
+            part[1] == one or (one[-1:] == "*" and part[1].startswith(one[:-1])) for one in paths
+        )
+    _, group, resource, name = part
+    names = rule.get("resourceNames") or ()
+    return (
+        _has(rule, "apiGroups", group)
+        and _has(rule, "resources", resource)
+        and (not names or name in names)
+    )
+
+
+def _has(rule: JsonObject, field: str, value: str) -> bool:
+    values = rule.get(field) or ()
+    return "*" in values or value in values

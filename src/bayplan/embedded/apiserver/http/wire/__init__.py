@@ -1,0 +1,1 @@
+"""HTTP itself: connections, bodies, formats and how answers are sent."""

@@ -1,0 +1,65 @@
+"""A transport that sends in one go what is written in one turn of the event loop.
+
+An answer is written as a head and a body; sent apart, each would be a TLS record, a system call and
+often a packet of its own, which costs more than everything else about a small answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+_WORTH_JOINING = 256 * 1024
+"""More than this is not copied once more only to save a system call."""
+
+
+class CoalescingTransport(asyncio.Transport):
+    """Collects writes and hands them on once, at the end of the turn."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._pending: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        """Send this soon."""
+        if not self._pending:
+            self._loop.call_soon(self.flush)
+        self._pending.append(bytes(data))
+
+    def flush(self) -> None:
+        """Send what was written."""
+        pending, self._pending = self._pending, []
+        if self._transport.is_closing():
+            return
+        if sum(map(len, pending)) <= _WORTH_JOINING:
+            pending = [b"".join(pending)]
+        for part in pending:
+            self._transport.write(part)
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._pending.clear()
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be."""
+        return self._transport.is_closing()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """What is known about the connection."""
+        return self._transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        """Let the client wait."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Let the client go on."""
+        self._transport.resume_reading()

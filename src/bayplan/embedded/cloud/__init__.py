@@ -1,0 +1,1 @@
+"""A simulated cloud: node groups, instance types, prices, and what can go wrong when buying."""

@@ -1,0 +1,60 @@
+"""Instances boot: each becomes a machine when its time comes, unless there was none in stock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.embedded.cloud.cloud import Cloud
+from bayplan.embedded.cloud.model import Instance
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Plan
+from bayplan.embedded.nodes.fleet import Fleet
+
+STOCK_SECONDS = 5.0
+"""How long a cloud takes to find out that it has none left."""
+
+
+class Boot(Controller[str]):
+    """Turns instances into machines; keyed by instance name."""
+
+    name = "cloud"
+
+    def __init__(self, stage: Stage, cloud: Cloud, fleet: Fleet) -> None:
+        self._stage = stage
+        self._cloud = cloud
+        self._fleet = fleet
+
+    def first(self) -> Iterable[str]:
+        """All instances there are."""
+        return list(self._cloud.instances)
+
+    def decide(self, key: str) -> Plan:
+        """See whether an instance fails, boots, or is gone."""
+        one = self._cloud.instances.get(key)
+        if one is None:
+            self._fleet.remove(key)
+            return []
+        if one.state == "creating":
+            return self._boot(one)
+        if one.state == "running" and key not in self._fleet.machines:
+            self._fleet.add(one)
+        return []
+
+    def _boot(self, one: Instance) -> Plan:
+        now = self._stage.seconds()
+        tried = min(one.launched + STOCK_SECONDS, one.starts or float("inf"))
+        if now < tried:
+            return [Again(tried - now)]
+        group = one.group.name
+        if self._stage.faults.find("stock-out", group=group, zone=one.zone):
+            one.state, one.error_code = "failed", "OUT_OF_STOCK"
+            one.error = f"no {one.group.instance_type.name} left in {one.zone}"
+            return []
+        if one.starts is None:
+            return []
+        if now < one.starts:
+            return [Again(one.starts - now)]
+        one.state = "running"
+        self._fleet.add(one)
+        return []

@@ -1,0 +1,116 @@
+"""What a cloud sells: instance types in node groups; and what it has sold: instances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from bayplan.kube.meta import Quantity
+from bayplan.kube.nodes import Taint
+
+PROVIDER = "sim://"
+GROUP_LABEL = "simulation.bayplan.io/node-group"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+REGION_LABEL = "topology.kubernetes.io/region"
+TYPE_LABEL = "node.kubernetes.io/instance-type"
+REGION = "sim"
+
+State = Literal["creating", "running", "failed"]
+
+
+class InstanceType(msgspec.Struct, frozen=True, kw_only=True):
+    """A size of machine, and its price."""
+
+    name: str
+    cpu: Quantity = "4"
+    memory: Quantity = "16Gi"
+    pods: int = 110
+    ephemeral_storage: Quantity = "100Gi"
+    resources: dict[str, Quantity] = {}
+    """Further resources, such as `nvidia.com/gpu`."""
+    price: float = 0.0
+    """What an instance costs an hour."""
+
+    def capacity(self) -> dict[str, str]:
+        """The resources of a node of this type."""
+        named = {
+            "cpu": self.cpu,
+            "memory": self.memory,
+            "ephemeral-storage": self.ephemeral_storage,
+            "pods": self.pods,
+            **self.resources,
+        }
+        return {name: str(amount) for name, amount in named.items()}
+
+
+class GroupDriver(msgspec.Struct, frozen=True, kw_only=True):
+    """A CSI driver on the nodes of a group."""
+
+    limit: int | None = None
+    """What CSINode says; None publishes no limit."""
+    real_limit: int | None = None
+    """What the machine can really attach; None if there is no end to it."""
+    delay: float = 10.0
+    """From the node's registration to the driver's."""
+    registers: bool = True
+
+
+class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Equal machines that are bought and given back together."""
+
+    name: str
+    instance_type: InstanceType
+    minimum: int = 0
+    maximum: int = 1000
+    count: int = 0
+    """How many there are at the start."""
+    zones: tuple[str, ...] = ("zone-a",)
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    allocatable: dict[str, Quantity] = {}
+    """What nodes publish in `status.allocatable` beyond the resources of their type."""
+    start_seconds: float = 30.0
+    """From the purchase to the registration of the node."""
+    drivers: dict[str, GroupDriver] = {}
+
+    def node_labels(self, name: str, zone: str) -> dict[str, str]:
+        """The labels of one of its nodes."""
+        return {
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            TYPE_LABEL: self.instance_type.name,
+            ZONE_LABEL: zone,
+            REGION_LABEL: REGION,
+            GROUP_LABEL: self.name,
+            **self.labels,
+        }
+
+    def node_allocatable(self) -> dict[str, str]:
+        """What the scheduler may use of one of its nodes."""
+        extra = {name: str(amount) for name, amount in self.allocatable.items()}
+        return self.instance_type.capacity() | extra
+
+
+@dataclass(slots=True)
+class Instance:
+    """A machine that was bought."""
+
+    name: str
+    group: NodeGroup
+    zone: str
+    launched: float
+    """When it was bought, in seconds since the epoch."""
+    starts: float | None
+    """When its node registers; None if it never does."""
+    state: State = "creating"
+    error: str = ""
+    """Why it could not be had, if it could not."""
+    error_code: Literal["", "OUT_OF_STOCK"] = ""
+
+    @property
+    def provider_id(self) -> str:
+        """How its node names it."""
+        return f"{PROVIDER}{self.group.name}/{self.name}"

@@ -1,0 +1,3 @@
+"""What the simulated cluster's controllers stand on: a view, decisions as values, one sink, one
+engine that works in real or in virtual time.
+"""

@@ -1,0 +1,156 @@
+"""The engine: asks controllers about what changed, lets the sink act, and moves time along.
+
+There is one task for everything. A change in the store puts keys on the queue; each key is decided
+once at a time and its plan carried out at once. When the queue is empty, the engine goes to the
+next moment at which somebody wants to be asked again. How it goes there is the pace's business:
+the wall's pace waits, or is woken by a change; the virtual pace jumps. Nothing else differs, so a
+cluster behaves the same in both.
+
+What fails is asked again a second later, then two, then four, up to five minutes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.pace import Pace
+from bayplan.embedded.control.sink import Refused, Sink
+from bayplan.embedded.control.steps import Again, Plan
+from bayplan.embedded.control.timeline import Timeline
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K", bound=Hashable)
+MOST_BACKOFF = 300.0
+Housekeeping: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class Task(NamedTuple):
+    """A key of one of the controllers."""
+
+    controller: int
+    key: Hashable
+
+
+class Engine:
+    """Runs controllers over one store."""
+
+    def __init__(self, store: Store, sink: Sink, pace: Pace) -> None:
+        self.pace = pace
+        self.sink = sink
+        self.refusals = 0
+        self.failures = 0
+        self.decisions = 0
+        self._store = store
+        self._controllers: list[Controller[Any]] = []
+        self._interested: dict[str, list[int]] = defaultdict(list)
+        self._ready: deque[Task] = deque()
+        self._queued: set[Task] = set()
+        self._timeline: Timeline[Task] = Timeline()
+        self._failed: dict[Task, int] = {}
+        self._housekeeping: list[Housekeeping] = []
+        self._stopped = False
+
+    def add(self, controller: Controller[K]) -> None:
+        """Run a controller."""
+        number = len(self._controllers)
+        self._controllers.append(controller)
+        for storage in controller.storages:
+            self._interested[storage].append(number)
+
+    def keep_house(self, work: Housekeeping) -> None:
+        """Do something after every round of decisions: collect garbage, for instance."""
+        self._housekeeping.append(work)
+
+    def start(self) -> None:
+        """Look at everything that is there already, and from now on at every change."""
+        for storage in list(self._interested):
+            for entry in self._store.list(storage):
+                self._observe(Change(entry, None, deleted=False))
+        for number, controller in enumerate(self._controllers):
+            for key in controller.first():
+                self._enqueue(Task(number, key))
+        self._store.listeners.append(self._observe)
+
+    def ask(self, controller: Controller[K], key: K) -> None:
+        """Ask a controller about a key soon, though no object changed."""
+        self._enqueue(Task(self._controllers.index(controller), key))
+
+    def stop(self) -> None:
+        """End `run` as soon as the present key is done."""
+        self._stopped = True
+        self.pace.wake()
+
+    async def run(self, until: float | None = None) -> None:
+        """Work until a moment of the pace's time, or until stopped."""
+        while not self._stopped:
+            await self.settle()
+            due = self._timeline.next_due()
+            if until is not None and (due is None or due > until):
+                due = until
+            if not self._ready:
+                await self.pace.wait(due)
+            for task in self._timeline.pop_due(self.pace.now()):
+                self._enqueue(task)
+            if until is not None and self.pace.now() >= until and not self._ready:
+                return
+
+    async def settle(self) -> None:
+        """Decide until nothing is left to decide at this moment."""
+        while self._ready and not self._stopped:
+            task = self._ready.popleft()
+            self._queued.discard(task)
+            await self._work(task)
+            for work in self._housekeeping:
+                await work()
+            await self.pace.breathe()
+
+    async def _work(self, task: Task) -> None:
+        self.decisions += 1
+        controller = self._controllers[task.controller]
+        try:
+            await self._carry_out(task, controller.decide(task.key))
+        except Refused as refusal:
+            log.info("%s: %s", controller.name, refusal)
+            self.refusals += 1
+            self._retry(task)
+        except Exception:
+            log.exception("%s: deciding about %s failed", controller.name, task.key)
+            self.failures += 1
+            self._retry(task)
+
+    async def _carry_out(self, task: Task, plan: Plan) -> None:
+        self._timeline.drop(task)
+        for step in plan:
+            if isinstance(step, Again):
+                self._timeline.set(task, self.pace.now() + step.after)
+            else:
+                await self.sink.apply(step)
+        self._failed.pop(task, None)
+
+    def _retry(self, task: Task) -> None:
+        count = self._failed[task] = self._failed.get(task, -1) + 1
+        self._timeline.set(task, self.pace.now() + min(MOST_BACKOFF, 2.0**count))
+
+    def _observe(self, change: Change) -> None:
+        """Queue what a change concerns; whoever cannot read an object holds up nobody else."""
+        for number in self._interested.get(change.entry.key.storage, ()):
+            controller = self._controllers[number]
+            try:
+                for key in controller.notice(change):
+                    self._enqueue(Task(number, key))
+            except Exception:
+                log.exception("%s: cannot read %s", controller.name, change.entry.key)
+                self.failures += 1
+
+    def _enqueue(self, task: Task) -> None:
+        if task not in self._queued:
+            self._queued.add(task)
+            self._ready.append(task)
+            self.pace.wake()

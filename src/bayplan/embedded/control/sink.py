@@ -1,0 +1,99 @@
+"""The one place that acts: carries out steps through the API server's in-process API.
+
+Every write passes validation, admission and the watch, as if it had come over HTTP. A write that
+comes too late (the object is gone, or is another one) is no failure: the change that overtook it
+asks the controller again. A write that is refused raises `Refused`, and the engine retries later.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.rest import deleting, writing
+from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions, User
+from bayplan.embedded.apiserver.subresources.binding import bind
+from bayplan.embedded.control.recorder import Recorder
+from bayplan.embedded.control.steps import Again, Bind, Change, Create, Delete, Step, Tell
+
+log = logging.getLogger(__name__)
+
+USER = User("system:bayplan-simulation", ("system:masters", "system:authenticated"))
+_NOT_FOUND, _CONFLICT = 404, 409
+
+
+class Refused(Exception):  # noqa: N818 - an outcome that the engine handles
+    """The server did not take a write."""
+
+
+class Sink:
+    """Writes for all controllers of one simulation."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.recorder = Recorder(backend, self)
+        self.writes = 0
+
+    async def apply(self, step: Step) -> None:
+        """Carry out one step; Refused if the server does not want it."""
+        try:
+            await self._apply(step)
+        except ApiError as error:
+            if error.code not in (_NOT_FOUND, _CONFLICT):
+                raise Refused(f"{_named(step)}: {error.message}") from error
+            log.debug("%s: too late: %s", _named(step), error.message)
+
+    async def _apply(self, step: Step) -> None:
+        self.writes += 1
+        match step:
+            case Create(storage, obj):
+                await self.create(storage, obj)
+            case Change(key, edit, subresource):
+                call = self._call(key.storage, key.namespace, key.name, subresource)
+                await writing.change(self._backend, call, edit, trusted=True)
+            case Delete(key, uid, grace):
+                options = DeleteOptions(grace, "Background", uid)
+                call = self._call(key.storage, key.namespace, key.name)
+                await deleting.delete(self._backend, call, options)
+            case Bind(key, node):
+                call = self._call(key.storage, key.namespace, key.name)
+                await bind(self._backend, call, {"target": {"kind": "Node", "name": node}})
+            case Tell():
+                await self.recorder.record(step)
+            case Again():
+                self.writes -= 1
+
+    async def create(self, storage: str, obj: JsonObject) -> None:
+        """Make an object; ApiError if the server does not want it."""
+        namespace = obj["metadata"].get("namespace", "")
+        call = self._call(storage, namespace, obj["metadata"].get("name", ""))
+        await writing.create(self._backend, call, obj)
+
+    async def delete(self, storage: str, namespace: str, name: str) -> None:
+        """Delete an object at once."""
+        call = self._call(storage, namespace, name)
+        await deleting.delete(self._backend, call, DeleteOptions(0))
+
+    def _call(self, storage: str, namespace: str, name: str, subresource: str = "") -> Call:
+        return Call(USER, self._kind(storage), namespace, name, subresource)
+
+    def _kind(self, storage: str) -> Kind:
+        kind = self._backend.catalog.stored(storage)
+        if kind is None:
+            raise ApiError(_NOT_FOUND, "NotFound", f"nothing serves {storage}")
+        return kind
+
+
+def _named(step: Step) -> str:
+    match step:
+        case Create(storage, obj):
+            meta = obj["metadata"]
+            return f"create {storage} {meta.get('namespace', '')}/{meta.get('name', '')}"
+        case Tell(about=key) | Change(key=key) | Delete(key=key) | Bind(key=key):
+            what = type(step).__name__.lower()
+            return f"{what} {key.storage} {key.namespace}/{key.name}"
+        case Again():
+            return "again"

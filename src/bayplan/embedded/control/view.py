@@ -1,0 +1,148 @@
+"""What controllers see: the store's objects, decoded lazily, with the few indexes they need.
+
+Objects that it hands out are shared: whoever wants to change one copies it or plans a `Change`.
+Every iteration is in sorted order, so that the same history gives the same decisions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TypeAlias
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.control.facts import AttachmentFacts, PodFacts, read_attachment, read_pod
+from bayplan.embedded.control.storages import ATTACHMENTS, PODS
+
+Place: TypeAlias = tuple[str, ...]
+"""What pods are found by: ("node", name), ("claim", namespace, name), …"""
+_DECODED = 2048
+"""Decoded objects kept; dropping them all at once is cheaper than tracking their use."""
+
+
+class View:
+    """The cluster as it is now."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.pods: dict[Key, PodFacts] = {}
+        self.attachments: dict[str, AttachmentFacts] = {}
+        self._places: dict[Place, set[Key]] = defaultdict(set)
+        self._attached_to: dict[str, set[str]] = defaultdict(set)
+        self._attached: dict[str, set[str]] = defaultdict(set)
+        self._decoded: dict[Key, tuple[int, JsonObject]] = {}
+        for storage in (PODS, ATTACHMENTS):
+            for entry in store.list(storage):
+                self.observe(Change(entry, None, deleted=False))
+        store.listeners.append(self.observe)
+
+    def observe(self, change: Change) -> None:
+        """Keep the indexes true."""
+        key = change.entry.key
+        if change.deleted:
+            self._decoded.pop(key, None)
+        if key.storage == PODS:
+            self._observe_pod(key, change)
+        elif key.storage == ATTACHMENTS:
+            self._observe_attachment(key.name, change)
+
+    def get(self, storage: str, namespace: str, name: str) -> JsonObject | None:
+        """An object, to be read only."""
+        return self.object(Key(storage, namespace, name))
+
+    def object(self, key: Key) -> JsonObject | None:
+        """The object that a key stands for, to be read only."""
+        entry = self.store.get(key)
+        return None if entry is None else self._decode(entry)
+
+    def all(self, storage: str) -> list[JsonObject]:
+        """All objects of a resource, in order."""
+        return [self._decode(entry) for entry in self.store.list(storage)]
+
+    def pods_on(self, node: str) -> list[tuple[Key, PodFacts]]:
+        """The pods on a node, in order."""
+        return self._sorted(("node", node))
+
+    def count_on(self, node: str) -> int:
+        """How many pods a node has, ended ones included."""
+        return len(self._places.get(("node", node), ()))
+
+    def pods_using(self, namespace: str, claim: str) -> list[tuple[Key, PodFacts]]:
+        """The pods that use a claim, in order."""
+        return self._sorted(("claim", namespace, claim))
+
+    def pods_in(self, namespace: str) -> list[tuple[Key, PodFacts]]:
+        """The pods of a namespace, in order."""
+        return self._sorted(("namespace", namespace))
+
+    def pods_of(self, uid: str) -> list[tuple[Key, PodFacts]]:
+        """The pods that a controller manages, in order."""
+        return self._sorted(("owner", uid))
+
+    def attachments_on(self, node: str) -> list[AttachmentFacts]:
+        """The attachments to a node, in order."""
+        return [self.attachments[name] for name in sorted(self._attached_to.get(node, ()))]
+
+    def attachments_of(self, volume: str) -> list[AttachmentFacts]:
+        """The attachments of a volume, in order."""
+        return [self.attachments[name] for name in sorted(self._attached.get(volume, ()))]
+
+    def _sorted(self, place: Place) -> list[tuple[Key, PodFacts]]:
+        return [(key, self.pods[key]) for key in sorted(self._places.get(place, ()))]
+
+    def _decode(self, entry: Entry) -> JsonObject:
+        found = self._decoded.get(entry.key)
+        if found is None or found[0] != entry.revision:
+            if len(self._decoded) >= _DECODED:
+                self._decoded.clear()
+            found = self._decoded[entry.key] = (entry.revision, entry.object())
+        return found[1]
+
+    def _observe_pod(self, key: Key, change: Change) -> None:
+        before = self.pods.pop(key, None)
+        after = None if change.deleted else read_pod(change.entry.data)
+        if before is not None and after is not None and before.uid == after.uid:
+            self._move(key, before.node, after.node)
+        else:
+            self._replace(key, before, after)
+        if after is not None:
+            self.pods[key] = after
+
+    def _move(self, key: Key, before: str, after: str) -> None:
+        """Of what a pod is found by, only its node can change."""
+        if before != after:
+            self._drop(key, ("node", before))
+            self._places["node", after].add(key)
+
+    def _replace(self, key: Key, before: PodFacts | None, after: PodFacts | None) -> None:
+        for place in _places(before) if before is not None else ():
+            self._drop(key, place)
+        for place in _places(after) if after is not None else ():
+            self._places[place].add(key)
+
+    def _drop(self, key: Key, place: Place) -> None:
+        keys = self._places[place]
+        keys.discard(key)
+        if not keys:
+            del self._places[place]
+
+    def _observe_attachment(self, name: str, change: Change) -> None:
+        before = self.attachments.pop(name, None)
+        if before is not None:
+            self._attached_to[before.spec.node_name].discard(name)
+            self._attached[before.volume].discard(name)
+        if not change.deleted:
+            after = self.attachments[name] = read_attachment(change.entry.data)
+            self._attached_to[after.spec.node_name].add(name)
+            self._attached[after.volume].add(name)
+
+
+def _places(pod: PodFacts) -> list[Place]:
+    """Under what a pod is found."""
+    namespace, owner = pod.metadata.namespace, pod.controller
+    places: list[Place] = [("namespace", namespace), ("node", pod.node)]
+    if owner is not None:
+        places.append(("owner", owner.uid))
+    return places + [("claim", namespace, claim) for claim in pod.claims]

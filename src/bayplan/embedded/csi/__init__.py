@@ -1,0 +1,1 @@
+"""Simulated CSI drivers: they register on nodes, provision claims, attach and detach volumes."""

@@ -1,0 +1,1 @@
+"""Simulated nodes: kubelets for all of them in one task, heartbeats, health, taints, evictions."""

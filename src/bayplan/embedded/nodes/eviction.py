@@ -1,0 +1,126 @@
+"""Eviction by taints: a pod leaves a node whose NoExecute taint it does not tolerate, or no longer.
+
+A toleration with `tolerationSeconds` lets it stay that long after the taint was added; if several
+tolerations match, the shortest counts. A taint that goes in time saves the pod. Pods whose node is
+gone altogether are deleted at once, since no kubelet will ever end them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.facts import PodFacts, moment
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Change, Delete, Plan, Tell
+from bayplan.embedded.control.storages import NODES, PODS
+from bayplan.kube.nodes import Taint
+from bayplan.kube.tolerations import tolerates
+
+ABSENT_SECONDS = 40.0
+"""How long a pod may be on a node that is not there: it may be about to register."""
+
+
+class Eviction(Controller[Key]):
+    """Keyed by pod."""
+
+    name = "taint-eviction"
+    storages = (NODES, PODS)
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._absent: dict[Key, float] = {}
+        self._tainted: set[str] = set()
+
+    def notice(self, change: Written) -> Iterable[Key]:
+        """Pods of nodes whose taints changed or that are gone; new pods on such nodes."""
+        entry = change.entry
+        if entry.key.storage == PODS:
+            return self._notice_pod(change)
+        had, has = entry.key.name in self._tainted, False
+        if not change.deleted:
+            has = bool(_evicting(entry.object()))
+        (self._tainted.add if has else self._tainted.discard)(entry.key.name)
+        if not (had or has or change.deleted):
+            return ()
+        return [key for key, _ in self._stage.view.pods_on(entry.key.name)]
+
+    def _notice_pod(self, change: Written) -> Iterable[Key]:
+        entry = change.entry
+        node = entry.fields.get("spec.nodeName", "")
+        if change.deleted or not node:
+            return ()
+        present = self._stage.view.store.get(Key(NODES, "", node)) is not None
+        return () if present and node not in self._tainted else (entry.key,)
+
+    def decide(self, key: Key) -> Plan:
+        """Evict the pod, or say when to look again."""
+        pod = self._stage.view.pods.get(key)
+        if pod is None or not pod.node:
+            self._absent.pop(key, None)
+            return []
+        node = self._stage.view.get(NODES, "", pod.node)
+        if node is None:
+            return self._orphaned(key, pod)
+        self._absent.pop(key, None)
+        return self._tainted_node(key, pod, _evicting(node))
+
+    def _tainted_node(self, key: Key, pod: PodFacts, taints: list[JsonObject]) -> Plan:
+        if not taints or pod.deleting or pod.terminal:
+            return []
+        leaves = min(self._leaves(pod, taint) for taint in taints)
+        left = leaves - self._stage.seconds()
+        if left == float("inf"):
+            return []
+        if left > 0:
+            return [Again(left)]
+        now = self._stage.now()
+        said = f"Marking for deletion Pod {key.namespace}/{key.name}"
+        return [
+            Tell(key, "TaintManagerEviction", said, source="taint-eviction-controller"),
+            Change(key, lambda obj: _disrupted(obj, now), "status"),
+            Delete(key, pod.uid),
+        ]
+
+    def _leaves(self, pod: PodFacts, taint: JsonObject) -> float:
+        """When a taint makes a pod leave; never if it is tolerated without end."""
+        typed = Taint(key=taint["key"], effect="NoExecute", value=taint.get("value") or "")
+        matching = [one for one in pod.spec.tolerations or () if tolerates(one, typed)]
+        if not matching:
+            return 0.0
+        seconds = [one.toleration_seconds for one in matching]
+        limits = [one for one in seconds if one is not None]
+        if not limits:
+            return float("inf")
+        added = taint.get("timeAdded")
+        return (moment(added) if added else self._stage.seconds()) + max(0, min(limits))
+
+    def _orphaned(self, key: Key, pod: PodFacts) -> Plan:
+        since = self._absent.setdefault(key, self._stage.seconds())
+        left = since + ABSENT_SECONDS - self._stage.seconds()
+        if left > 0:
+            return [Again(left)]
+        del self._absent[key]
+        return [Delete(key, pod.uid, 0)]
+
+
+def _evicting(node: JsonObject) -> list[JsonObject]:
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return [taint for taint in taints if taint.get("effect") == "NoExecute"]
+
+
+def _disrupted(pod: JsonObject, now: str) -> JsonObject:
+    conditions = pod["status"].setdefault("conditions", [])
+    conditions.append(
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": now,
+        }
+    )
+    return pod

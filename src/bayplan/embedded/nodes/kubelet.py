@@ -1,0 +1,158 @@
+"""The kubelets of all machines: each pod on a node that works is started, run, ended, or let go.
+
+A pod waits for its volumes (see `csi`), then for its containers to be created. One that may end,
+because its restart policy is not Always, ends after the time in its annotation
+`simulation.bayplan.io/runs-for` (a minute without it) with the code in
+`simulation.bayplan.io/exit-code`. One that is deleted ends after
+`simulation.bayplan.io/stops-in` (a second), but never takes longer than its grace period. A pod
+that does not fit into what is left of its node is refused, as a real kubelet does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.facts import TERMINAL, PodFacts, moment
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Change, Delete, Edit, Plan, Tell
+from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, PODS
+from bayplan.embedded.nodes import podstatus
+from bayplan.embedded.nodes.fitting import Fitting
+from bayplan.embedded.nodes.fleet import Fleet
+from bayplan.kube.durations import DurationError, parse_duration
+
+RUNS_FOR = "simulation.bayplan.io/runs-for"
+EXIT_CODE = "simulation.bayplan.io/exit-code"
+STOPS_IN = "simulation.bayplan.io/stops-in"
+CREATE_SECONDS = 2.0
+RUN_SECONDS = 60.0
+STOP_SECONDS = 1.0
+
+
+class Volumes(Protocol):
+    """Knows whether a pod's volumes are there."""
+
+    def ready(self, pod: PodFacts) -> bool:
+        """Whether everything that the pod mounts is attached to its node."""
+        ...
+
+    def concerned(self, change: Written) -> list[Key]:
+        """The pods that wait for what a change of a claim or an attachment brought."""
+        ...
+
+
+class Kubelets(Controller[Key]):
+    """Keyed by pod."""
+
+    name = "kubelet"
+    storages = (PODS, CLAIMS, ATTACHMENTS)
+
+    def __init__(self, stage: Stage, fleet: Fleet, volumes: Volumes) -> None:
+        self._stage = stage
+        self._fleet = fleet
+        self._volumes = volumes
+        self._fitting = Fitting(stage.view)
+        self._starts: dict[str, float] = {}
+        self._addresses = 0
+
+    def notice(self, change: Written) -> Iterable[Key]:
+        """Pods that have a node, or whose volumes came."""
+        entry = change.entry
+        if entry.key.storage != PODS:
+            return self._volumes.concerned(change)
+        if change.deleted or entry.fields.get("status.phase") in TERMINAL:
+            self._starts.pop(entry.uid, None)
+            self._fitting.forget(entry.key)
+        elif entry.fields.get("spec.nodeName"):
+            return (entry.key,)
+        return ()
+
+    def decide(self, key: Key) -> Plan:
+        """The pod's next step, if its node works."""
+        pod = self._stage.view.pods.get(key)
+        if pod is None or not pod.node or self._fleet.working(pod.node) is None:
+            return []
+        if pod.status.start_time is not None and not pod.terminal:
+            self._fitting.ensure(key, pod)
+        if pod.deleting:
+            return self._end_deleted(key, pod)
+        if pod.phase == "Pending":
+            return self._start(key, pod)
+        return self._run(key, pod) if pod.phase == "Running" else []
+
+    def _end_deleted(self, key: Key, pod: PodFacts) -> Plan:
+        grace = pod.metadata.deletion_grace_period_seconds or 0
+        asked = moment(pod.metadata.deletion_timestamp) - grace
+        stops = min(grace, _seconds(pod, STOPS_IN, STOP_SECONDS)) if pod.phase == "Running" else 0
+        left = asked + stops - self._stage.seconds()
+        return [Again(left)] if left > 0 else [Delete(key, pod.uid, 0)]
+
+    def _start(self, key: Key, pod: PodFacts) -> Plan:
+        if pod.status.start_time is None:
+            return self._accept(key, pod)
+        if not self._volumes.ready(pod):
+            self._starts.pop(pod.uid, None)
+            return []
+        now = self._stage.seconds()
+        starts = self._starts.setdefault(pod.uid, now + self._stage.about(CREATE_SECONDS))
+        if now < starts:
+            return [Again(starts - now)]
+        told = Tell(key, "Started", "Started containers", source="kubelet")
+        return [self._status(key, self._running()), told]
+
+    def _accept(self, key: Key, pod: PodFacts) -> Plan:
+        lacking = self._fitting.lacking(key, pod)
+        now, host = self._stage.now(), _host(pod.node)
+        if lacking is None:
+            return [self._status(key, lambda obj: podstatus.creating(obj, now, host))]
+        reason, message = f"OutOf{lacking}", f"Node didn't have enough resource: {lacking}"
+        told = Tell(key, reason, message, "Warning", "kubelet")
+        refuse = self._status(key, lambda obj: podstatus.refused(obj, now, reason, message))
+        return [refuse, told]
+
+    def _run(self, key: Key, pod: PodFacts) -> Plan:
+        if pod.spec.restart_policy == "Always":
+            return self._recover(key, pod)
+        started = moment(pod.ready_since or pod.status.start_time or self._stage.now())
+        left = started + _seconds(pod, RUNS_FOR, RUN_SECONDS) - self._stage.seconds()
+        if left > 0:
+            return [*self._recover(key, pod), Again(left)]
+        now, code = self._stage.now(), _exit_code(pod)
+        return [self._status(key, lambda obj: podstatus.ended(obj, now, code))]
+
+    def _recover(self, key: Key, pod: PodFacts) -> Plan:
+        """A pod whose node was away is ready again once the node is back."""
+        return [] if pod.ready else [self._status(key, self._running())]
+
+    def _running(self) -> Edit:
+        self._addresses += 1
+        number, now = self._addresses, self._stage.now()
+        address = f"10.{64 + (number >> 16) % 64}.{number >> 8 & 255}.{number & 255}"
+        return lambda obj: podstatus.running(obj, now, address)
+
+    def _status(self, key: Key, edit: Edit) -> Change:
+        return Change(key, edit, "status")
+
+
+def _seconds(pod: PodFacts, annotation: str, default: float) -> float:
+    """A duration in an annotation; what cannot be read is as if it were not there."""
+    text = pod.annotation(annotation)
+    try:
+        return parse_duration(text) if text else default
+    except DurationError:
+        return default
+
+
+def _exit_code(pod: PodFacts) -> int:
+    text = pod.annotation(EXIT_CODE)
+    return int(text) if text.isdigit() else 0
+
+
+def _host(node: str) -> str:
+    """An address that is the same for the same node, in any run."""
+    number = int(node.rpartition("-")[2]) if node.rpartition("-")[2].isdigit() else 1
+    return f"10.0.{number >> 8 & 255}.{number & 255}"

@@ -1,0 +1,46 @@
+"""Nodes that die or flap: follows the faults and silences or revives machines."""
+
+from __future__ import annotations
+
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Plan
+from bayplan.embedded.nodes.fleet import Fleet
+
+
+class Power(Controller[str]):
+    """Keyed by machine."""
+
+    name = "power"
+
+    def __init__(self, stage: Stage, fleet: Fleet) -> None:
+        self._stage = stage
+        self._fleet = fleet
+        self._flapping: dict[str, float] = {}
+
+    def decide(self, key: str) -> Plan:
+        """Let the machine be as the faults say."""
+        machine = self._fleet.find(key)
+        if machine is None:
+            self._flapping.pop(key, None)
+            return []
+        about = {"node": key, "group": machine.instance.group.name, "zone": machine.instance.zone}
+        dead = self._stage.faults.find("node-dies", **about) is not None
+        flap = self._stage.faults.find("node-flaps", **about)
+        plan: Plan = []
+        if flap is None:
+            self._flapping.pop(key, None)
+        else:
+            silent, left = self._phase(key, flap.period / 2)
+            dead = dead or silent
+            plan.append(Again(left))
+        self._fleet.silence(machine) if dead else self._fleet.revive(machine)
+        return plan
+
+    def _phase(self, key: str, half: float) -> tuple[bool, float]:
+        """Whether a flapping node is silent now, and for how long it stays as it is."""
+        now = self._stage.seconds()
+        since = now - self._flapping.setdefault(key, now)
+        # A hair is added so that a wake-up at the very end of a phase counts as the next one.
+        phase = int((since + 1e-6) // half)
+        return phase % 2 == 0, max(0.001, (phase + 1) * half - since)

@@ -1,0 +1,84 @@
+"""Faults by kubectl: the ConfigMap `bayplan-faults` in `kube-system` is the control.
+
+Each of its entries is a fault in YAML, under a name of your choice; adding an entry injects the
+fault, removing it is the recovery:
+
+    kubectl -n kube-system create configmap bayplan-faults \
+        --from-literal=one='{kind: node-dies, node: workers-1}'
+
+An entry that cannot be read is reported as an event on the ConfigMap and does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import yaml
+
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.faults import Fault
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Plan, Tell
+from bayplan.embedded.control.storages import CONFIG_MAPS
+from bayplan.embedded.simulation.clusterfile import building
+from bayplan.embedded.simulation.clusterfile.places import Problem
+from bayplan.embedded.simulation.clusterfile.schema import FaultFile
+from bayplan.kube.loading.yaml_values import YamlError, build
+
+CONTROL = Key(CONFIG_MAPS, "kube-system", "bayplan-faults")
+_PREFIX = "control/"
+
+
+class FaultControl(Controller[Key]):
+    """Follows one ConfigMap."""
+
+    name = "fault-control"
+    storages = (CONFIG_MAPS,)
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def notice(self, change: Change) -> Iterable[Key]:
+        """The control, and no other ConfigMap."""
+        return (CONTROL,) if change.entry.key == CONTROL else ()
+
+    def decide(self, key: Key) -> Plan:
+        """Let the board show what the ConfigMap says."""
+        board = self._stage.faults
+        entries = (self._stage.view.object(key) or {}).get("data") or {}
+        wanted: dict[str, Fault] = {}
+        plan: Plan = []
+        for name in sorted(entries):
+            try:
+                wanted[_PREFIX + name] = parse_fault(entries[name])
+            except ValueError as problem:
+                plan.append(Tell(key, "BadFault", f"{name}: {problem}"[:500], "Warning"))
+        for name in [one for one in board.active if one.startswith(_PREFIX)]:
+            if name not in wanted:
+                board.clear(name)
+        for name, fault in wanted.items():
+            if board.active.get(name) != fault:
+                board.inject(name, fault)
+        return plan
+
+
+def parse_fault(text: str) -> Fault:
+    """A fault as a cluster file writes it, without its times; ValueError if it is none."""
+    try:
+        one = msgspec.convert(build(yaml.parse(text, Loader=yaml.CSafeLoader)), FaultFile)
+        return Fault(
+            kind=one.kind,
+            node=one.node,
+            group=one.group,
+            driver=one.driver,
+            zone=one.zone,
+            delay=building.duration(one.delay, "delay"),
+            period=max(0.1, building.duration(one.period, "period")),
+        )
+    except Problem as problem:
+        raise ValueError(f"{problem.field}: {problem}") from None
+    except (YamlError, yaml.YAMLError, msgspec.ValidationError) as error:
+        raise ValueError(" ".join(str(error).split())[:300]) from None

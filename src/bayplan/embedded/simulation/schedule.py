@@ -1,0 +1,94 @@
+"""What happens at its time: faults come and go, workloads are created, copies of them arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
+from bayplan.embedded.apiserver.kinds.catalog import Catalog
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Create, Plan
+from bayplan.embedded.simulation.clusterfile.spec import ScheduledFault, WorkloadSpec
+
+
+class FaultSchedule(Controller[int]):
+    """Puts the file's faults on the board and takes them off; keyed by their order."""
+
+    name = "fault-schedule"
+
+    def __init__(self, stage: Stage, faults: tuple[ScheduledFault, ...]) -> None:
+        self._stage = stage
+        self._faults = faults
+        self._start = stage.seconds()
+
+    def first(self) -> Iterable[int]:
+        """All of them."""
+        return range(len(self._faults))
+
+    def decide(self, key: int) -> Plan:
+        """Inject, clear, or wait."""
+        planned = self._faults[key]
+        since = self._stage.seconds() - self._start
+        if since < planned.at:
+            return [Again(planned.at - since)]
+        if planned.until is not None and since >= planned.until:
+            self._stage.faults.clear(planned.name)
+            return []
+        if planned.name not in self._stage.faults.active:
+            self._stage.faults.inject(planned.name, planned.fault)
+        return [] if planned.until is None else [Again(planned.until - since)]
+
+
+class WorkloadSchedule(Controller[int]):
+    """Creates the file's workloads at their times; keyed by their order."""
+
+    name = "workload-schedule"
+
+    def __init__(self, stage: Stage, catalog: Catalog, workloads: tuple[WorkloadSpec, ...]) -> None:
+        self._stage = stage
+        self._catalog = catalog
+        self._workloads = workloads
+        self._start = stage.seconds()
+        self._times = [self._draw(one) for one in workloads]
+        self._next = [0] * len(workloads)
+
+    def first(self) -> Iterable[int]:
+        """All that are not there from the beginning."""
+        return [i for i, one in enumerate(self._workloads) if one.count or one.at > 0]
+
+    def decide(self, key: int) -> Plan:
+        """Create what is due, and say when the next one is."""
+        since = self._stage.seconds() - self._start
+        times, spec, plan = self._times[key], self._workloads[key], Plan()
+        while self._next[key] < len(times) and times[self._next[key]] <= since:
+            number = self._next[key] if spec.count else None
+            plan += [self._create(obj, number) for obj in spec.objects]
+            self._next[key] += 1
+        if self._next[key] < len(times):
+            plan.append(Again(times[self._next[key]] - since))
+        return plan
+
+    def _draw(self, spec: WorkloadSpec) -> list[float]:
+        if not spec.count:
+            return [spec.at]
+        if spec.random:
+            rng = self._stage.rng
+            return sorted(spec.at + rng.uniform(0, spec.over) for _ in range(spec.count))
+        return [spec.at + spec.over * number / spec.count for number in range(spec.count)]
+
+    def _create(self, obj: JsonObject, number: int | None) -> Create:
+        return creation(self._catalog, obj, number)
+
+
+def creation(catalog: Catalog, obj: JsonObject, number: int | None = None) -> Create:
+    """The creation of an object, or of one of many copies of it; KeyError if nobody serves it."""
+    kind = catalog.of_object(obj["apiVersion"], obj["kind"])
+    if kind is None:
+        raise KeyError(f"{obj['apiVersion']} {obj['kind']}")
+    made = clone(obj)
+    if kind.namespaced:
+        made["metadata"].setdefault("namespace", "default")
+    if number is not None:
+        made["metadata"]["name"] = f"{obj['metadata']['name']}-{number}"
+    return Create(kind.storage, made)

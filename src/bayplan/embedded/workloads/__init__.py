@@ -1,0 +1,1 @@
+"""Workload controllers: what turns Deployments, StatefulSets, DaemonSets and Jobs into pods."""

@@ -1,0 +1,133 @@
+"""PodDisruptionBudgets: how many of the selected pods may be disrupted now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.rest.objectselectors import select
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.facts import PodFacts, moment
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Change, Plan
+from bayplan.embedded.control.storages import BUDGETS, PODS
+from bayplan.embedded.workloads.scaling import scaled
+
+FORGET_SECONDS = 120.0
+"""How long an eviction that the server granted is believed to be under way."""
+
+
+class Budgets(Controller[Key]):
+    """Keyed by budget."""
+
+    name = "disruption-controller"
+    storages = (BUDGETS, PODS)
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._view = stage.view
+
+    def notice(self, change: Written) -> Iterable[Key]:
+        """Budgets, and those that select a pod that changed."""
+        entry = change.entry
+        if entry.key.storage == BUDGETS:
+            return () if change.deleted else (entry.key,)
+        budgets = self._view.store.list(BUDGETS, entry.key.namespace)
+        if not budgets:
+            return ()
+        return [one.key for one in budgets if self._selects(one.key, entry.labels)]
+
+    def _selects(self, key: Key, labels: dict[str, str]) -> bool:
+        budget = self._view.object(key)
+        selector = budget["spec"].get("selector") if budget is not None else None
+        return selector is not None and select(selector, labels)
+
+    def decide(self, key: Key) -> Plan:
+        """Count what is healthy, and what may be spared."""
+        budget = self._view.object(key)
+        if budget is None:
+            return []
+        selector = budget["spec"].get("selector")
+        pods = [
+            (one, pod)
+            for one, pod in self._view.pods_in(key.namespace)
+            if selector is not None and select(selector, pod.metadata.labels or {})
+        ]
+        going, wait = self._under_way(budget)
+        status = self._status(budget, [(one, pod) for one, pod in pods if not pod.terminal], going)
+        if status == {name: (budget.get("status") or {}).get(name) for name in status}:
+            return wait
+
+        def edit(obj: JsonObject) -> JsonObject:
+            obj["status"] = {**(obj.get("status") or {}), **status}
+            return obj
+
+        return [Change(key, edit, "status"), *wait]
+
+    def _status(
+        self, budget: JsonObject, pods: list[tuple[Key, PodFacts]], going: JsonObject
+    ) -> JsonObject:
+        present = {key.name for key, pod in pods if not pod.deleting}
+        going = {name: since for name, since in going.items() if name in present}
+        healthy = sum(pod.ready and not pod.deleting and key.name not in going for key, pod in pods)
+        expected, desired = self._wanted(budget["spec"], [pod for _, pod in pods])
+        allowed = max(0, healthy - desired) if expected else 0
+        enough = allowed > 0
+        return {
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+            "disruptionsAllowed": allowed,
+            "observedGeneration": budget["metadata"].get("generation", 1),
+            "disruptedPods": going,
+            "conditions": self._conditions(budget, enough),
+        }
+
+    def _wanted(self, spec: JsonObject, pods: list[PodFacts]) -> tuple[int, int]:
+        """How many pods there should be, and how many of them healthy."""
+        least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+        if isinstance(least, int):
+            return len(pods), least
+        expected = self._expected(pods)
+        if most is not None:
+            return expected, max(0, expected - scaled(most, expected, up=True))
+        return expected, scaled(least, expected, up=True)
+
+    def _expected(self, pods: list[PodFacts]) -> int:
+        """The sum of the replicas that the pods' controllers want."""
+        owners = {pod.controller.uid for pod in pods if pod.controller is not None}
+        bare = sum(pod.controller is None for pod in pods)
+        return bare + sum(self._replicas(uid) for uid in sorted(owners))
+
+    def _replicas(self, uid: str) -> int:
+        entry = self._view.store.by_uid(uid)
+        owner = self._view.object(entry.key) if entry is not None else None
+        if owner is None:
+            return 0
+        replicas = owner["spec"].get("replicas")
+        return replicas if isinstance(replicas, int) else len(self._view.pods_of(uid))
+
+    def _under_way(self, budget: JsonObject) -> tuple[JsonObject, Plan]:
+        disrupted = (budget.get("status") or {}).get("disruptedPods") or {}
+        now = self._stage.seconds()
+        recent = {n: t for n, t in disrupted.items() if now < moment(t) + FORGET_SECONDS}
+        return recent, [Again(FORGET_SECONDS)] if recent else []
+
+    def _conditions(self, budget: JsonObject, enough: bool) -> list[JsonObject]:
+        conditions = list((budget.get("status") or {}).get("conditions") or ())
+        status = str(enough)
+        if any(
+            one["type"] == "DisruptionAllowed" and one["status"] == status for one in conditions
+        ):
+            return conditions
+        new = {
+            "type": "DisruptionAllowed",
+            "status": status,
+            "reason": "SufficientPods" if enough else "InsufficientPods",
+            "message": "",
+            "lastTransitionTime": self._stage.now(),
+            "observedGeneration": budget["metadata"].get("generation", 1),
+        }
+        return [one for one in conditions if one["type"] != "DisruptionAllowed"] + [new]

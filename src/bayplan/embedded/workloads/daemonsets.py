@@ -1,0 +1,177 @@
+"""DaemonSets: one pod for every node that the template would go to.
+
+The pods are left to the scheduler, each tied to its node by an affinity to the node's name, and get
+the tolerations that Kubernetes gives them. Keyed by set and node, so that a node that comes or
+changes costs only its own; the empty node name stands for the set as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.facts import PodFacts
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Create, Delete, Plan
+from bayplan.embedded.control.storages import DAEMON_SETS, NODES, PODS
+from bayplan.embedded.workloads.daemonpods import NODE_FIELD, daemon_pod, fits
+from bayplan.embedded.workloads.scaling import scaled
+from bayplan.embedded.workloads.template import status_change, template_hash
+from bayplan.kube.nodes import Node
+
+REVISION_HASH = "controller-revision-hash"
+COUNT_SECONDS = 1.0
+"""Counting looks at every pod of a set, so it is done once for many changes."""
+
+_decode_node = msgspec.json.Decoder(Node).decode
+
+
+class DaemonKey(NamedTuple):
+    """A set on a node, or the set as a whole."""
+
+    owner: Key
+    node: str
+
+
+class DaemonSets(Controller[DaemonKey]):
+    """Keyed by set and node."""
+
+    name = "daemonset-controller"
+    storages = (DAEMON_SETS, PODS, NODES)
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._view = stage.view
+        self._nodes: dict[str, tuple[bytes, Node]] = {}
+        self._counted: dict[Key, float] = {}
+        self._made: dict[tuple[str, str], set[Key]] = defaultdict(set)
+        """Pods by owner and by the node that they were made for."""
+
+    def notice(self, change: Written) -> Iterable[DaemonKey]:
+        """Sets by themselves, by their pods, and by nodes whose labels or taints changed."""
+        entry = change.entry
+        if entry.key.storage == DAEMON_SETS:
+            return (DaemonKey(entry.key, ""),)
+        if entry.key.storage == NODES:
+            return self._notice_node(entry, change.deleted)
+        return self._notice_pod(change)
+
+    def _notice_pod(self, change: Written) -> Iterable[DaemonKey]:
+        owners = [self._view.store.by_uid(uid) for uid in change.entry.owners]
+        keys = [one.key for one in owners if one is not None and one.key.storage == DAEMON_SETS]
+        if not keys:
+            return ()
+        node = _target(change.entry.object())
+        for uid in change.entry.owners:
+            made = self._made[uid, node]
+            (made.discard if change.deleted else made.add)(change.entry.key)
+        return [DaemonKey(key, name) for key in keys for name in (node, "")]
+
+    def _notice_node(self, entry: Entry, deleted: bool) -> Iterable[DaemonKey]:
+        name = entry.key.name
+        before = self._nodes.pop(name, None)
+        if not deleted:
+            node = _decode_node(entry.data)
+            matters = msgspec.json.encode((node.metadata.labels, node.spec))
+            self._nodes[name] = (matters, node)
+            if before is not None and before[0] == matters:
+                return ()
+        return [DaemonKey(one.key, name) for one in self._view.store.list(DAEMON_SETS)]
+
+    def decide(self, key: DaemonKey) -> Plan:
+        """The set on one node; or everywhere, with its count."""
+        owner = self._view.object(key.owner)
+        if owner is None or "deletionTimestamp" in owner["metadata"]:
+            self._counted.pop(key.owner, None)
+            return []
+        if key.node:
+            return self._on_node(owner, key.node)
+        return self._everywhere(key.owner, owner)
+
+    def _on_node(self, owner: JsonObject, node: str) -> Plan:
+        keys = sorted(self._made.get((owner["metadata"]["uid"], node), ()))
+        return self._place(owner, node, [(one, self._view.pods[one]) for one in keys])
+
+    def _place(self, owner: JsonObject, node: str, mine: list[tuple[Key, PodFacts]]) -> Plan:
+        known = self._nodes.get(node)
+        wanted = known is not None and fits(owner, known[1])
+        failed: Plan = [Delete(key, pod.uid) for key, pod in mine if pod.terminal]
+        living = [(key, pod) for key, pod in mine if not pod.terminal]
+        if not wanted:
+            return failed + [Delete(key, pod.uid) for key, pod in living if not pod.deleting]
+        if not living and not failed:
+            return [Create(PODS, daemon_pod(owner, node, template_hash(owner)))]
+        return failed
+
+    def _everywhere(self, key: Key, owner: JsonObject) -> Plan:
+        left = self._counted.get(key, 0.0) + COUNT_SECONDS - self._stage.seconds()
+        generation = owner["metadata"].get("generation", 1)
+        if left > 0 and (owner.get("status") or {}).get("observedGeneration") == generation:
+            return [Again(left)]
+        self._counted[key] = self._stage.seconds()
+        by_node: dict[str, list[tuple[Key, PodFacts]]] = {}
+        for one, pod in self._pods(owner):
+            by_node.setdefault(_target_of(pod), []).append((one, pod))
+        plan: Plan = []
+        for node in sorted({*self._nodes, *by_node}):
+            plan += self._place(owner, node, by_node.get(node, []))
+        return plan + self._update(owner) + self._count(key, owner, by_node)
+
+    def _update(self, owner: JsonObject) -> Plan:
+        """Replace pods of an older template, as many at a time as may be unavailable."""
+        strategy = owner["spec"].get("updateStrategy") or {}
+        if strategy.get("type") == "OnDelete":
+            return []
+        digest = template_hash(owner)
+        pods = [(key, pod) for key, pod in self._pods(owner) if pod.active]
+        old = [(key, pod) for key, pod in pods if _revision(pod) != digest]
+        allowed = (strategy.get("rollingUpdate") or {}).get("maxUnavailable") or 1
+        budget = scaled(allowed, len(pods), up=True) - sum(not pod.ready for _, pod in pods)
+        unready = [(key, pod) for key, pod in old if not pod.ready]
+        ready = [(key, pod) for key, pod in old if pod.ready][: max(0, budget)]
+        return [Delete(key, pod.uid) for key, pod in (*unready, *ready)]
+
+    def _count(
+        self, key: Key, owner: JsonObject, by_node: dict[str, list[tuple[Key, PodFacts]]]
+    ) -> Plan:
+        wanted = [name for name, (_, node) in self._nodes.items() if fits(owner, node)]
+        on = {name: [pod for _, pod in by_node.get(name, ()) if pod.active] for name in wanted}
+        ready = sum(any(pod.ready for pod in pods) for pods in on.values())
+        digest = template_hash(owner)
+        status = {
+            "desiredNumberScheduled": len(wanted),
+            "currentNumberScheduled": sum(bool(pods) for pods in on.values()),
+            "numberMisscheduled": sum(name not in on for name in by_node),
+            "numberReady": ready,
+            "numberAvailable": ready,
+            "numberUnavailable": len(wanted) - ready,
+            "updatedNumberScheduled": sum(
+                any(_revision(pod) == digest for pod in pods) for pods in on.values()
+            ),
+            "observedGeneration": owner["metadata"].get("generation", 1),
+        }
+        return [*status_change(key, owner, status)]
+
+    def _pods(self, owner: JsonObject) -> list[tuple[Key, PodFacts]]:
+        return self._view.pods_of(owner["metadata"]["uid"])
+
+
+def _revision(pod: PodFacts) -> str:
+    return (pod.metadata.labels or {}).get(REVISION_HASH, "")
+
+
+def _target_of(pod: PodFacts) -> str:
+    """The node that a pod is meant for."""
+    return pod.annotation(NODE_FIELD) or pod.node
+
+
+def _target(pod: JsonObject) -> str:
+    notes = pod["metadata"].get("annotations") or {}
+    return str(notes.get(NODE_FIELD) or pod["spec"].get("nodeName") or "")

@@ -1,0 +1,29 @@
+"""Events do not pile up for ever."""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.controllers.events import EventReaper
+from bayplan.embedded.apiserver.rest import writing
+from bayplan.kube.clock import VirtualClock
+from tests.embedded.backends import call_of, new_backend
+
+
+async def test_events_older_than_an_hour_go_when_newer_ones_come() -> None:
+    backend, clock = await new_backend(), VirtualClock()
+    backend.clock = clock
+    reaper = EventReaper(backend)
+    reaper.start()
+
+    async def happen(name: str) -> None:
+        await writing.create(backend, call_of(backend, "events"), {"metadata": {"name": name}})
+        await reaper.settled()
+
+    await happen("old")
+    await clock.advance(50 * 60)
+    await happen("recent")
+    assert [entry.key.name for entry in backend.store.list("events")] == ["old", "recent"]
+    await clock.advance(20 * 60)
+    await happen("new")
+    assert [entry.key.name for entry in backend.store.list("events")] == ["new", "recent"]
+    await reaper.stop()
+    backend.store.close()

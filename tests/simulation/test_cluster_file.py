@@ -1,0 +1,163 @@
+"""Cluster files: what they may say, and that errors name the line and the field."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.embedded.control.faults import FAULT_KINDS
+from bayplan.embedded.simulation.clusterfile import ClusterFileError, parse_cluster, read_cluster
+from bayplan.kube.durations import DurationError, format_duration, parse_duration
+from tests.simulation.worlds import CLUSTER, world
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+_GROUP = "instanceTypes: [{name: a}]\nnodeGroups:\n  - name: g\n    instanceType: a\n"
+BAD = {
+    "an unknown field": (
+        "instanceTypes:\n  - name: a\n    cpus: 4\n",
+        3,
+        "instanceTypes[0].cpus",
+        "no such field",
+    ),
+    "an unknown section": ("seed: 1\nnodes: []\n", 2, "nodes", "no such field"),
+    "a missing name": ("instanceTypes:\n  - cpu: 4\n", 2, "instanceTypes[0]", "name"),
+    "a wrong type": ("seed: many\n", 1, "seed", "expected int"),
+    "a bad quantity": (
+        "instanceTypes:\n  - name: a\n    memory: 16Gigs\n",
+        3,
+        "instanceTypes[0].memory",
+        "16Gigs",
+    ),
+    "an unknown instance type": (
+        "nodeGroups:\n  - name: g\n    instanceType: b\n",
+        3,
+        "nodeGroups[0].instanceType",
+        "there are: none",
+    ),
+    "a count beyond the maximum": (
+        _GROUP + "    max: 2\n    count: 3\n",
+        6,
+        "nodeGroups[0].count",
+        "not between",
+    ),
+    "a bad duration": (
+        "csiDrivers:\n  - name: d\n    attach: soon\n",
+        3,
+        "csiDrivers[0].attach",
+        "no duration",
+    ),
+    "an unknown fault": ("faults:\n  - kind: rain\n", 2, "faults[0].kind", "rain"),
+    "a fault for an unknown group": (
+        "faults:\n  - kind: stock-out\n    group: g\n",
+        3,
+        "faults[0].group",
+        "node group 'g'",
+    ),
+    "the same name twice": (
+        "csiDrivers:\n  - name: d\n  - name: d\n",
+        3,
+        "csiDrivers[1].name",
+        "twice",
+    ),
+    "the same key twice": ("seed: 1\nseed: 2\n", 2, "", "twice"),
+    "no YAML": ("a: [\n", 2, "", "not YAML"),
+    "a workload of nothing": ("workloads:\n  - at: 5m\n", 2, "workloads[0]", "either"),
+    "a missing file": (
+        "workloads:\n  - file: absent.yaml\n",
+        2,
+        "workloads[0].file",
+        "No such file",
+    ),
+    "a manifest without a kind": (
+        "workloads:\n  - manifest:\n      apiVersion: v1\n      metadata: {name: a}\n",
+        2,
+        "workloads[0].manifest",
+        "kind",
+    ),
+    "a bad label": (
+        _GROUP + "    labels:\n      team: a b\n",
+        6,
+        "nodeGroups[0].labels.team",
+        "no label",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_an_error_names_the_line_and_the_field(what: str) -> None:
+    text, line, field, said = BAD[what]
+    with pytest.raises(ClusterFileError) as caught:
+        parse_cluster(text.encode(), "c.yaml", Path("/nonexistent"))
+    assert (caught.value.line, caught.value.field) == (line, field)
+    assert str(caught.value).startswith(f"c.yaml:{line}: ")
+    assert said in str(caught.value)
+
+
+async def test_a_manifest_that_the_server_refuses_is_named_with_its_line() -> None:
+    text = (
+        CLUSTER
+        + """
+workloads:
+  - manifest:
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: web}
+      spec: {}
+"""
+    )
+    with pytest.raises(ClusterFileError, match=r"workloads\[0\].manifest.*spec.selector") as caught:
+        async with world(text):
+            pass
+    assert caught.value.line == text.splitlines().index("  - manifest:") + 1
+
+
+async def test_a_kind_that_nobody_serves_is_named() -> None:
+    text = "workloads:\n  - manifest: {apiVersion: x/v1, kind: Y, metadata: {name: a}}\n"
+    with pytest.raises(ClusterFileError, match="nothing here serves 'x/v1 Y'"):
+        async with world(text):
+            pass
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("**/[0-9d]*.yaml")), ids=lambda p: p.stem)
+def test_the_examples_can_be_read(path: Path) -> None:
+    assert read_cluster(path).groups
+
+
+def test_there_is_an_example_for_each_story() -> None:
+    numbers = [int(path.name[0]) for path in sorted((EXAMPLES / "stories").glob("*.yaml"))]
+    assert numbers == list(range(1, 9))
+
+
+def test_the_documented_file_can_be_read(tmp_path: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "cluster-file.md").read_text()
+    text = page.partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "web.yaml").write_text("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")
+    spec = parse_cluster(text.encode(), "c.yaml", tmp_path)
+    assert len(spec.workloads) == 3
+    assert all(kind in page for kind in FAULT_KINDS)
+
+
+def test_an_empty_file_is_an_empty_cluster() -> None:
+    assert parse_cluster(b"", "c.yaml", Path()).groups == ()
+
+
+@given(st.text(max_size=200))
+def test_no_text_does_more_than_a_named_error(text: str) -> None:
+    with contextlib.suppress(ClusterFileError):
+        parse_cluster(text.encode(errors="replace"), "c.yaml", Path("/nonexistent"))
+
+
+@given(st.integers(0, 10**10))
+def test_durations_are_read_back_as_written(millis: int) -> None:
+    assert parse_duration(format_duration(millis / 1000)) == pytest.approx(millis / 1000)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "5 s", "1h-1m", "1" * 50, "s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(DurationError):
+        parse_duration(text)

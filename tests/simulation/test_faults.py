@@ -1,0 +1,270 @@
+"""Every fault that can be injected: what it does, and that its end is the recovery."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.embedded.cloud.cloud import CloudError, QuotaExceeded
+from bayplan.embedded.cloud.templates import template
+from bayplan.embedded.control.faults import FAULT_KINDS, Fault, FaultBoard
+from bayplan.embedded.control.storages import ATTACHMENTS, CSI_NODES, NODES
+from tests.simulation.worlds import CLUSTER, DRIVER, World, claim, pod, world
+
+TESTED = {
+    "stock-out", "quota", "never-registers", "slow-start", "node-dies", "node-flaps", "no-driver",
+    "provision-fails", "attach-fails", "detach-sticks",
+}  # fmt: skip
+
+
+def test_every_kind_of_fault_is_tested_here() -> None:
+    assert set(FAULT_KINDS) == TESTED
+
+
+async def test_stock_out_leaves_a_failed_instance_until_it_is_given_back() -> None:
+    async with world() as w:
+        w.inject(kind="stock-out", group="workers")
+        failed = w.simulation.cloud.increase("workers", 1)[0]
+        await w.forward(120)
+        assert (failed.state, failed.error_code) == ("failed", "OUT_OF_STOCK")
+        assert w.get(NODES, failed.name) is None
+        w.clear()
+        w.simulation.cloud.delete([failed.name])
+        bought = w.simulation.cloud.increase("workers", 1)[0]
+        await w.forward(120)
+        assert w.ready(bought.name) == "True"
+
+
+async def test_quota_refuses_at_once_and_allows_afterwards() -> None:
+    async with world() as w:
+        w.inject(kind="quota", group="workers")
+        with pytest.raises(QuotaExceeded, match="workers"):
+            w.simulation.cloud.increase("workers", 1)
+        assert w.simulation.cloud.target("workers") == 2
+        w.clear()
+        assert w.simulation.cloud.increase("workers", 1)
+
+
+async def test_an_instance_that_never_registers_can_be_replaced() -> None:
+    async with world() as w:
+        w.inject(kind="never-registers")
+        lost = w.simulation.cloud.increase("workers", 1)[0]
+        await w.forward(3600)
+        assert lost.state == "creating"
+        assert w.get(NODES, lost.name) is None
+        w.clear()
+        w.simulation.cloud.delete([lost.name])
+        bought = w.simulation.cloud.increase("workers", 1)[0]
+        await w.forward(120)
+        assert w.ready(bought.name) == "True"
+
+
+async def test_a_slow_start_takes_longer_and_then_works() -> None:
+    async with world() as w:
+        w.inject(kind="slow-start", group="workers", delay=600.0)
+        slow = w.simulation.cloud.increase("workers", 1)[0]
+        w.clear()
+        prompt = w.simulation.cloud.increase("workers", 1)[0]
+        await w.forward(300)
+        assert w.get(NODES, slow.name) is None
+        assert w.ready(prompt.name) == "True"
+        await w.forward(400)
+        assert w.ready(slow.name) == "True"
+
+
+async def test_a_dead_node_is_unreachable_its_pods_are_evicted_and_it_comes_back() -> None:
+    async with world() as w:
+        await w.create(pod("p"))
+        await w.bind("p", "workers-1")
+        await w.forward(10)
+        w.inject(kind="node-dies", node="workers-1")
+        await w.forward(30)
+        assert w.ready("workers-1") == "True"
+        await w.forward(30)
+        assert w.ready("workers-1") == "Unknown"
+        assert w.taints("workers-1") == {
+            ("unreachable", "NoSchedule"),
+            ("unreachable", "NoExecute"),
+        }
+        assert not w.pod("p").ready
+        assert w.ready("workers-2") == "True"
+        await w.forward(310)
+        # Its kubelet is dead, so the pod is marked but cannot end.
+        assert w.pod("p").deleting
+        w.clear()
+        await w.forward(60)
+        assert w.ready("workers-1") == "True"
+        assert w.taints("workers-1") == set()
+        assert w.pod("p") is None
+
+
+async def test_a_short_death_evicts_nobody() -> None:
+    async with world() as w:
+        await w.create(pod("p"))
+        await w.bind("p", "workers-1")
+        await w.forward(10)
+        w.inject(kind="node-dies", node="workers-1")
+        await w.forward(100)
+        assert not w.pod("p").ready
+        w.clear()
+        await w.forward(600)
+        assert w.pod("p").phase == "Running"
+        assert w.pod("p").ready
+
+
+async def test_a_flapping_node_goes_and_comes_until_the_fault_is_over() -> None:
+    async with world() as w:
+        w.inject(kind="node-flaps", node="workers-1", period=200.0)
+        seen = []
+        for _ in range(8):
+            await w.forward(50)
+            seen.append(w.ready("workers-1"))
+        assert "Unknown" in seen
+        assert seen.count("True") >= 3
+        w.clear()
+        await w.forward(60)
+        assert w.ready("workers-1") == "True"
+        await w.forward(1000)
+        assert w.ready("workers-1") == "True"
+
+
+async def test_a_node_without_its_driver_gets_it_when_the_fault_is_over() -> None:
+    async with world(settle=0) as w:
+        w.inject(kind="no-driver", driver=DRIVER, node="workers-1")
+        await w.forward(600)
+        assert w.get(CSI_NODES, "workers-1")["spec"]["drivers"] == []
+        assert len(w.get(CSI_NODES, "workers-2")["spec"]["drivers"]) == 1
+        w.clear()
+        await w.forward(1)
+        assert len(w.get(CSI_NODES, "workers-1")["spec"]["drivers"]) == 1
+
+
+async def test_failing_to_provision_leaves_the_claim_pending_until_it_works() -> None:
+    async with world() as w:
+        w.inject(kind="provision-fails", driver=DRIVER)
+        await w.create(claim("c", "at-once"))
+        await w.forward(100)
+        assert w.claim_phase("c") == "Pending"
+        assert w.events("ProvisioningFailed")
+        w.clear()
+        await w.forward(10)
+        assert w.claim_phase("c") == "Bound"
+
+
+async def test_failing_to_attach_keeps_the_pod_waiting_until_it_works() -> None:
+    async with world() as w:
+        w.inject(kind="attach-fails", node="workers-1")
+        await _bound(w, "p", "c")
+        await w.forward(100)
+        assert w.pod("p").phase == "Pending"
+        assert "injected" in w.events("FailedAttachVolume")[0]["message"]
+        w.clear()
+        await w.forward(150)
+        assert w.pod("p").phase == "Running"
+
+
+async def test_a_detach_that_sticks_keeps_the_volume_until_it_works() -> None:
+    async with world() as w:
+        await _bound(w, "p", "c")
+        await w.forward(60)
+        w.inject(kind="detach-sticks", driver=DRIVER)
+        await w.delete("pods", "p")
+        await w.forward(300)
+        assert w.pod("p") is None
+        assert len(w.view.all(ATTACHMENTS)) == 1
+        w.clear()
+        await w.forward(10)
+        assert w.view.all(ATTACHMENTS) == []
+
+
+async def test_faults_in_the_cluster_file_come_and_go_at_their_times() -> None:
+    text = (
+        CLUSTER
+        + """
+faults:
+  - {kind: node-dies, node: workers-1, at: 5m, for: 5m}
+"""
+    )
+    async with world(text) as w:
+        await w.forward(3 * 60)
+        assert w.ready("workers-1") == "True"
+        await w.forward(4 * 60)
+        assert w.ready("workers-1") == "Unknown"
+        await w.forward(5 * 60)
+        assert w.ready("workers-1") == "True"
+
+
+async def test_faults_can_be_injected_by_a_config_map() -> None:
+    async with world() as w:
+        data = {"one": "{kind: node-dies, node: workers-1}", "bad": "{kind: no-such-thing}"}
+        meta = {"name": "bayplan-faults", "namespace": "kube-system"}
+        await w.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+        await w.forward(60)
+        assert w.ready("workers-1") == "Unknown"
+        assert "bad" in w.events("BadFault")[0]["message"]
+        await w.simulation.sink.delete("configmaps", "kube-system", "bayplan-faults")
+        await w.forward(60)
+        assert w.ready("workers-1") == "True"
+
+
+def test_a_fault_concerns_those_whom_it_names() -> None:
+    board = FaultBoard()
+    board.inject("one", Fault(kind="attach-fails", driver="d", node="n"))
+    assert board.find("attach-fails", driver="d", node="n", group="g")
+    assert not board.find("attach-fails", driver="d", node="other")
+    assert not board.find("provision-fails", driver="d")
+    board.clear("one")
+    assert not board.find("attach-fails", driver="d", node="n")
+
+
+async def test_a_group_keeps_to_its_bounds() -> None:
+    async with world(CLUSTER.replace("max: 5", "max: 3\n    min: 1")) as w:
+        cloud = w.simulation.cloud
+        with pytest.raises(CloudError, match="maximum 3"):
+            cloud.increase("workers", 2)
+        cloud.delete(["workers-2"])
+        with pytest.raises(CloudError, match="below its minimum"):
+            cloud.delete(["workers-1"])
+        with pytest.raises(CloudError, match="no instance"):
+            cloud.delete(["workers-9"])
+        with pytest.raises(CloudError, match="no node group"):
+            cloud.increase("others", 1)
+
+
+async def test_instances_cost_what_their_type_costs() -> None:
+    async with world(settle=0) as w:
+        await w.forward(2 * 3600)
+        assert w.simulation.cloud.spent() == pytest.approx(2 * 2 * 0.5)
+        w.simulation.cloud.delete(["workers-1"])
+        await w.forward(3600)
+        assert w.simulation.cloud.spent() == pytest.approx(2.5)
+
+
+async def test_what_is_still_being_made_can_be_cancelled() -> None:
+    async with world() as w:
+        cloud = w.simulation.cloud
+        cloud.increase("workers", 2)
+        cloud.decrease_target("workers", 1)
+        assert cloud.target("workers") == 3
+        with pytest.raises(CloudError, match="only 1"):
+            cloud.decrease_target("workers", 2)
+        await w.forward(120)
+        assert [one["metadata"]["name"] for one in w.view.all(NODES)] == [
+            "workers-1", "workers-2", "workers-3",
+        ]  # fmt: skip
+
+
+async def _bound(w: World, name: str, claim_name: str) -> None:
+    await w.create(claim(claim_name), pod(name, claims=(claim_name,)))
+    await w.bind(name, "workers-1")
+
+
+async def test_a_groups_template_is_what_its_nodes_become() -> None:
+    async with world(CLUSTER.replace("count: 2", "count: 1")) as w:
+        group = w.simulation.cloud.group("workers")
+        wanted = template(group, "workers-1", w.simulation.stage.now())
+        node, csi_node = w.get(NODES, "workers-1"), w.get(CSI_NODES, "workers-1")
+        assert wanted.node["metadata"]["labels"] == node["metadata"]["labels"]
+        assert wanted.node["status"]["allocatable"] == node["status"]["allocatable"]
+        assert not wanted.node["spec"]["taints"]
+        limits = [one["allocatable"] for one in csi_node["spec"]["drivers"]]
+        assert [one["allocatable"] for one in wanted.csi_node["spec"]["drivers"]] == limits

@@ -1,0 +1,112 @@
+"""The same seed gives the same run to the byte; another seed gives another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from bayplan.embedded.simulation.clusterfile import parse_cluster
+from bayplan.embedded.simulation.virtual import VirtualRun
+from bench.simulation import day, run_day
+from tests.simulation.placing import FirstFit
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "stories" / "1-attach-limit-reached.yaml"
+
+
+async def test_two_runs_of_one_seed_have_identical_logs() -> None:
+    first = await run_day(day(nodes=8, pods=60))
+    second = await run_day(day(nodes=8, pods=60))
+    assert first == second
+    assert first[2] == 60  # every job ended and was collected
+
+
+async def test_the_log_is_what_its_digest_says() -> None:
+    logs = []
+    for seed in (1, 1, 2):
+        out = StringIO()
+        spec = parse_cluster(_CLUSTER.replace("SEED", str(seed)).encode(), "c.yaml", Path())
+        async with VirtualRun(spec, log=out) as run:
+            run.simulation.engine.add(FirstFit(run.simulation.view))
+            await run.simulation.prepare()
+            await run.simulation.run(3600)
+            assert run.log.lines == len(out.getvalue().splitlines())
+        logs.append(out.getvalue())
+    assert logs[0] == logs[1]
+    assert logs[0] != logs[2]
+
+
+@pytest.mark.parametrize("place", [True, False])
+def test_runs_in_different_processes_are_the_same(place: bool, tmp_path: Path) -> None:
+    """String hashes differ from process to process, so nothing may follow the order of a set."""
+    logs = []
+    for hash_seed in ("1", "2"):
+        log = tmp_path / f"log-{hash_seed}"
+        command = [sys.executable, "-m", "bayplan", "up", "-f", str(EXAMPLE), "--virtual"]
+        command += ["--for", "20m", "--log", str(log), *(["--place"] if place else [])]
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        logs.append(log.read_bytes())
+    assert logs[0] == logs[1]
+    assert logs[0].count(b"\n") > 100
+
+
+async def test_a_task_that_sleeps_on_the_same_clock_is_woken_in_its_turn() -> None:
+    spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
+    async with VirtualRun(spec) as run:
+        cloud = run.simulation.cloud
+
+        async def buy_every_minute() -> None:
+            for _ in range(3):
+                await run.clock.sleep(60)
+                cloud.increase("g", 1)
+
+        buying = asyncio.create_task(buy_every_minute())
+        await asyncio.sleep(0)
+        await run.simulation.prepare()
+        await run.simulation.run(3600)
+        await buying
+        start = run.clock.now().timestamp() - 3600
+        bought = [round(one.launched - start) for one in cloud.instances_of("g")]
+        assert bought == [0, 0, 0, 60, 120, 180]
+        assert len(run.plane.store.list("nodes")) == 6
+
+
+async def test_a_task_that_waits_for_changes_gets_its_turns() -> None:
+    spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
+    async with VirtualRun(spec, turns=4) as run:
+        journal = run.plane.store.journal("nodes")
+        seen: list[float] = []
+
+        async def watch() -> None:
+            while True:
+                await journal.wait(journal.end, 1000)
+                seen.append(run.pace.now())
+
+        watching = asyncio.create_task(watch())
+        await run.simulation.prepare()
+        await run.simulation.run(60)
+        watching.cancel()
+        first = min(seen)
+        assert 24 <= first <= 36  # when the first node registers, not when the run is over
+
+
+_CLUSTER = """
+seed: SEED
+instanceTypes: [{name: a}]
+nodeGroups: [{name: g, instanceType: a, count: 3}]
+faults: [{kind: node-flaps, node: g-1, at: 10m}]
+workloads:
+  - arrivals: {count: 20, over: 30m}
+    manifest:
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: p}
+      spec: {restartPolicy: Never, containers: [{name: c, image: i}]}
+"""

@@ -109,6 +109,30 @@ def test_all_pending_of_nobody_is_fine(tmp_path: Path, capsys: Captured) -> None
     assert "no pod waits" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("text", ["", "a: [b", "kind: Pood\napiVersion: v1\n"])
+def test_all_pending_of_a_dump_without_pods_and_nodes_is_bad_input(
+    text: str, tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "cluster.yaml").write_text(text)
+    assert explain("-f", str(tmp_path), "--all-pending") == 2
+    assert "neither a pod nor a node" in capsys.readouterr().err
+
+
+def test_all_pending_with_a_document_that_cannot_be_read_is_bad_input(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "cluster.yaml").write_text(f"{json.dumps(node())}\n---\nkind: [Pod\n")
+    assert explain("-f", str(tmp_path), "--all-pending") == 2
+    said = capsys.readouterr()
+    assert "1 object of the dump could not be used, and therefore did not count" in said.out
+
+
+def test_a_pod_in_another_namespace_is_suggested(capsys: Captured) -> None:
+    assert example("ledger-15") == 2
+    said = capsys.readouterr().err
+    assert "there is no pod default/ledger-15 in the dump; did you mean shop/ledger-15?" in said
+
+
 def test_json_has_the_documented_shape(capsys: Captured) -> None:
     assert example("shop/ledger-15", "-o", "json") == 1
     data = json.loads(capsys.readouterr().out)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
+import socket
+import sqlite3
 import sys
 from pathlib import Path
 
 import pytest
+
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
 
 COMMAND = str(Path(sys.executable).with_name("bayplan"))
 
@@ -47,9 +53,46 @@ async def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         (("--tokens", "/no/such/file"), "cannot be read"),
         (("--authorization", "maybe"), "authorization"),
         (("--data", "/no/such/folder/data.db"), "data.db"),
+        (("--kubeconfig", "/tmp"), "/tmp: is a directory"),
     ],
 )
 async def test_bad_arguments_are_named(arguments: tuple[str, ...], message: str) -> None:
     code, _, err = await run(*arguments)
     assert code == 2
     assert message in " ".join(err.split())
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, _, err = await run("--listen", address)
+    assert code == 2
+    assert f"{address}: Address already in use" in err
+
+
+async def test_a_kubeconfig_of_another_cluster_is_not_replaced(tmp_path: Path) -> None:
+    mine = tmp_path / "config"
+    mine.write_text("kind: Config\nclusters: [{name: production, cluster: {}}]\n")
+    code, _, err = await run("--kubeconfig", str(mine))
+    assert code == 2
+    assert f"{mine}: not written by this server" in err
+    assert "production" in mine.read_text()
+
+
+async def test_a_data_file_in_use_is_named(tmp_path: Path) -> None:
+    data = tmp_path / "data.db"
+    async with ApiServer(ServerConfig(data=data)):
+        code, _, err = await run("--data", str(data))
+    assert code == 2
+    assert f"{data}: in use by another process" in err
+
+
+async def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    data = tmp_path / "photos.db"
+    with contextlib.closing(sqlite3.connect(data)) as other:
+        other.execute("CREATE TABLE photos (name TEXT)")
+    before = data.read_bytes()
+    code, _, err = await run("--data", str(data))
+    assert code == 2
+    assert "database of another program" in err
+    assert data.read_bytes() == before

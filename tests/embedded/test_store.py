@@ -220,6 +220,6 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
 
 def test_two_servers_cannot_share_a_file(tmp_path: Path) -> None:
     first = Database(tmp_path / "data.db")
-    with pytest.raises(StoreError, match="locked"):
+    with pytest.raises(StoreError, match="in use by another process"):
         Database(tmp_path / "data.db")
     first.close()

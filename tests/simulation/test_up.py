@@ -198,6 +198,14 @@ def test_options_that_do_not_go_together_are_refused(
     assert said in capsys.readouterr().err
 
 
+def test_a_kubeconfig_of_another_cluster_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
+    file, mine = tmp_path / "cluster.yaml", tmp_path / "config"
+    file.write_text(CLUSTER)
+    mine.write_text("kind: Config\nclusters: [{name: production, cluster: {}}]\n")
+    assert bayplan(["up", "-f", str(file), "--kubeconfig", str(mine), "--for", "1s"]) == 2
+    assert "production" in mine.read_text()
+
+
 def test_a_bad_file_is_refused_with_line_and_field(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

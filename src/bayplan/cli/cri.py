@@ -8,9 +8,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, start_http_server
-from rich.console import Console
 
 from bayplan.cli.errors import BadInput
+from bayplan.cli.output import notices
 from bayplan.images.cri.app import serve
 from bayplan.images.platforms.host import host_platform
 from bayplan.images.settings import Settings, load_settings
@@ -55,7 +55,7 @@ async def _serve(socket: Path, root: Path, settings: Settings, metrics_port: int
     async with serve(socket, root, settings) as metrics:
         _expose(metrics, metrics_port)
         names = ", ".join(settings.handlers.names())
-        Console(stderr=True).print(f"serving {socket} for the runtime handlers {names}")
+        notices().print(f"serving {socket} for the runtime handlers {names}")
         await stopped.wait()
 
 

@@ -15,7 +15,12 @@ from bayplan.cli.pending import explain_pending
 from bayplan.fit import Snapshot
 from bayplan.fit.explanation import Explanation
 from bayplan.kube.codec import DEFAULT_NAMESPACE, identify
+from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+
+MOST_MEANT = 3
+MAY_BE_PODS = ("Pod ", "document ", "line ")
+"""How problems are called that are about a pod, or about text that could hold many."""
 
 
 def explain(  # noqa: PLR0913 - one for each option
@@ -52,6 +57,7 @@ def explain(  # noqa: PLR0913 - one for each option
     if pod is not None:
         found = [snapshot.explain(find_pod(snapshot, pod), with_fixes=fixes)]
     else:
+        _refuse_nothing(snapshot)
         found = list(explain_pending(snapshot, with_fixes=fixes))
     _print(found, snapshot, output)
     return _exit_code(found, snapshot, all_pending=all_pending)
@@ -64,8 +70,23 @@ def find_pod(snapshot: Snapshot, name: str) -> Pod:
     _refuse_bad_pod(snapshot, *((namespace, bare) if slash else (DEFAULT_NAMESPACE, name)))
     found = snapshot.get(Pod, key)
     if not isinstance(found, Pod):
-        raise BadInput(f"there is no pod {printable(key[:200])} in the dump")
+        hint = _elsewhere(snapshot, bare if slash else name)
+        raise BadInput(f"there is no pod {printable(key[:200])} in the dump{hint}")
     return found
+
+
+def _elsewhere(snapshot: Snapshot, name: str) -> str:
+    """Where else there is a pod of that name."""
+    keys = [
+        obj.key for obj in snapshot.objects() if isinstance(obj, Pod) and obj.metadata.name == name
+    ]
+    return f"; did you mean {printable(', '.join(sorted(keys)[:MOST_MEANT]))}?" if keys else ""
+
+
+def _refuse_nothing(snapshot: Snapshot) -> None:
+    """That nobody waits can be said only of a dump with something in it."""
+    if not any(isinstance(obj, Node | Pod) for obj in snapshot.objects()):
+        raise BadInput("there is neither a pod nor a node in the dump")
 
 
 def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
@@ -87,6 +108,6 @@ def _print(found: list[Explanation], snapshot: Snapshot, output: Format) -> None
 
 
 def _exit_code(found: list[Explanation], snapshot: Snapshot, *, all_pending: bool) -> int:
-    if all_pending and any(one.identity.startswith("Pod ") for one in snapshot.problems):
+    if all_pending and any(one.identity.startswith(MAY_BE_PODS) for one in snapshot.problems):
         return EXIT_BAD_INPUT
     return EXIT_OK if all(one.fits for one in found) else EXIT_NO

@@ -30,7 +30,7 @@ def blocks(found: list[Explanation], left_out: int, *, wide: bool) -> Iterator[R
         yield f"\n{sum(one.fits for one in found)} of {len(found)} pods that wait fit"
     if left_out:
         those = "1 object" if left_out == 1 else f"{left_out} objects"
-        yield f"note: {those} of the dump could not be used, and what they say does not count"
+        yield f"note: {those} of the dump could not be used, and therefore did not count"
 
 
 def _one(explanation: Explanation, *, wide: bool, brief: bool) -> Iterator[RenderableType]:

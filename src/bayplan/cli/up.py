@@ -24,6 +24,7 @@ from bayplan.cli.simulated.mirror import Mirror
 from bayplan.cli.simulated.placer import Placer
 from bayplan.cli.simulated.tables import cluster_table, report_table
 from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.simulation.clusterfile import ClusterFileError, ClusterSpec, read_cluster
 from bayplan.embedded.simulation.live import LiveRun
@@ -199,6 +200,10 @@ def _stop_on_signals(simulation: Simulation) -> None:
 def _kubeconfig(wanted: Path | None) -> Iterator[Path]:
     """Where the kubeconfig goes; it is of no use afterwards, so it is removed."""
     if wanted is not None:
+        try:
+            check_place(wanted)
+        except OSError as problem:
+            raise BadInput(f"--kubeconfig {problem}") from problem
         try:
             yield wanted
         finally:

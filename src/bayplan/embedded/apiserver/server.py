@@ -41,7 +41,11 @@ from bayplan.embedded.apiserver.identity.credentials import (
     load_tokens,
     server_context,
 )
-from bayplan.embedded.apiserver.identity.kubeconfig import kubeconfig, write_private
+from bayplan.embedded.apiserver.identity.kubeconfig import (
+    check_place,
+    kubeconfig,
+    write_private,
+)
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.fields import CatalogFields
 from bayplan.embedded.apiserver.rest.backend import Backend
@@ -65,6 +69,8 @@ class ApiServer:
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
+        if config.kubeconfig is not None:
+            check_place(config.kubeconfig)
         with contextlib.ExitStack() as opened:
             self._socket = opened.enter_context(_listen(config.host, config.port))
             self._database = Database(config.data, config.durability)
@@ -180,7 +186,11 @@ class ApiServer:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=1024)
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as problem:
+        reason = str(problem.strerror).partition(" (while ")[0]
+        raise OSError(f"{host}:{port}: {reason}") from problem
     # Accepted connections inherit this; asyncio sets it only where it made the socket itself.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -63,7 +63,7 @@ def why_chosen(chosen: str, scores: Mapping[str, Mapping[str, int]]) -> str:
     rivals = sorted(node for node, points in others.items() if points["total"] == best)
     if best == total:
         said = f"{len(rivals)} more" if len(rivals) > 3 else ", ".join(rivals)
-        return f"it scores highest: {total}, as does {said}; a hash of the nodes' names decides"
+        return f"it scores highest: {total}, like {said}; a hash of the nodes' names decides"
     leads = _leads(scores[chosen], others[rivals[0]])
     return (
         f"it scores highest of the {len(scores)} nodes that fit: {total};"

@@ -97,6 +97,16 @@ class StorageObjects:
             self._unshelve(pv)
             self._volume_changed(pv)
 
+    def put_class(self, storage_class: StorageClass) -> None:
+        """Add or replace a class."""
+        self.classes[storage_class.name] = storage_class
+        self.generations[storage_class.name] += 1
+
+    def remove_class(self, name: str) -> None:
+        """Forget a class."""
+        del self.classes[name]
+        self.generations[name] += 1
+
     def put_capacity(self, capacity: CSIStorageCapacity) -> None:
         """Add or replace a capacity."""
         self.remove_capacity(capacity.key)

@@ -88,4 +88,4 @@ def _objects(collector: Collector, place: str, items: list[JsonValue]) -> list[J
 
 
 def _flat(error: yaml.YAMLError) -> str:
-    return " ".join(str(error).split())[:200]
+    return " ".join(str(error).replace(' in "<byte string>",', " at").split())[:200]

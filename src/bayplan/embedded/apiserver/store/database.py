@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS history (
 );
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
+_TABLES = {"history", "meta"}
 _FORMAT = 1
 EXIT_UNWRITABLE = 74
 
@@ -71,7 +72,7 @@ class Database:
             self._connection.executescript(_SCHEMA)
             self._check_format()
         except sqlite3.Error as problem:
-            raise StoreError(f"{path}: not usable as a data file: {problem}") from problem
+            raise StoreError(f"{path}: {_what_is_wrong(problem)}") from problem
 
     def _check_format(self) -> None:
         found = self.get_meta("format")
@@ -139,7 +140,23 @@ def _connect(path: Path | None, durability: Durability) -> sqlite3.Connection:
         path.touch(mode=0o600, exist_ok=True)
     connection = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=1)
     connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    _refuse_foreign(path, connection)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute(f"PRAGMA synchronous={'FULL' if durability == 'power' else 'NORMAL'}")
     connection.execute("PRAGMA wal_autocheckpoint=4000")
     return connection
+
+
+def _refuse_foreign(path: Path | None, connection: sqlite3.Connection) -> None:
+    """Another program's tables are not ours to write beside."""
+    query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    tables = {str(name) for (name,) in connection.execute(query)}
+    if tables and not tables >= _TABLES:
+        connection.close()
+        raise StoreError(f"{path}: is the database of another program")
+
+
+def _what_is_wrong(problem: sqlite3.Error) -> str:
+    if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+        return "in use by another process"
+    return f"not usable as a data file: {problem}"

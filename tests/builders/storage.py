@@ -73,6 +73,11 @@ class PVBuilder(Builder[PersistentVolume]):
         self._built.status.phase = "Bound"
         return self
 
+    def available(self) -> Self:
+        """Leave it to whoever claims it."""
+        self._built.status.phase = "Available"
+        return self
+
     def node_affinity(self, *terms: NodeSelectorTerm) -> Self:
         """Say which nodes reach it."""
         required = NodeSelector(node_selector_terms=list(terms))

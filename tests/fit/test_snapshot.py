@@ -189,3 +189,32 @@ def test_two_claims_of_one_volume_need_one_place_and_of_two_volumes_two() -> Non
     snapshot = Snapshot([node("n1"), limit, *objects])
     assert snapshot.decide(make_pod("one").claim("c0").claim("c1").obj()).node == "n1"
     assert snapshot.decide(make_pod("two").claim("c0").claim("c2").obj()).node is None
+
+
+def test_a_claim_that_grows_is_held_against_open_volumes_again() -> None:
+    static = make_storage_class("static", "kubernetes.io/no-provisioner").waits().obj()
+    volume = make_pv("v").size("5Gi").storage_class("static").csi(DRIVER, "h").obj()
+    volume.status.phase = "Available"
+    claim = make_pvc("c").storage_class("static")
+    snapshot = Snapshot([node("n1"), static, volume, claim.size("1Gi").obj()])
+    snapshot.put(make_csinode("n1").driver(DRIVER, 8).obj())
+    pod = make_pod("p").claim("c").obj()
+    assert snapshot.decide(pod).node == "n1"
+    snapshot.put(make_pvc("c").storage_class("static").size("9Gi").obj())
+    assert snapshot.decide(pod).node is None
+
+
+def test_a_claims_own_volume_is_looked_at_again_once_it_changes() -> None:
+    static = make_storage_class("static", "kubernetes.io/no-provisioner").waits().obj()
+    claim = make_pvc("c").storage_class("static").size("1Gi").obj()
+    csinode = make_csinode("n1").driver(DRIVER, 8).obj()
+
+    def own(host: str) -> PersistentVolume:
+        volume = make_pv("v").size("5Gi").storage_class("static").bound_to("c").csi(DRIVER, "h")
+        return volume.node_affinity(node_term(HOST, "In", host)).obj()
+
+    snapshot = Snapshot([node("n1"), csinode, static, claim, own("n1")])
+    pod = make_pod("p").claim("c").obj()
+    assert snapshot.decide(pod).node == "n1"
+    snapshot.put(own("n2"))
+    assert snapshot.decide(pod).node is None

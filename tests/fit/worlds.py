@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from bayplan.kube.meta import KubeObject
+from bayplan.kube.meta import KubeObject, LabelSelector
 from bayplan.kube.nodes import TaintEffect
-from bayplan.kube.pods import Pod
+from bayplan.kube.pods import Pod, PodAffinityTerm
+from bayplan.kube.volumes import Iscsi, Rbd, Volume
 from tests.builders import (
     PodBuilder,
+    expression,
     make_attachment,
     make_capacity,
     make_csidriver,
@@ -22,6 +24,7 @@ from tests.builders import (
     make_pvc,
     make_replica_set,
     make_service,
+    make_stateful_set,
     make_storage_class,
     node_term,
     selector,
@@ -37,6 +40,8 @@ NAMESPACES = ["default", "other"]
 APPS = ["web", "db"]
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
+EBS_ZONE = "topology.ebs.csi.aws.com/zone"
+NUMBER = "apps.kubernetes.io/pod-index"
 
 
 def random_object(rng: random.Random) -> KubeObject:
@@ -57,6 +62,8 @@ def _node(rng: random.Random) -> KubeObject:
     if rng.random() < 0.8:
         node.label(HOST, name)
     if rng.random() < 0.3:
+        node.label(EBS_ZONE, rng.choice("abc"))
+    if rng.random() < 0.3:
         effects: list[TaintEffect] = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
         node.taint("dedicated", rng.choice(APPS), rng.choice(effects))
     if rng.random() < 0.1:
@@ -70,6 +77,8 @@ def _csinode(rng: random.Random) -> KubeObject:
     csinode = make_csinode(rng.choice(NODES))
     for driver in rng.sample(DRIVERS, rng.randrange(3)):
         csinode.driver(driver, rng.choice([None, 0, 1, 2]))
+    if rng.random() < 0.5:
+        csinode.migrated("kubernetes.io/aws-ebs")
     return csinode.obj()
 
 
@@ -87,18 +96,31 @@ def random_pod(rng: random.Random) -> Pod:
 
 
 def _decorate_claim(pod: PodBuilder, rng: random.Random) -> None:
-    pod.claim(rng.choice(CLAIMS))
+    for name in rng.choices(CLAIMS, k=rng.randrange(1, 3)):
+        pod.claim(name)
+
+
+def _decorate_ephemeral(pod: PodBuilder, rng: random.Random) -> None:
+    pod.ephemeral("data", rng.choice(CLASSES))
 
 
 def _decorate_disk(pod: PodBuilder, rng: random.Random) -> None:
-    if rng.random() < 0.5:
-        pod.ebs(f"vol-{rng.randrange(3)}")
-    else:
-        pod.gce_pd(f"disk-{rng.randrange(2)}", read_only=rng.random() < 0.5)
+    read_only = rng.random() < 0.5
+    iscsi = Iscsi(target_portal="portal", iqn="iqn", read_only=read_only)
+    monitors = rng.sample(["m1", "m2", "m3"], 2)
+    rbd = Rbd(monitors=monitors, image="image", read_only=read_only)
+    add: list[Callable[[], PodBuilder]] = [
+        lambda: pod.ebs(f"vol-{rng.randrange(3)}"),
+        lambda: pod.gce_pd(f"disk-{rng.randrange(2)}", read_only=read_only),
+        lambda: pod.azure_disk("disk"),
+        lambda: pod.volume(Volume(name="iscsi", iscsi=iscsi)),
+        lambda: pod.volume(Volume(name="rbd", rbd=rbd)),
+    ]
+    rng.choice(add)()
 
 
 def _decorate_port(pod: PodBuilder, rng: random.Random) -> None:
-    pod.host_port(rng.choice([80, 443]))
+    pod.host_port(rng.choice([80, 443]), host_ip=rng.choice(["", "0.0.0.0", "10.0.0.1"]))
 
 
 def _decorate_toleration(pod: PodBuilder, rng: random.Random) -> None:
@@ -106,9 +128,24 @@ def _decorate_toleration(pod: PodBuilder, rng: random.Random) -> None:
 
 
 def _decorate_affinity(pod: PodBuilder, rng: random.Random) -> None:
-    meant = selector(app=rng.choice(APPS))
-    key = rng.choice([ZONE, HOST])
-    rng.choice([pod.affinity, pod.anti_affinity])(key, meant)
+    term = PodAffinityTerm(
+        topology_key=rng.choice([ZONE, HOST]),
+        label_selector=_about_pods(rng),
+        namespaces=rng.choice([[], ["other"]]),
+        namespace_selector=rng.choice(
+            [None, LabelSelector(), selector(team="a"), expression("team", "DoesNotExist")]
+        ),
+        match_label_keys=rng.choice([[], ["app"]]),
+        mismatch_label_keys=rng.choice([[], ["rev"]]),
+    )
+    pod.affinity_term(term, anti=rng.random() < 0.5)
+
+
+def _about_pods(rng: random.Random) -> LabelSelector:
+    """A selector of pods; a few speak of labels that number replicas."""
+    if rng.random() < 0.1:
+        return expression(NUMBER, rng.choice(["In", "NotIn"]), "0")
+    return selector(app=rng.choice(APPS))
 
 
 def _decorate_preference(pod: PodBuilder, rng: random.Random) -> None:
@@ -125,11 +162,15 @@ def _decorate_nodes(pod: PodBuilder, rng: random.Random) -> None:
 
 
 def _decorate_spread(pod: PodBuilder, rng: random.Random) -> None:
-    key = rng.choice([ZONE, HOST])
-    if rng.random() < 0.5:
-        pod.spread(key, rng.randrange(1, 3))
-    else:
-        pod.spread(key, rng.randrange(1, 3), "ScheduleAnyway")
+    pod.spread(
+        rng.choice([ZONE, HOST]),
+        rng.randrange(1, 3),
+        rng.choice(["DoNotSchedule", "ScheduleAnyway"]),
+        _about_pods(rng),
+        match_label_keys=rng.choice([[], ["app"]]),
+        node_affinity_policy=rng.choice(["Honor", "Ignore"]),
+        node_taints_policy=rng.choice(["Honor", "Ignore"]),
+    )
 
 
 def _decorate_ending(pod: PodBuilder, rng: random.Random) -> None:
@@ -140,7 +181,24 @@ def _decorate_ending(pod: PodBuilder, rng: random.Random) -> None:
 
 
 def _decorate_owner(pod: PodBuilder, rng: random.Random) -> None:
-    pod.owner("ReplicaSet", rng.choice(APPS))
+    pod.owner(rng.choice(["ReplicaSet", "StatefulSet"]), rng.choice(APPS))
+
+
+def _decorate_labels(pod: PodBuilder, rng: random.Random) -> None:
+    pod.label(rng.choice([NUMBER, "rev"]), rng.choice("01"))
+
+
+def _decorate_resources(pod: PodBuilder, rng: random.Random) -> None:
+    extra = rng.choice([pod.init, pod.sidecar, pod.overhead, pod.pod_level])
+    extra(cpu=rng.choice(["200m", "2"]))
+
+
+def _decorate_resize(pod: PodBuilder, rng: random.Random) -> None:
+    pod.condition("PodResizePending", reason=rng.choice(["Infeasible", "Deferred"]))
+
+
+def _decorate_nomination(pod: PodBuilder, rng: random.Random) -> None:
+    pod.nominated(rng.choice(NODES)).started(f"2026-01-0{rng.randrange(1, 4)}T00:00:00Z")
 
 
 _DECORATIONS = (
@@ -154,15 +212,27 @@ _DECORATIONS = (
     _decorate_spread,
     _decorate_ending,
     _decorate_owner,
+    _decorate_ephemeral,
+    _decorate_labels,
+    _decorate_resources,
+    _decorate_resize,
+    _decorate_nomination,
 )
 
 
 def _pvc(rng: random.Random) -> KubeObject:
-    claim = make_pvc(rng.choice(CLAIMS), rng.choice(NAMESPACES)).size(rng.choice(["1Gi", "5Gi"]))
+    if rng.random() < 0.2:
+        name = f"{rng.choice(PODS)}-data"
+        claim = make_pvc(name, rng.choice(NAMESPACES)).owner("Pod", name, uid="")
+    else:
+        claim = make_pvc(rng.choice(CLAIMS), rng.choice(NAMESPACES))
+    claim.size(rng.choice(["1Gi", "5Gi", "20Gi"]))
     claim.storage_class(rng.choice(CLASSES))
     claim.access(rng.choice(["ReadWriteOnce", "ReadWriteOncePod"]))
     if rng.random() < 0.5:
         claim.volume(rng.choice(VOLUMES))
+    if rng.random() < 0.1:
+        claim.annotation("volume.kubernetes.io/selected-node", rng.choice(NODES))
     return claim.obj()
 
 
@@ -175,13 +245,18 @@ def _pv(rng: random.Random) -> KubeObject:
         volume.ebs(f"vol-{rng.randrange(3)}")
     if rng.random() < 0.5:
         volume.bound_to(rng.choice(CLAIMS))
+    else:
+        volume.available()
     if rng.random() < 0.3:
-        volume.node_affinity(node_term(ZONE, "In", rng.choice("abc")))
+        volume.node_affinity(node_term(rng.choice([ZONE, EBS_ZONE]), "In", rng.choice("abc")))
+    if rng.random() < 0.2:
+        volume.label(ZONE, rng.choice("abc"))
     return volume.obj()
 
 
 def _storage_class(rng: random.Random) -> KubeObject:
-    made = make_storage_class(rng.choice(CLASSES), rng.choice(DRIVERS))
+    provisioner = rng.choice([*DRIVERS, "kubernetes.io/aws-ebs", "kubernetes.io/no-provisioner"])
+    made = make_storage_class(rng.choice(CLASSES), provisioner)
     if rng.random() < 0.8:
         made.waits()
     if rng.random() < 0.3:
@@ -208,12 +283,15 @@ def _service(rng: random.Random) -> KubeObject:
     return make_service(f"svc{rng.randrange(2)}", app=rng.choice(APPS)).obj()
 
 
-def _replica_set(rng: random.Random) -> KubeObject:
+def _controller(rng: random.Random) -> KubeObject:
+    if rng.random() < 0.5:
+        return make_stateful_set(rng.choice(APPS), app=rng.choice(APPS)).obj()
     return make_replica_set(rng.choice(APPS), app=rng.choice(APPS)).obj()
 
 
 def _namespace(rng: random.Random) -> KubeObject:
-    return make_namespace(rng.choice(NAMESPACES)).labels(team=rng.choice("ab")).obj()
+    namespace = make_namespace(rng.choice(NAMESPACES))
+    return (namespace.labels(team=rng.choice("ab")) if rng.random() < 0.8 else namespace).obj()
 
 
 def _budget(rng: random.Random) -> KubeObject:
@@ -227,7 +305,7 @@ _OTHERS = (
     _capacity,
     _attachment,
     _service,
-    _replica_set,
+    _controller,
     _namespace,
     _budget,
 )

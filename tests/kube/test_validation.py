@@ -139,6 +139,8 @@ def test_a_sound_object_passes(build: Callable[[], KubeObject]) -> None:
         (make_pod().gate(""), "spec.schedulingGates[0].name"),
         (make_pod().node(LONG), "spec.nodeName"),
         (make_pod().nominated("a/b"), "status.nominatedNodeName"),
+        (make_pod().started("yesterday"), "status.startTime"),
+        (make_pod().started("2026-01-01T00:00:00"), "status.startTime"),
         (make_pod().host_port(80, host_ip="nowhere"), "spec.containers[0].ports[0].hostIP"),
         (make_pod().claim(""), "spec.volumes[0].persistentVolumeClaim.claimName"),
         (make_pod().claim("c").ephemeral("", "fast"), "spec.volumes[1].name"),

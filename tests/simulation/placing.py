@@ -8,6 +8,7 @@ from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.steps import Bind, Plan
 from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.embedded.control.view import View
+from bayplan.embedded.nodes.objects import condition_status
 
 
 class FirstFit(Controller[str]):
@@ -29,7 +30,7 @@ class FirstFit(Controller[str]):
             self._ready = [
                 node["metadata"]["name"]
                 for node in self._view.all(NODES)
-                if not (node["spec"].get("taints"))
+                if condition_status(node, "Ready") == "True" and not node["spec"].get("taints")
             ]
             return ["all"]
         return self._notice_pod(change)

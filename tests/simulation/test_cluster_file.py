@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.embedded.control.faults import FAULT_KINDS
 from bayplan.embedded.simulation.clusterfile import ClusterFileError, parse_cluster, read_cluster
 from bayplan.kube.durations import DurationError, format_duration, parse_duration
 from tests.simulation.worlds import CLUSTER, world
@@ -56,6 +57,12 @@ BAD = {
         3,
         "faults[0].group",
         "node group 'g'",
+    ),
+    "a fault that cannot be aimed so": (
+        "faults:\n  - kind: quota\n    zone: zone-a\n",
+        3,
+        "faults[0].zone",
+        "only by group",
     ),
     "the same name twice": (
         "csiDrivers:\n  - name: d\n  - name: d\n",
@@ -130,6 +137,15 @@ def test_the_examples_can_be_read(path: Path) -> None:
 def test_there_is_an_example_for_each_story() -> None:
     numbers = [int(path.name[0]) for path in sorted((EXAMPLES / "stories").glob("*.yaml"))]
     assert numbers == list(range(1, 9))
+
+
+def test_the_documented_file_can_be_read(tmp_path: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "cluster-file.md").read_text()
+    text = page.partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "web.yaml").write_text("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")
+    spec = parse_cluster(text.encode(), "c.yaml", tmp_path)
+    assert len(spec.workloads) == 3
+    assert all(kind in page for kind in FAULT_KINDS)
 
 
 def test_an_empty_file_is_an_empty_cluster() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.embedded.cloud.cloud import CloudError, QuotaExceeded
+from bayplan.embedded.cloud.templates import template
 from bayplan.embedded.control.faults import FAULT_KINDS, Fault, FaultBoard
 from bayplan.embedded.control.storages import ATTACHMENTS, CSI_NODES, NODES
 from tests.simulation.worlds import CLUSTER, DRIVER, World, claim, pod, world
@@ -255,3 +256,15 @@ async def test_what_is_still_being_made_can_be_cancelled() -> None:
 async def _bound(w: World, name: str, claim_name: str) -> None:
     await w.create(claim(claim_name), pod(name, claims=(claim_name,)))
     await w.bind(name, "workers-1")
+
+
+async def test_a_groups_template_is_what_its_nodes_become() -> None:
+    async with world(CLUSTER.replace("count: 2", "count: 1")) as w:
+        group = w.simulation.cloud.group("workers")
+        wanted = template(group, "workers-1", w.simulation.stage.now())
+        node, csi_node = w.get(NODES, "workers-1"), w.get(CSI_NODES, "workers-1")
+        assert wanted.node["metadata"]["labels"] == node["metadata"]["labels"]
+        assert wanted.node["status"]["allocatable"] == node["status"]["allocatable"]
+        assert not wanted.node["spec"]["taints"]
+        limits = [one["allocatable"] for one in csi_node["spec"]["drivers"]]
+        assert [one["allocatable"] for one in wanted.csi_node["spec"]["drivers"]] == limits

@@ -7,6 +7,7 @@ from typing import Any
 
 from bayplan.embedded.control.storages import LEASES, NODES
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR, STOPS_IN
+from bayplan.embedded.nodes.leases import Leases
 from tests.simulation.worlds import CLUSTER, pod, world
 
 ONE_NODE = CLUSTER.replace("count: 2", "count: 1")
@@ -38,6 +39,29 @@ async def test_leases_are_fresh_when_asked_for() -> None:
         renewed = w.get(LEASES, "workers-1", "kube-node-lease")["spec"]["renewTime"]
         age = w.run.clock.now().timestamp() - _seconds(renewed)
         assert 0 <= age < 10
+
+
+async def test_on_the_wall_clock_leases_are_renewed_every_ten_seconds() -> None:
+    async with world() as w:
+        leases = Leases(w.simulation.stage, w.simulation.fleet, periodically=True)
+        w.simulation.engine.add(leases)
+        for tenth in leases.first():
+            w.simulation.engine.ask(leases, tenth)
+        seen = set()
+        for _ in range(120):
+            await w.forward(1)
+            seen.add(w.get(LEASES, "workers-1", "kube-node-lease")["spec"]["renewTime"])
+        assert 12 <= len(seen) <= 13
+
+
+async def test_a_dead_node_renews_no_lease() -> None:
+    async with world() as w:
+        w.inject(kind="node-dies", node="workers-1")
+        await w.forward(1)
+        before = w.get(LEASES, "workers-1", "kube-node-lease")
+        await w.forward(100)
+        await w.simulation.refresh_leases()
+        assert w.get(LEASES, "workers-1", "kube-node-lease") == before
 
 
 async def test_a_bound_pod_is_created_and_then_runs() -> None:

@@ -164,7 +164,12 @@ async def test_a_workload_can_be_placed_scaled_and_rolled_with_kubectl(tmp_path:
         await cluster.kubectl("set", "image", "deployment/web", "web=web:2")
         await cluster.kubectl("rollout", "status", "deployment/web", "--timeout=50s")
         await cluster.kubectl("scale", "deployment/web", "--replicas=1")
-        await cluster.until("pods", lambda pods: len(pods) == 1)
+        pods = await cluster.until("pods", lambda pods: len(pods) == 1)
+        node = pods[0]["spec"]["nodeName"]
+        await cluster.kubectl("drain", node, "--timeout=50s")
+        await cluster.until(
+            "pods", lambda pods: _phases(pods) == ["Running"] and _node(pods[0]) != node
+        )
 
 
 def test_a_run_on_the_wall_clock_ends_after_its_time_with_a_report(tmp_path: Path) -> None:
@@ -221,6 +226,10 @@ def _all_have_drivers(nodes: list[Any]) -> bool:
 
 def _phases(objects: list[Any]) -> list[str]:
     return [one["status"]["phase"] for one in objects]
+
+
+def _node(pod: Any) -> str:
+    return str(pod["spec"].get("nodeName") or "")
 
 
 def _ready(nodes: list[Any]) -> bool:

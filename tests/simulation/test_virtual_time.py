@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -54,6 +55,46 @@ def test_runs_in_different_processes_are_the_same(place: bool, tmp_path: Path) -
         logs.append(log.read_bytes())
     assert logs[0] == logs[1]
     assert logs[0].count(b"\n") > 100
+
+
+async def test_a_task_that_sleeps_on_the_same_clock_is_woken_in_its_turn() -> None:
+    spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
+    async with VirtualRun(spec) as run:
+        cloud = run.simulation.cloud
+
+        async def buy_every_minute() -> None:
+            for _ in range(3):
+                await run.clock.sleep(60)
+                cloud.increase("g", 1)
+
+        buying = asyncio.create_task(buy_every_minute())
+        await asyncio.sleep(0)
+        await run.simulation.prepare()
+        await run.simulation.run(3600)
+        await buying
+        start = run.clock.now().timestamp() - 3600
+        bought = [round(one.launched - start) for one in cloud.instances_of("g")]
+        assert bought == [0, 0, 0, 60, 120, 180]
+        assert len(run.plane.store.list("nodes")) == 6
+
+
+async def test_a_task_that_waits_for_changes_gets_its_turns() -> None:
+    spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
+    async with VirtualRun(spec, turns=4) as run:
+        journal = run.plane.store.journal("nodes")
+        seen: list[float] = []
+
+        async def watch() -> None:
+            while True:
+                await journal.wait(journal.end, 1000)
+                seen.append(run.pace.now())
+
+        watching = asyncio.create_task(watch())
+        await run.simulation.prepare()
+        await run.simulation.run(60)
+        watching.cancel()
+        first = min(seen)
+        assert 24 <= first <= 36  # when the first node registers, not when the run is over
 
 
 _CLUSTER = """

@@ -21,8 +21,8 @@ def explain_pending(snapshot: Snapshot, *, with_fixes: bool) -> Iterator[Explana
     known: dict[Hashable, Explanation] = {}
     with snapshot.fork():
         for pod in waiting_pods(snapshot):
-            likeness = _likeness(snapshot, pod)
-            alike = known.get(likeness) if likeness is not None else None
+            like = likeness(snapshot, pod)
+            alike = known.get(like) if like is not None else None
             explanation = (
                 snapshot.explain(pod, with_fixes=with_fixes)
                 if alike is None
@@ -31,8 +31,8 @@ def explain_pending(snapshot: Snapshot, *, with_fixes: bool) -> Iterator[Explana
             if explanation.fits and explanation.node is not None:
                 snapshot.assume(pod, explanation.node)
                 known.clear()
-            elif likeness is not None:
-                known[likeness] = explanation
+            elif like is not None:
+                known[like] = explanation
             yield explanation
 
 
@@ -47,7 +47,7 @@ def waiting_pods(snapshot: Snapshot) -> list[Pod]:
     return waiting
 
 
-def _likeness(snapshot: Snapshot, pod: Pod) -> Hashable | None:
+def likeness(snapshot: Snapshot, pod: Pod) -> Hashable | None:
     """Pods of one likeness have one explanation; None for a pod that is like no other."""
     try:
         question = snapshot.evaluation(pod).question

@@ -166,59 +166,47 @@ def _plain(shelf: dict[str, Any]) -> Shelf:
     return Shelf(shelf.get, put, lambda key: shelf.pop(key, None), shelf.values)
 
 
+def _recounting(
+    cluster: Cluster, claims: Callable[[str], Iterable[str]], change: Callable[[Any], None]
+) -> Callable[[Any], None]:
+    """A change after which the pods of some claims may use other volumes."""
+
+    def apply(subject: Any) -> None:
+        key = subject if isinstance(subject, str) else subject.key
+        records = cluster.recount_claims(list(claims(key)))
+        change(subject)
+        cluster.count_again(records)
+
+    return apply
+
+
+def _claim_shelf(cluster: Cluster) -> Shelf:
+    storage = cluster.storage
+    replace = _recounting(cluster, lambda key: [key], storage.put_claim)
+    remove = _recounting(cluster, lambda key: [key], storage.remove_claim)
+
+    def put(claim: PersistentVolumeClaim) -> None:
+        if not storage.refresh_claim(claim):
+            replace(claim)
+
+    return Shelf(storage.claims.get, put, remove, storage.claims.values)
+
+
 def _storage_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
     storage = cluster.storage
-
-    def recounting(
-        claims: Callable[[str], Iterable[str]], change: Callable[[Any], None]
-    ) -> Callable[[Any], None]:
-        """A change after which the pods of some claims may use other volumes."""
-
-        def apply(subject: Any) -> None:
-            key = subject if isinstance(subject, str) else subject.key
-            records = cluster.recount_claims(list(claims(key)))
-            change(subject)
-            cluster.count_again(records)
-
-        return apply
-
-    def of_volume(name: str) -> Iterable[str]:
-        return storage.claims_of_volume.get(name, ())
-
-    def of_class(name: str) -> Iterable[str]:
-        return storage.claims_of_class.get(name, ())
-
-    def put_class(storage_class: StorageClass) -> None:
-        storage.classes[storage_class.name] = storage_class
-        storage.generations[storage_class.name] += 1
-
-    def remove_class(name: str) -> None:
-        del storage.classes[name]
-        storage.generations[name] += 1
-
-    replace_claim = recounting(lambda key: [key], storage.put_claim)
-
-    def put_claim(claim: PersistentVolumeClaim) -> None:
-        if not storage.refresh_claim(claim):
-            replace_claim(claim)
-
+    of_volume, of_class = storage.claims_of_volume.of, storage.claims_of_class.of
     return {
-        PersistentVolumeClaim: Shelf(
-            storage.claims.get,
-            put_claim,
-            recounting(lambda key: [key], storage.remove_claim),
-            storage.claims.values,
-        ),
+        PersistentVolumeClaim: _claim_shelf(cluster),
         PersistentVolume: Shelf(
             storage.volumes.get,
-            recounting(of_volume, cluster.put_volume),
-            recounting(of_volume, cluster.remove_volume),
+            _recounting(cluster, of_volume, cluster.put_volume),
+            _recounting(cluster, of_volume, cluster.remove_volume),
             storage.volumes.values,
         ),
         StorageClass: Shelf(
             storage.classes.get,
-            recounting(of_class, put_class),
-            recounting(of_class, remove_class),
+            _recounting(cluster, of_class, storage.put_class),
+            _recounting(cluster, of_class, storage.remove_class),
             storage.classes.values,
         ),
         CSIDriver: Shelf(

@@ -146,13 +146,13 @@ def _by_budget(
 
 
 def _breaks_one(pod: Pod, budgets: Sequence[PodDisruptionBudget], allowed: dict[str, int]) -> bool:
-    """Use up one disruption of each budget of a pod until one has none left."""
+    """Use up one disruption of each budget of a pod; says whether one had none left."""
+    breaks = False
     for budget in budgets:
         if _guards(budget, pod) and pod.name not in budget.status.disrupted_pods:
             allowed[budget.key] -= 1
-            if allowed[budget.key] < 0:
-                return True
-    return False
+            breaks = breaks or allowed[budget.key] < 0
+    return breaks
 
 
 def _guards(budget: PodDisruptionBudget, pod: Pod) -> bool:

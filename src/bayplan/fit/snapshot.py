@@ -191,8 +191,6 @@ class Snapshot:
 
     def decide(self, pod: Pod) -> Decision:
         """The best node for a pod, if one fits; nothing is changed."""
-        if self.cluster.usage_changes.is_long:
-            self.cluster.tidy()
         try:
             evaluation = self.evaluation(pod)
         except Refused as answer:
@@ -248,6 +246,8 @@ class Snapshot:
 
     def evaluation(self, pod: Pod) -> Evaluation:
         """The standing answers for pods like this one; raises Refused if no node matters."""
+        if self.cluster.usage_changes.is_long or self.cluster.node_changes.is_long:
+            self.cluster.tidy()
         shape = self.cluster.shapes.of(pod)
         if shape.node_names is not None and not shape.node_names:
             raise Refused(Refusal.lasting(NODE_AFFINITY, CONFLICT))

@@ -7,8 +7,9 @@ condition, as a scheduler does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
+from bayplan.cli.pending import likeness
 from bayplan.cli.simulated.mirror import MIRRORED, Mirror
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
@@ -17,6 +18,7 @@ from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Again, Bind, Change, Edit, Plan
 from bayplan.embedded.control.storages import PODS
+from bayplan.kube.pods import Pod
 
 PAUSE_SECONDS = 5.0
 SCHEDULER = "default-scheduler"
@@ -34,6 +36,8 @@ class Placer(Controller[Key]):
         self._mirror = mirror
         self._waiting: dict[Key, None] = {}
         self._tried = float("-inf")
+        self._alike: dict[Hashable, str] = {}
+        """What was said of pods like these, as long as nothing changes."""
 
     def notice(self, change: Written) -> Iterable[Key]:
         """New pods at once; those that wait when anything else changed."""
@@ -45,6 +49,7 @@ class Placer(Controller[Key]):
             known = entry.key in self._waiting
             return () if known and change.previous is not None else (entry.key,)
         self._waiting.pop(entry.key, None)
+        self._alike.clear()
         return (_ALL,) if self._waiting else ()
 
     def decide(self, key: Key) -> Plan:
@@ -55,6 +60,7 @@ class Placer(Controller[Key]):
         if left > 0:
             return [Again(left)]
         self._tried = self._stage.seconds()
+        self._alike.clear()
         return [step for waiting in list(self._waiting) for step in self._place(waiting)]
 
     def _place(self, key: Key) -> Plan:
@@ -64,16 +70,30 @@ class Placer(Controller[Key]):
             return []
         if pod.spec.scheduling_gates or pod.spec.scheduler_name not in ("", SCHEDULER):
             return []
-        node = self._mirror.snapshot.place(pod).node
-        if node is not None:
+        why = self._refusal(pod)
+        if why is None:
+            node = self._mirror.snapshot.place(pod).node
             self._waiting.pop(key, None)
-            return [Bind(key, node)]
+            return [Bind(key, node)] if node is not None else []
         self._waiting[key] = None
-        why = self._mirror.snapshot.explain(pod, with_fixes=False).message
         told = facts.condition("PodScheduled")
         if told is not None and told.message == why:
             return []
         return [Change(key, _unschedulable(why, self._stage.now()), "status")]
+
+    def _refusal(self, pod: Pod) -> str | None:
+        """Why a pod fits nowhere; replicas that fit nowhere do so for the same reason."""
+        snapshot = self._mirror.snapshot
+        like = likeness(snapshot, pod)
+        if like is not None and like in self._alike:
+            return self._alike[like]
+        if snapshot.decide(pod).node is not None:
+            self._alike.clear()  # what is placed now changes what is said of the others
+            return None
+        why = snapshot.explain(pod, with_fixes=False).message
+        if like is not None:
+            self._alike[like] = why
+        return why
 
 
 def _unschedulable(why: str, now: str) -> Edit:

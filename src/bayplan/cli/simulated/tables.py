@@ -25,7 +25,7 @@ def cluster_table(summary: Summary, why: Why) -> RenderableType:
     blocks.append(_nodes(summary.nodes))
     waiting = summary.waiting[:SHOWN_PODS]
     if waiting:
-        rows = [(f"{one.key.namespace}/{one.key.name}", why(one)) for one in waiting]
+        rows = [(f"{one.key.namespace}/{one.key.name}", _brief(why(one))) for one in waiting]
         blocks += [Text(), table(("WAITING", "WHY"), rows)]
         more = len(summary.waiting) - len(waiting)
         if more:
@@ -76,6 +76,11 @@ def _nodes(nodes: list[NodeLine]) -> RenderableType:
     shown = table(("NODE", "GROUP", "READY", "PODS", "VOLUMES"), rows)
     more = len(nodes) - len(rows)
     return Group(shown, Text(f"and {more} more")) if more else shown
+
+
+def _brief(why: str) -> str:
+    """Why, without what a scheduler adds about preemption."""
+    return why.partition(" preemption: ")[0]
 
 
 def _ready(status: str) -> Text:

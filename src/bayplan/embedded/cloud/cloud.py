@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from bayplan.embedded.cloud.model import PROVIDER, Instance, NodeGroup
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.cloud.model import PROVIDER, ZONE_LABEL, Instance, NodeGroup
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.storages import NODES
@@ -71,7 +72,7 @@ class Cloud:
     def delete(self, names: Iterable[str]) -> None:
         """Give instances back; CloudError if one is unknown or the minimum would be passed."""
         going = [self._instance(name) for name in dict.fromkeys(names)]
-        for group in {one.group.name for one in going}:
+        for group in sorted({one.group.name for one in going}):
             left = self._targets[group] - sum(one.group.name == group for one in going)
             if left < self._groups[group].minimum:
                 raise CloudError(f"node group {group}: {left} would be below its minimum")
@@ -131,10 +132,9 @@ class Cloud:
             if provider.startswith(PROVIDER) and group in self._groups:
                 self._adopt(self._groups[group], name, node["metadata"])
 
-    def _adopt(self, group: NodeGroup, name: str, meta: dict[str, str]) -> None:
+    def _adopt(self, group: NodeGroup, name: str, meta: JsonObject) -> None:
         launched = moment(meta["creationTimestamp"])
-        labels: dict[str, str] = meta.get("labels") or {}  # type: ignore[assignment]
-        zone = labels.get("topology.kubernetes.io/zone", group.zones[0])
+        zone = (meta.get("labels") or {}).get(ZONE_LABEL, group.zones[0])
         made = Instance(name, group, zone, launched, launched, "running")
         self.instances[name] = made
         self._targets[group.name] += 1

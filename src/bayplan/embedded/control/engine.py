@@ -115,17 +115,14 @@ class Engine:
         self.decisions += 1
         controller = self._controllers[task.controller]
         try:
-            plan = controller.decide(task.key)
-        except Exception:
-            log.exception("%s: deciding about %s failed", controller.name, task.key)
-            self.failures += 1
-            self._retry(task)
-            return
-        try:
-            await self._carry_out(task, plan)
+            await self._carry_out(task, controller.decide(task.key))
         except Refused as refusal:
             log.info("%s: %s", controller.name, refusal)
             self.refusals += 1
+            self._retry(task)
+        except Exception:
+            log.exception("%s: deciding about %s failed", controller.name, task.key)
+            self.failures += 1
             self._retry(task)
 
     async def _carry_out(self, task: Task, plan: Plan) -> None:
@@ -142,9 +139,15 @@ class Engine:
         self._timeline.set(task, self.pace.now() + min(MOST_BACKOFF, 2.0**count))
 
     def _observe(self, change: Change) -> None:
+        """Queue what a change concerns; whoever cannot read an object holds up nobody else."""
         for number in self._interested.get(change.entry.key.storage, ()):
-            for key in self._controllers[number].notice(change):
-                self._enqueue(Task(number, key))
+            controller = self._controllers[number]
+            try:
+                for key in controller.notice(change):
+                    self._enqueue(Task(number, key))
+            except Exception:
+                log.exception("%s: cannot read %s", controller.name, change.entry.key)
+                self.failures += 1
 
     def _enqueue(self, task: Task) -> None:
         if task not in self._queued:

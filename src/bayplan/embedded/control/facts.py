@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from bayplan.kube.codec.objects import without_nulls
 from bayplan.kube.meta import OwnerReference, Struct
 from bayplan.kube.pods import Toleration
 
@@ -163,7 +164,7 @@ class AttachmentFacts(Struct):
     """A VolumeAttachment as controllers see it."""
 
     metadata: _Meta
-    spec: _AttachmentSpec
+    spec: _AttachmentSpec = msgspec.field(default_factory=_AttachmentSpec)
     status: _AttachmentStatus = msgspec.field(default_factory=_AttachmentStatus)
 
     @property
@@ -177,5 +178,21 @@ def moment(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-read_pod = msgspec.json.Decoder(PodFacts).decode
-read_attachment = msgspec.json.Decoder(AttachmentFacts).decode
+_decode_pod = msgspec.json.Decoder(PodFacts).decode
+_decode_attachment = msgspec.json.Decoder(AttachmentFacts).decode
+
+
+def read_pod(data: bytes) -> PodFacts:
+    """The facts of a stored pod; explicit nulls are as if they were not there."""
+    try:
+        return _decode_pod(data)
+    except msgspec.ValidationError:
+        return msgspec.convert(without_nulls(msgspec.json.decode(data)), PodFacts)
+
+
+def read_attachment(data: bytes) -> AttachmentFacts:
+    """The facts of a stored attachment; explicit nulls are as if they were not there."""
+    try:
+        return _decode_attachment(data)
+    except msgspec.ValidationError:
+        return msgspec.convert(without_nulls(msgspec.json.decode(data)), AttachmentFacts)

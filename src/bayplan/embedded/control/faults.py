@@ -26,6 +26,22 @@ FaultKind = Literal[
 ]
 FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 
+_BUYING = ("group", "zone")
+_MACHINE = ("node", "group", "zone")
+AIMS: dict[FaultKind, tuple[str, ...]] = {
+    "stock-out": _BUYING,
+    "quota": ("group",),
+    "never-registers": _BUYING,
+    "slow-start": _BUYING,
+    "node-dies": _MACHINE,
+    "node-flaps": _MACHINE,
+    "no-driver": (*_MACHINE, "driver"),
+    "provision-fails": ("driver", "zone"),
+    "attach-fails": (*_MACHINE, "driver"),
+    "detach-sticks": (*_MACHINE, "driver"),
+}
+"""By what each kind of fault can be aimed."""
+
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that goes wrong, for whom, and how badly."""
@@ -39,6 +55,13 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """How much longer a slow start takes, in seconds."""
     period: float = 120.0
     """A flapping node is silent for half of this, and well for the other half, in seconds."""
+
+    def misaimed(self) -> str:
+        """A field that this kind of fault cannot be aimed by, if one is set."""
+        for field in ("node", "group", "driver", "zone"):
+            if getattr(self, field) and field not in AIMS[self.kind]:
+                return field
+        return ""
 
     def concerns(self, **about: str) -> bool:
         """Whether it strikes something that is described so."""

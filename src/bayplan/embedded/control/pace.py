@@ -73,10 +73,15 @@ class WallPace:
 
 
 class VirtualPace:
-    """Jumps to the next moment; whoever sleeps on the same clock is woken on the way."""
+    """Jumps to the next moment; whoever sleeps on the same clock is woken on the way.
 
-    def __init__(self, clock: VirtualClock) -> None:
+    Other tasks of the process that wait for changes rather than for the clock, such as a scheduler
+    that is tried in virtual time, need turns of the event loop: `turns` after every decision.
+    """
+
+    def __init__(self, clock: VirtualClock, turns: int = 0) -> None:
         self._clock = clock
+        self._turns = turns
 
     def now(self) -> float:
         """Seconds since the clock began."""
@@ -100,4 +105,6 @@ class VirtualPace:
             raise RuntimeError("nothing will ever happen again in this virtual time")
 
     async def breathe(self) -> None:
-        """Nobody else works in virtual time but sleepers, who are woken at their moments."""
+        """Let tasks that wait for changes work, if there are any."""
+        for _ in range(self._turns):
+            await asyncio.sleep(0)

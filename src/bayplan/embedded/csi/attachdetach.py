@@ -14,7 +14,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
 from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.facts import AttachmentFacts
+from bayplan.embedded.control.facts import AttachmentFacts, read_attachment
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Again, Create, Delete, Plan, Tell
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, NODES, PODS, VOLUMES
@@ -60,7 +60,7 @@ class AttachDetach(Controller[str]):
         """Whoever waits for a volume that was detached elsewhere."""
         if not change.deleted:
             return ()
-        volume = change.entry.object()["spec"]["source"].get("persistentVolumeName") or ""
+        volume = read_attachment(change.entry.data).volume
         pods = (self._stage.view.pods[key] for key in self._volumes.users(volume))
         return sorted({pod.node for pod in pods if pod.node})
 

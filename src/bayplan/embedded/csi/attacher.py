@@ -13,7 +13,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
 from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.facts import AttachmentFacts
+from bayplan.embedded.control.facts import AttachmentFacts, read_attachment
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Again, Change, Edit, Plan, Tell
 from bayplan.embedded.control.storages import ATTACHMENTS, NODES
@@ -50,7 +50,7 @@ class Attacher(Controller[str]):
         self._tries.pop(name, None)
         for kind in ("attach", "detach"):
             self._due.pop(f"{kind} {name}", None)
-        node = change.entry.object()["spec"].get("nodeName", "")
+        node = read_attachment(change.entry.data).spec.node_name
         refused = [
             one.metadata.name
             for one in self._stage.view.attachments_on(node)
@@ -82,11 +82,7 @@ class Attacher(Controller[str]):
 
     def _obstacle(self, one: AttachmentFacts, driver: Driver) -> str:
         node = one.spec.node_name
-        about = {"node": node, "driver": driver.name}
-        machine = self._fleet.find(node)
-        if machine is not None:
-            about |= {"group": machine.instance.group.name, "zone": machine.instance.zone}
-        if self._stage.faults.find("attach-fails", **about):
+        if self._stage.faults.find("attach-fails", **self._about(node, driver)):
             return "the cloud refused to attach it (injected fault)"
         limit = self._real_limit(node, driver.name)
         used = sum(
@@ -130,13 +126,21 @@ class Attacher(Controller[str]):
     def _detach(self, one: AttachmentFacts, driver: Driver) -> Plan:
         gone = self._stage.view.store.get(Key(NODES, "", one.spec.node_name)) is None
         if one.status.attached and not gone:
-            about = {"node": one.spec.node_name, "driver": driver.name}
+            about = self._about(one.spec.node_name, driver)
             if self._stage.faults.find("detach-sticks", **about):
                 return [Again(STUCK_SECONDS)]
             left = self._left(f"detach {one.metadata.name}", driver.detach_seconds)
             if left > 0:
                 return [Again(left)]
         return [Change(_key(one), _released(driver.name))]
+
+    def _about(self, node: str, driver: Driver) -> dict[str, str]:
+        """What a fault may be aimed by."""
+        about = {"node": node, "driver": driver.name}
+        machine = self._fleet.find(node)
+        if machine is not None:
+            about |= {"group": machine.instance.group.name, "zone": machine.instance.zone}
+        return about
 
     def _left(self, what: str, seconds: float) -> float:
         """How long the cloud still takes for something that it began when first asked."""

@@ -8,6 +8,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
 from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.facts import read_attachment
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Change, Delete, Plan
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, VOLUMES
@@ -30,11 +31,10 @@ class Reclaim(Controller[str]):
             return (key.name,) if change.previous is None else ()
         if not change.deleted:
             return ()
-        obj = change.entry.object()
         if key.storage == CLAIMS:
-            name = obj["spec"].get("volumeName")
+            name = change.entry.object()["spec"].get("volumeName")
         else:
-            name = obj["spec"]["source"].get("persistentVolumeName")
+            name = read_attachment(change.entry.data).volume
         return (name,) if name else ()
 
     def decide(self, key: str) -> Plan:

@@ -39,6 +39,12 @@ class Fitting:
         self._count(key, pod.node, wanted)
         return None
 
+    def ensure(self, key: Key, pod: PodFacts) -> None:
+        """Count a pod that was accepted before; this process may be younger than the cluster."""
+        entry = self._view.store.get(key)
+        if entry is not None and key not in self._counted:
+            self._count(key, pod.node, {**pod_requests(_decode_pod(entry.data)), PODS: 1})
+
     def forget(self, key: Key) -> None:
         """A pod has ended or is gone."""
         node, amounts = self._counted.pop(key, ("", {}))

@@ -76,6 +76,8 @@ class Kubelets(Controller[Key]):
         pod = self._stage.view.pods.get(key)
         if pod is None or not pod.node or self._fleet.working(pod.node) is None:
             return []
+        if pod.status.start_time is not None and not pod.terminal:
+            self._fitting.ensure(key, pod)
         if pod.deleting:
             return self._end_deleted(key, pod)
         if pod.phase == "Pending":

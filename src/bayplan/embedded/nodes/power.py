@@ -34,7 +34,10 @@ class Power(Controller[str]):
             silent, left = self._phase(key, flap.period / 2)
             dead = dead or silent
             plan.append(Again(left))
-        self._fleet.silence(machine) if dead else self._fleet.revive(machine)
+        if dead:
+            self._fleet.silence(machine)
+        else:
+            self._fleet.revive(machine)
         return plan
 
     def _phase(self, key: str, half: float) -> tuple[bool, float]:

@@ -85,6 +85,6 @@ class Registration(Controller[str]):
 
 def _clean_up(name: str, node: JsonObject | None) -> Plan:
     """A cloud's node goes when its machine is gone; a node that somebody made by hand stays."""
-    if node is None or not (node["spec"].get("providerID") or "").startswith(PROVIDER):
+    if node is None or not ((node.get("spec") or {}).get("providerID") or "").startswith(PROVIDER):
         return []
     return [Delete(Key(NODES, "", name), node["metadata"]["uid"])]

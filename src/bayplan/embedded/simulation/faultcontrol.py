@@ -68,16 +68,8 @@ class FaultControl(Controller[Key]):
 def parse_fault(text: str) -> Fault:
     """A fault as a cluster file writes it, without its times; ValueError if it is none."""
     try:
-        one = msgspec.convert(build(yaml.parse(text, Loader=yaml.CSafeLoader)), FaultFile)
-        return Fault(
-            kind=one.kind,
-            node=one.node,
-            group=one.group,
-            driver=one.driver,
-            zone=one.zone,
-            delay=building.duration(one.delay, "delay"),
-            period=max(0.1, building.duration(one.period, "period")),
-        )
+        value = build(yaml.parse(text, Loader=yaml.CSafeLoader))
+        return building.fault_of(msgspec.convert(value, FaultFile))
     except Problem as problem:
         raise ValueError(f"{problem.field}: {problem}") from None
     except (YamlError, yaml.YAMLError, msgspec.ValidationError) as error:

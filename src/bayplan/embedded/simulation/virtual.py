@@ -16,13 +16,21 @@ from bayplan.kube.clock import START, VirtualClock
 
 
 class VirtualRun:
-    """One simulated cluster in virtual time; the same spec gives the same run to the byte."""
+    """One simulated cluster in virtual time; the same spec gives the same run to the byte.
+
+    `turns` is for runs with tasks beside the simulation's own (see `VirtualPace`).
+    """
 
     def __init__(
-        self, spec: ClusterSpec, *, start: datetime = START, log: TextIO | None = None
+        self,
+        spec: ClusterSpec,
+        *,
+        start: datetime = START,
+        log: TextIO | None = None,
+        turns: int = 0,
     ) -> None:
         self.clock = VirtualClock(start)
-        self.pace = VirtualPace(self.clock)
+        self.pace = VirtualPace(self.clock, turns)
         self.plane = ControlPlane(self.clock, Random(spec.seed))  # noqa: S311 - not for secrets
         self.log = RunLog(self.pace, log)
         self.plane.store.listeners.append(self.log.observe)

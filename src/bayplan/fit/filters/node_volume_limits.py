@@ -8,6 +8,7 @@ so that a new node is not crowded before it says its limit.
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import attrgetter
 
 import numpy as np
 
@@ -35,18 +36,18 @@ class NodeVolumeLimits:
         self._cluster = question.cluster
         self._attach = question.needs.attach
         self._with_csinode = nodes_with_csinode(question.cluster)
-        self._required = {
-            need.driver: nodes_to_attach_on(need, question.cluster)
-            for need in self._attach
+        self._required = [
+            (need.driver, nodes_to_attach_on(need, question.cluster))
+            for need in sorted(self._attach, key=attrgetter("driver"), reverse=True)
             if need.needs_driver
-        }
+        ]
         self._is_simple = all(not need.plugin and not need.shared for need in self._attach)
         self._new = _by_driver(self._attach)
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes that have the drivers and a place for every volume."""
         passes = self._cluster.alive[rows].copy()
-        for nodes in self._required.values():
+        for _, nodes in self._required:
             passes &= nodes.mask()[rows]
         if self._is_simple:
             for driver, count in self._new.items():
@@ -60,7 +61,7 @@ class NodeVolumeLimits:
     def refusal(self, slot: int) -> Refusal:
         """The driver that is missing, or the limit that is reached."""
         # Of several, kube-scheduler names any; the last by name is as good as another.
-        for driver, nodes in sorted(self._required.items(), reverse=True):
+        for driver, nodes in self._required:
             if slot not in nodes:
                 return Refusal.passing(NAME, f"{driver} CSI driver is not installed on the node")
         return Refusal.passing(NAME, EXCEEDED)

@@ -60,6 +60,8 @@ class Disks:
             users[slot, disk.read_only] += sign
             if not users[slot, disk.read_only]:
                 del users[slot, disk.read_only]
+                if not users:
+                    del self._users[disk.name]
 
     def conflicting(self, disks: Iterable[Disk]) -> set[int]:
         """The slots where one of these disks is mounted in a way that excludes this one."""

@@ -187,7 +187,7 @@ class Placing:
 
     def recount_claims(self, claims: Iterable[str]) -> list[PodRecord]:
         """Stop counting the pods that use these claims, until `count_again`."""
-        keys = sorted({key for claim in claims for key in self.pods.by_claim.get(claim, ())})
+        keys = sorted({key for claim in claims for key in self.pods.by_claim.of(claim)})
         return self.uncount_all([self.pods.by_key[key] for key in keys])
 
     def count_again(self, records: Iterable[PodRecord]) -> None:
@@ -212,11 +212,11 @@ class Placing:
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
             if name:
-                self.pods.by_claim[f"{pod.metadata.namespace}/{name}"].add(pod.key)
+                self.pods.by_claim.add(f"{pod.metadata.namespace}/{name}", pod.key)
 
     def _forget_claims(self, record: PodRecord) -> None:
         pod = record.pod
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
             if name:
-                self.pods.by_claim[f"{pod.metadata.namespace}/{name}"].discard(pod.key)
+                self.pods.by_claim.discard(f"{pod.metadata.namespace}/{name}", pod.key)

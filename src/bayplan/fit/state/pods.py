@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
+from bayplan.fit.index import Index
 from bayplan.fit.shape import NUMBERING_LABELS, Shape, class_key
 from bayplan.fit.state.census import ClassKey
 from bayplan.fit.state.disks import Disk
@@ -42,7 +41,7 @@ class Pods:
     def __init__(self) -> None:
         self.by_key: dict[str, PodRecord] = {}
         self.by_node: dict[str, dict[str, PodRecord]] = {}
-        self.by_claim: dict[str, set[str]] = defaultdict(set)
+        self.by_claim = Index()
 
     def settle(self, key: str, record: PodRecord) -> None:
         """The pod is on its node from now on."""

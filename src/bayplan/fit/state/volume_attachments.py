@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
+from bayplan.fit.index import Index
 from bayplan.kube.storage import VolumeAttachment
 
 
@@ -12,30 +11,30 @@ class VolumeAttachments:
 
     def __init__(self) -> None:
         self.by_name: dict[str, VolumeAttachment] = {}
-        self._of_node: dict[str, set[str]] = defaultdict(set)
-        self._of_volume: dict[str, set[str]] = defaultdict(set)
+        self._of_node = Index()
+        self._of_volume = Index()
 
     def put(self, attachment: VolumeAttachment) -> None:
         """Add an attachment that is not there."""
         self.by_name[attachment.name] = attachment
-        self._of_node[attachment.spec.node_name].add(attachment.name)
-        self._of_volume[volume_name(attachment)].add(attachment.name)
+        self._of_node.add(attachment.spec.node_name, attachment.name)
+        self._of_volume.add(volume_name(attachment), attachment.name)
 
     def remove(self, name: str) -> VolumeAttachment | None:
         """Take an attachment out; returns it, if it was there."""
         attachment = self.by_name.pop(name, None)
         if attachment is not None:
-            self._of_node[attachment.spec.node_name].discard(name)
-            self._of_volume[volume_name(attachment)].discard(name)
+            self._of_node.discard(attachment.spec.node_name, name)
+            self._of_volume.discard(volume_name(attachment), name)
         return attachment
 
     def of_node(self, node: str) -> list[VolumeAttachment]:
         """The attachments of a node."""
-        return [self.by_name[name] for name in sorted(self._of_node.get(node, ()))]
+        return [self.by_name[name] for name in sorted(self._of_node.of(node))]
 
     def of_volume(self, volume: str) -> list[VolumeAttachment]:
         """The attachments of a persistent volume."""
-        return [self.by_name[name] for name in sorted(self._of_volume.get(volume, ()))]
+        return [self.by_name[name] for name in sorted(self._of_volume.of(volume))]
 
 
 def volume_name(attachment: VolumeAttachment) -> str:

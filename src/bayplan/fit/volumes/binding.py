@@ -57,18 +57,18 @@ class DelayedClaim:
 
     provisioning: Provisioning
     selected_node: str | None = None
-    search: tuple[str, int] | None = None
-    """Claim and generation, where existing volumes could serve this very claim."""
+    search: tuple[str, int, int] | None = None
+    """Claim and versions, of its class and its own, where existing volumes could serve this very
+    claim.
+    """
 
 
 def delayed_claim(claim: PersistentVolumeClaim, storage: StorageObjects) -> DelayedClaim:
     """What is to be known of a claim that waits for its first consumer."""
-    class_name = class_of_claim(claim)
-    searchable = storage.open_volumes.get(class_name) or storage.reserved_volumes.get(claim.key)
     return DelayedClaim(
         provisioning=_provisioning(claim, storage),
         selected_node=claim.metadata.annotations.get(SELECTED_NODE),
-        search=(claim.key, storage.generations[class_name]) if searchable else None,
+        search=(claim.key, *storage.versions_behind(claim)) if storage.has_choice(claim) else None,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 
@@ -28,9 +29,9 @@ MOST_KEPT = 500_000
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AttachNeed:
-    """A volume that must be attached where the pod goes."""
+    """A volume that must be attached where the pod goes; compared by identity, like all needs."""
 
     driver: str
     plugin: str
@@ -97,13 +98,14 @@ class ClaimBook:
         self._facts: dict[str, ClaimFacts] = {}
         self._interned: dict[tuple[object, ...], ClaimNeeds] = {}
         self._reaches: dict[bytes, Reach] = {}
-        self._attach_needs: dict[tuple[str, str, bool, int], AttachNeed] = {}
+        self._attach_needs: dict[tuple[object, ...], AttachNeed] = {}
 
     def facts(self, claim: PersistentVolumeClaim) -> ClaimFacts:
         """What is to be known of a claim now."""
         storage = self._cluster.storage
         volume = storage.volumes.get(claim.spec.volume_name)
-        version = self._cluster.csi.version + storage.version_behind(claim)
+        of_class, own = storage.versions_behind(claim)
+        version = self._cluster.csi.version + of_class + own
         known = self._facts.get(claim.key)
         if (
             known is not None
@@ -112,23 +114,35 @@ class ClaimBook:
             and known.version == version
         ):
             return known
-        if len(self._facts) > MOST_KEPT:
-            self._facts.clear()
-            self._interned.clear()
-            self._attach_needs.clear()
+        self._make_room()
         facts = self._work_out(ClaimFacts(claim, volume, version))
         self._facts[claim.key] = facts
         return facts
 
-    def attach_need(self, one: VolumeIdentity) -> AttachNeed:
-        """What attaching a volume asks of a node: the same for all volumes of a driver."""
+    def attach_need(self, one: VolumeIdentity, *, in_use: bool = False) -> AttachNeed:
+        """What attaching a volume asks of a node: the same for all volumes of a driver that no
+        pod uses yet.
+        """
         plugin = one.plugin.name if one.plugin else ""
-        key = (one.driver, plugin, one.is_certainly_csi, self._cluster.csi.version)
+        shared = one.handle if in_use else ""
+        key = (one.driver, plugin, one.is_certainly_csi, shared, self._cluster.csi.version)
         need = self._attach_needs.get(key)
         if need is None:
-            need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster))
+            need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster), shared)
             self._attach_needs[key] = need
         return need
+
+    def _make_room(self) -> None:
+        """Forget what may be of use to nobody any more; it is worked out again if it is."""
+        kept: tuple[dict[Any, Any], ...] = (
+            self._facts,
+            self._interned,
+            self._reaches,
+            self._attach_needs,
+        )
+        for one in kept:
+            if len(one) > MOST_KEPT:
+                one.clear()
 
     def _work_out(self, facts: ClaimFacts) -> ClaimFacts:
         claim, volume, storage = facts.claim, facts.volume, self._cluster.storage
@@ -163,8 +177,6 @@ class ClaimBook:
         key = _encode((volume.spec.node_affinity, in_tree))
         reach = self._reaches.get(key)
         if reach is None:
-            if len(self._reaches) > MOST_KEPT:
-                self._reaches.clear()
             reach = self._reaches[key] = reach_of(volume)
         return reach
 

@@ -8,7 +8,7 @@ volume is already in use somewhere, or where existing volumes could serve that v
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
@@ -142,22 +142,18 @@ class NeedsBook:
     def _is_taken(self, claim: str, pod: Pod) -> bool:
         """Whether another pod that is placed uses a claim."""
         pods = self._cluster.pods
-        users = pods.by_claim.get(claim, set())
-        return any(user != pod.key and pods.by_key[user].slot >= 0 for user in users)
+        return any(
+            user != pod.key and pods.by_key[user].slot >= 0 for user in pods.by_claim.of(claim)
+        )
 
     def _attach(
         self, facts: list[ClaimFacts], inline: list[VolumeIdentity]
     ) -> tuple[AttachNeed, ...]:
         """What must be attached, each volume once."""
-        needs = {one.identity: one.needs.attach for one in facts}
-        needs |= {one: self._claims.attach_need(one) for one in inline}
-        return tuple(
-            [
-                replace(need, shared=volume.handle) if self._is_used(volume) else need
-                for volume, need in needs.items()
-                if volume is not None and need is not None
-            ]
-        )
+        volumes = [one.identity for one in facts if one.identity] + inline
+        if len(volumes) > 1:
+            volumes = list(dict.fromkeys(volumes))
+        return tuple([self._claims.attach_need(one, in_use=self._is_used(one)) for one in volumes])
 
 
 def _combined(

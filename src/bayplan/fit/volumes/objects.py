@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from bayplan.fit.index import Index
 from bayplan.fit.volumes import identity
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.pods import Pod
@@ -38,13 +39,14 @@ class StorageObjects:
         """Volumes that no claim has taken, by class."""
         self.reserved_volumes: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         """Volumes that name a claim, by that claim."""
-        self.claims_of_volume: dict[str, set[str]] = defaultdict(set)
-        self.claims_of_class: dict[str, set[str]] = defaultdict(set)
+        self.claims_of_volume = Index()
+        self.claims_of_class = Index()
         self.generations: dict[str, int] = defaultdict(int)
         """Moves for a class whenever it, its open volumes or its capacities change."""
         self._identities: dict[str, KnownIdentity] = {}
-        self._reservations: dict[str, int] = defaultdict(int)
-        """Moves for a claim whenever volumes that name it change."""
+        self._versions: dict[str, int] = {}
+        """Moves for a claim whenever it, or a volume that names it, changes."""
+        self._changes = 0
 
     def refresh_claim(self, claim: PersistentVolumeClaim) -> bool:
         """Replace a claim, if it means the same volume as before; says whether it does."""
@@ -56,6 +58,7 @@ class StorageObjects:
         ):
             return False
         self.claims[claim.key] = claim
+        self._claim_changed(claim.key)
         known = self._identities.get(claim.key)
         if known is not None:
             self._identities[claim.key] = (claim, *known[1:])
@@ -65,9 +68,10 @@ class StorageObjects:
         """Add or replace a claim."""
         self.remove_claim(claim.key)
         self.claims[claim.key] = claim
-        self.claims_of_class[class_of_claim(claim)].add(claim.key)
+        self._claim_changed(claim.key)
+        self.claims_of_class.add(class_of_claim(claim), claim.key)
         if claim.spec.volume_name:
-            self.claims_of_volume[claim.spec.volume_name].add(claim.key)
+            self.claims_of_volume.add(claim.spec.volume_name, claim.key)
 
     def remove_claim(self, key: str) -> None:
         """Forget a claim."""
@@ -75,22 +79,33 @@ class StorageObjects:
         if claim is None:
             return
         self._identities.pop(key, None)
-        self.claims_of_class[class_of_claim(claim)].discard(key)
-        self.claims_of_volume[claim.spec.volume_name].discard(key)
+        del self._versions[key]
+        self.claims_of_class.discard(class_of_claim(claim), key)
+        self.claims_of_volume.discard(claim.spec.volume_name, key)
 
     def put_volume(self, pv: PersistentVolume) -> None:
         """Add or replace a persistent volume."""
         self.remove_volume(pv.name)
         self.volumes[pv.name] = pv
-        self._index_of(pv)[pv.name] = pv
+        self._shelve(pv)
         self._volume_changed(pv)
 
     def remove_volume(self, name: str) -> None:
         """Forget a persistent volume."""
         pv = self.volumes.pop(name, None)
         if pv is not None:
-            self._index_of(pv).pop(name, None)
+            self._unshelve(pv)
             self._volume_changed(pv)
+
+    def put_class(self, storage_class: StorageClass) -> None:
+        """Add or replace a class."""
+        self.classes[storage_class.name] = storage_class
+        self.generations[storage_class.name] += 1
+
+    def remove_class(self, name: str) -> None:
+        """Forget a class."""
+        del self.classes[name]
+        self.generations[name] += 1
 
     def put_capacity(self, capacity: CSIStorageCapacity) -> None:
         """Add or replace a capacity."""
@@ -152,22 +167,47 @@ class StorageObjects:
                 found[one] = None
         return tuple(found)
 
-    def version_behind(self, claim: PersistentVolumeClaim) -> int:
-        """Moves whenever a claim's class, or the volumes that could serve it, change."""
-        return self.generations[class_of_claim(claim)] + self._reservations[claim.key]
+    def has_choice(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether there are volumes that might serve a claim."""
+        return bool(
+            self.open_volumes.get(class_of_claim(claim)) or self.reserved_volumes.get(claim.key)
+        )
+
+    def versions_behind(self, claim: PersistentVolumeClaim) -> tuple[int, int]:
+        """One moves with a claim's class and the open volumes of it, the other with the claim
+        and the volumes that name it.
+        """
+        return self.generations[class_of_claim(claim)], self._versions.get(claim.key, 0)
+
+    def _claim_changed(self, key: str) -> None:
+        self._changes += 1
+        self._versions[key] = self._changes
 
     def _volume_changed(self, pv: PersistentVolume) -> None:
-        claim = pv.spec.claim_ref
-        if claim is None:
+        wanted = _reserved_for(pv)
+        if not wanted:
             self.generations[class_of_volume(pv)] += 1
-        else:
-            self._reservations[f"{claim.namespace}/{claim.name}"] += 1
+        elif wanted in self.claims:
+            self._claim_changed(wanted)
 
-    def _index_of(self, pv: PersistentVolume) -> dict[str, PersistentVolume]:
-        claim = pv.spec.claim_ref
-        if claim is None:
-            return self.open_volumes[class_of_volume(pv)]
-        return self.reserved_volumes[f"{claim.namespace}/{claim.name}"]
+    def _shelve(self, pv: PersistentVolume) -> None:
+        wanted = _reserved_for(pv)
+        shelf = self.reserved_volumes[wanted] if wanted else self.open_volumes[class_of_volume(pv)]
+        shelf[pv.name] = pv
+
+    def _unshelve(self, pv: PersistentVolume) -> None:
+        wanted = _reserved_for(pv)
+        shelves = self.reserved_volumes if wanted else self.open_volumes
+        shelf = shelves[wanted or class_of_volume(pv)]
+        del shelf[pv.name]
+        if not shelf:
+            del shelves[wanted or class_of_volume(pv)]
+
+
+def _reserved_for(pv: PersistentVolume) -> str:
+    """The key of the claim that a volume names; empty if it names none."""
+    claim = pv.spec.claim_ref
+    return f"{claim.namespace}/{claim.name}" if claim is not None else ""
 
 
 def claim_name(pod: Pod, volume: Volume) -> str:

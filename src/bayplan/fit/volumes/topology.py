@@ -95,18 +95,19 @@ def _translated(
         return required
     zone_label, region_label = _zone_labels(pv, required)
     terms = required.node_selector_terms if required else []
-    if any(e.key == zone_label for term in terms for e in term.match_expressions):
-        renamed = {zone_label: csi_key, BETA_REGION: REGION}
-        if region_label != BETA_REGION:
-            del renamed[BETA_REGION]
-        return NodeSelector(node_selector_terms=[_renamed(term, renamed) for term in terms])
-    if zone_label not in pv.metadata.labels:
-        return required
-    zones = sorted(_zones(pv.metadata.labels[zone_label]))
-    wanted = NodeSelectorRequirement(key=csi_key, operator="In", values=zones)
-    return NodeSelector(
-        node_selector_terms=[_with(term, wanted) for term in terms or [NodeSelectorTerm()]]
-    )
+    zones = sorted(_zones(pv.metadata.labels.get(zone_label, "")) - {""})
+    if _has_values(terms, zone_label):
+        terms = [_renamed(term, zone_label, csi_key) for term in terms]
+    elif zones:
+        wanted = NodeSelectorRequirement(key=csi_key, operator="In", values=zones)
+        terms = [_with(term, wanted) for term in terms or [NodeSelectorTerm()]]
+    if region_label == BETA_REGION and _has_values(terms, BETA_REGION):
+        terms = [_renamed(term, BETA_REGION, REGION) for term in terms]
+    return NodeSelector(node_selector_terms=terms) if terms else required
+
+
+def _has_values(terms: list[NodeSelectorTerm], key: str) -> bool:
+    return any(e.key == key and e.values for term in terms for e in term.match_expressions)
 
 
 def _zone_labels(pv: PersistentVolume, required: NodeSelector | None) -> tuple[str, str]:
@@ -120,9 +121,9 @@ def _zone_labels(pv: PersistentVolume, required: NodeSelector | None) -> tuple[s
     return ZONE, REGION
 
 
-def _renamed(term: NodeSelectorTerm, names: dict[str, str]) -> NodeSelectorTerm:
+def _renamed(term: NodeSelectorTerm, old: str, new: str) -> NodeSelectorTerm:
     expressions = [
-        msgspec.structs.replace(e, key=names.get(e.key, e.key)) for e in term.match_expressions
+        msgspec.structs.replace(e, key=new) if e.key == old else e for e in term.match_expressions
     ]
     return msgspec.structs.replace(term, match_expressions=expressions)
 

@@ -6,6 +6,7 @@ Paths are put together only on the way out of a failure, so that sound objects c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
 
@@ -89,6 +90,17 @@ def optional_name(field: str, text: str | None) -> None:
     """Check the name of an object where there is one."""
     if text and (len(text) > MAX_NAME or not _is_known_name(text)):
         name(field, text)
+
+
+def optional_time(field: str, text: str | None) -> None:
+    """Check a point in time, with its zone, where there is one."""
+    if text is None:
+        return
+    try:
+        known = datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        known = False
+    need(known, field, text, "not a time with its zone, as 2026-01-31T12:00:00Z")
 
 
 def label_key(field: str, text: str) -> None:

@@ -83,6 +83,7 @@ def _status(status: PodStatus) -> None:
     if status.allocated_resources:
         fields.amounts("allocatedResources", status.allocated_resources)
     fields.optional_name("nominatedNodeName", status.nominated_node_name)
+    fields.optional_time("startTime", status.start_time)
     if status.resources is not None:
         within("resources", _resources, status.resources)
 

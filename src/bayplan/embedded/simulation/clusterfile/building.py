@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from bayplan.embedded.cloud.model import GroupDriver, InstanceType, NodeGroup
-from bayplan.embedded.control.faults import Fault
+from bayplan.embedded.control.faults import AIMS, Fault
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.simulation.clusterfile import schema
 from bayplan.embedded.simulation.clusterfile.places import Problem
@@ -88,6 +88,24 @@ def faults(file: schema.ClusterFile, known: Mapping[str, Driver]) -> tuple[Sched
     return tuple(_fault(one, index, named, known) for index, one in enumerate(file.faults))
 
 
+def fault_of(one: schema.FaultFile, path: str = "") -> Fault:
+    """The fault itself, without its times."""
+    fault = Fault(
+        kind=one.kind,
+        node=one.node,
+        group=one.group,
+        driver=one.driver,
+        zone=one.zone,
+        delay=duration(one.delay, f"{path}delay"),
+        period=_positive(duration(one.period, f"{path}period"), f"{path}period"),
+    )
+    misaimed = fault.misaimed()
+    if misaimed:
+        fields = ", ".join(AIMS[one.kind])
+        raise Problem(path + misaimed, f"{one.kind} can be aimed only by {fields}")
+    return fault
+
+
 def _fault(
     one: schema.FaultFile,
     index: int,
@@ -99,15 +117,7 @@ def _fault(
         _find(named, one.group, f"{path}.group", "node group")
     if one.driver:
         _find(known, one.driver, f"{path}.driver", "CSI driver")
-    fault = Fault(
-        kind=one.kind,
-        node=one.node,
-        group=one.group,
-        driver=one.driver,
-        zone=one.zone,
-        delay=duration(one.delay, f"{path}.delay"),
-        period=_positive(duration(one.period, f"{path}.period"), f"{path}.period"),
-    )
+    fault = fault_of(one, f"{path}.")
     at = duration(one.at, f"{path}.at")
     until = None if one.for_ is None else at + duration(one.for_, f"{path}.for")
     return ScheduledFault(f"file-{index}", fault, at, until)

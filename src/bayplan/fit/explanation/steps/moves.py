@@ -52,7 +52,7 @@ def users_of_exclusive_claims(trial: Trial) -> dict[str, str]:
         if claim is not None and READ_WRITE_ONCE_POD in claim.spec.access_modes:
             users |= {
                 user: key
-                for user in sorted(cluster.pods.by_claim.get(key, ()))
+                for user in sorted(cluster.pods.by_claim.of(key))
                 if user != trial.pod.key and cluster.pods.by_key[user].slot >= 0
             }
     return users

@@ -1,0 +1,93 @@
+"""The example clusters of the stories, in virtual time, with pods placed by the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bayplan.cli.simulated.mirror import Mirror
+from bayplan.cli.simulated.placer import Placer
+from bayplan.embedded.simulation.clusterfile import read_cluster
+from bayplan.embedded.simulation.report import summarize
+from bayplan.embedded.simulation.virtual import VirtualRun
+from tests.simulation.worlds import World
+
+STORIES = Path(__file__).parents[2] / "examples" / "stories"
+
+
+@asynccontextmanager
+async def story(number: int, minutes: float) -> AsyncIterator[World]:
+    """A story's cluster after some minutes."""
+    (path,) = STORIES.glob(f"{number}-*.yaml")
+    async with VirtualRun(read_cluster(path)) as run:
+        mirror = Mirror(run.plane.store)
+        run.simulation.engine.add(Placer(run.simulation.stage, mirror))
+        await run.simulation.prepare()
+        w = World(run)
+        await w.forward(minutes * 60)
+        yield w
+        assert run.simulation.engine.failures == 0
+
+
+async def test_1_the_attach_limit_keeps_twenty_pods_waiting_until_three_nodes_are_bought() -> None:
+    async with story(1, 15) as w:
+        assert w.phases() == {"Running": 16, "Pending": 20}
+        reasons = {one.said.partition(" preemption")[0] for one in summarize(w.simulation).waiting}
+        assert reasons == {"0/2 nodes are available: 2 node(s) exceed max volume count."}
+        w.simulation.cloud.increase("workers", 3)
+        await w.forward(300)
+        assert w.phases() == {"Running": 36}
+
+
+async def test_2_a_node_without_the_driver_is_used_only_for_pods_without_volumes() -> None:
+    async with story(2, 15) as w:
+        assert w.phases() == {"Running": 26}
+        on_bare = {key.name.partition("-")[0] for key, _ in w.view.pods_on("bare-1")}
+        assert on_bare == {"web"}
+
+
+async def test_3_from_zero_three_nodes_are_enough() -> None:
+    async with story(3, 5) as w:
+        assert w.phases() == {"Pending": 20}
+        w.simulation.cloud.increase("workers", 3)
+        await w.forward(300)
+        assert w.phases() == {"Running": 20}
+
+
+async def test_4_the_driver_that_never_came_comes_when_the_fault_is_over() -> None:
+    async with story(4, 19) as w:
+        assert w.phases() == {"Pending": 20}
+        await w.forward(180)
+        assert w.phases() == {"Running": 8, "Pending": 12}
+
+
+async def test_5_gated_pods_are_left_alone() -> None:
+    async with story(5, 15) as w:
+        assert w.phases() == {"Pending": 12}
+        assert {one.said for one in summarize(w.simulation).waiting} == {
+            "Scheduling is blocked due to non-empty scheduling gates"
+        }
+
+
+async def test_6_limits_that_nodes_publish_are_kept() -> None:
+    async with story(6, 15) as w:
+        assert w.phases() == {"Running": 20}
+        attached = Counter(one.spec.node_name for one in w.view.attachments.values())
+        assert attached["small-1"] <= 4
+        assert attached["large-1"] <= 16
+        assert not w.events("FailedAttachVolume")
+
+
+async def test_7_two_runtime_classes_share_a_node() -> None:
+    async with story(7, 5) as w:
+        assert w.phases() == {"Running": 2}
+        assert len(w.view.pods_on("workers-1")) == 2
+
+
+async def test_8_the_cluster_of_all_stories_fills_up_as_its_drivers_come() -> None:
+    async with story(8, 5) as w:
+        assert w.phases() == {"Running": 8, "Pending": 12}
+        await w.forward(600)
+        assert w.phases() == {"Running": 16, "Pending": 4}

@@ -28,7 +28,7 @@ def test_every_node_and_driver_has_a_row(capsys: Captured) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
     assert rows["worker-a1"] == ["ebs.csi.aws.com", "4", "4", "0", "CSINode", "shop/ledger-0", "+3"]
     assert rows["old-c1"][:4] == ["kubernetes.io/aws-ebs", "2", "2", "0"]
-    assert rows["worker-c2"][2:] == ["-", "-", "driver", "not", "registered"]
+    assert rows["worker-c2"][2:] == ["-", "-", "unregistered"]
 
 
 def test_json_has_the_documented_shape(capsys: Captured) -> None:

@@ -91,6 +91,8 @@ def _source(report: VolumeReport, *, wide: bool) -> str:
     limit = report.limit
     if limit.source is LimitSource.ALLOCATABLE:
         return f"allocatable {limit.detail}" if wide else "allocatable"
+    if limit.source is LimitSource.MISSING:
+        return "unregistered"  # short, so that drivers' names fit into 80 columns
     return str(limit.source.value)
 
 

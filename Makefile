@@ -16,6 +16,7 @@ setup: $(READY) ## Make the virtual environment from the lock file
 
 $(READY): requirements/dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bayplan needs Python 3.11 or newer; set PYTHON=")'
+	@echo "Installing what is locked in requirements/dev.lock into $(VENV); this takes a minute or two."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

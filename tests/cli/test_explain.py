@@ -271,3 +271,13 @@ def bayplan(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str
         check=False,
         env={**os.environ, "COLUMNS": "80"},
     )
+
+
+def test_a_pods_namespace_can_be_said_as_kubectl_has_it(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop},"
+        " spec: {containers: [{name: c, image: i}]}}"
+    )
+    assert run(["explain", "-f", str(dump), "-n", "shop", "p"]) == 1
+    assert run(["explain", "-f", str(dump), "p"]) == 2

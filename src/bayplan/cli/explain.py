@@ -28,6 +28,9 @@ def explain(  # noqa: PLR0913 - one for each option
     /,
     *,
     filename: Source = None,
+    namespace: Annotated[
+        str, Parameter(alias="-n", help="The namespace of a POD that does not say its own.")
+    ] = DEFAULT_NAMESPACE,
     all_pending: Annotated[
         bool, Parameter(negative="", help="Explain every pod that waits for a node.")
     ] = False,
@@ -55,7 +58,7 @@ def explain(  # noqa: PLR0913 - one for each option
     snapshot = load_snapshot(filename, profile, "explain --all-pending" if all_pending else
                              f"explain {pod}")  # fmt: skip
     if pod is not None:
-        found = [snapshot.explain(find_pod(snapshot, pod), with_fixes=fixes)]
+        found = [snapshot.explain(find_pod(snapshot, pod, namespace), with_fixes=fixes)]
     else:
         _refuse_nothing(snapshot)
         found = list(explain_pending(snapshot, with_fixes=fixes))
@@ -63,14 +66,14 @@ def explain(  # noqa: PLR0913 - one for each option
     return _exit_code(found, snapshot, all_pending=all_pending)
 
 
-def find_pod(snapshot: Snapshot, name: str) -> Pod:
+def find_pod(snapshot: Snapshot, name: str, namespace: str = DEFAULT_NAMESPACE) -> Pod:
     """The pod of that name; BadInput if the dump has none that can be used."""
-    namespace, slash, bare = name.partition("/")
-    key = name if slash else f"{DEFAULT_NAMESPACE}/{name}"
-    _refuse_bad_pod(snapshot, *((namespace, bare) if slash else (DEFAULT_NAMESPACE, name)))
+    key = name if "/" in name else f"{namespace}/{name}"
+    said, _, bare = key.partition("/")
+    _refuse_bad_pod(snapshot, said, bare)
     found = snapshot.get(Pod, key)
     if not isinstance(found, Pod):
-        hint = _elsewhere(snapshot, bare if slash else name)
+        hint = _elsewhere(snapshot, bare)
         raise BadInput(f"there is no pod {printable(key[:200])} in the dump{hint}")
     return found
 

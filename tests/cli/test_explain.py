@@ -281,3 +281,14 @@ def test_a_pods_namespace_can_be_said_as_kubectl_has_it(tmp_path: Path) -> None:
     )
     assert run(["explain", "-f", str(dump), "-n", "shop", "p"]) == 1
     assert run(["explain", "-f", str(dump), "p"]) == 2
+
+
+def test_a_misspelt_kind_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dump = tmp_path / "dump.yaml"
+    for kind in ("Pood", "ConfigMap"):
+        with dump.open("a") as file:
+            file.write(f"---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n")
+    run(["volumes", "-f", str(dump)])
+    told = capsys.readouterr().err
+    assert "passed over: Pood (v1); did you mean Pod?" in told
+    assert "ConfigMap" not in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -11,6 +12,7 @@ from cyclopts import Parameter
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import Format, notices, printable
 from bayplan.fit import MissingDriver, Profile, Snapshot
+from bayplan.kube import codec
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.gates import FeatureGates, GateError
 from bayplan.kube.loading import LoadError
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from bayplan.kube.loading import Progress
 
 MAX_VOLUMES = "KUBE_MAX_PD_VOLS"
+MISSPELT = 0.8
+"""How alike a kind must be to one that matters to be taken for a slip of the pen."""
 MOST_PROBLEMS_SHOWN = 20
 KINDS = (
     "pods,nodes,namespaces,csinodes,csidrivers,csistoragecapacities,storageclasses,"
@@ -78,6 +82,7 @@ def load_snapshot(source: str | None, profile: Profile, command: str) -> Snapsho
     except LoadError as error:
         raise BadInput(printable(str(error))) from None
     report_problems(snapshot.problems)
+    report_misspelt(snapshot.skipped)
     return snapshot
 
 
@@ -89,6 +94,16 @@ def report_problems(problems: Sequence[ObjectError]) -> None:
     more = len(problems) - MOST_PROBLEMS_SHOWN
     if more > 0:
         console.print(f"left out: {more} more", style="yellow")
+
+
+def report_misspelt(skipped: Mapping[str, int]) -> None:
+    """Say which kinds were passed over that look like others; most are just of no concern here."""
+    for name in skipped:
+        kind = name.partition(" ")[0]
+        meant = get_close_matches(kind, codec.KINDS, n=1, cutoff=MISSPELT)
+        if meant and kind not in codec.KINDS:
+            told = f"passed over: {printable(name)}; did you mean {meant[0]}?"
+            notices().print(told, style="yellow")
 
 
 def _load_with_progress(source: str, profile: Profile) -> Snapshot:

@@ -13,7 +13,7 @@ nest.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,8 @@ class Snapshot:
         self._defaults: dict[Shape, tuple[int, Any]] = {}
         self.problems: tuple[ObjectError, ...] = ()
         """What was wrong with objects that `load` left out."""
+        self.skipped: Mapping[str, int] = {}
+        """How many objects `load` passed over, by kinds that do not matter here."""
         self.put_all(objects)
 
     @classmethod
@@ -88,6 +90,7 @@ class Snapshot:
         loaded = load(source, progress=progress)
         snapshot = cls(loaded.objects, profile=profile)
         snapshot.problems = tuple(loaded.problems)
+        snapshot.skipped = loaded.skipped
         return snapshot
 
     # -- objects -------------------------------------------------------------------------------

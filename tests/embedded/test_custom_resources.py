@@ -101,6 +101,22 @@ async def test_defaults_are_set_and_unknown_fields_are_dropped(crates: Http) -> 
     assert strict.code == 400
 
 
+async def test_an_apply_does_not_claim_what_is_only_a_default(crates: Http) -> None:
+    await crates.post(CRATES, crate(colour="blue"))
+    wanted = {"apiVersion": "example.com/v1", "kind": "Crate", **crate()}
+    applied = await crates.patch(
+        f"{CRATES}/a?fieldManager=me", wanted, "application/apply-patch+yaml"
+    )
+    assert applied.code == 200, applied.body
+    assert applied.body["spec"] == {"size": 3, "colour": "blue"}
+    made = await crates.patch(
+        f"{CRATES}/new?fieldManager=me",
+        {**wanted, "metadata": {"name": "new"}},
+        "application/apply-patch+yaml",
+    )
+    assert made.body["spec"] == {"size": 3, "colour": "red"}
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [

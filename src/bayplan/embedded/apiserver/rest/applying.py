@@ -50,7 +50,7 @@ def _check(call: Call, wanted: JsonValue) -> JsonObject:
         raise bad_request("an apply's body must be an object")
     if (wanted.get("kind"), wanted.get("apiVersion")) != (kind.kind, kind.api_version):
         raise bad_request(f"an apply's body must be a {kind.kind} of {kind.api_version}")
-    conform(call, wanted)
+    conform(call, wanted, whole=False)
     meta = wanted.setdefault("metadata", {})
     metadata.settle_namespace(call, meta)
     metadata.settle_name(call, meta)

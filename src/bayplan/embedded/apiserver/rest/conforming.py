@@ -12,17 +12,21 @@ from bayplan.embedded.apiserver.schema.roots import root_type
 from bayplan.embedded.apiserver.schema.types import ObjectType, require_type
 
 
-def conform(call: Call, obj: JsonObject) -> None:
-    """Check an object's shape and take out what does not belong; complain as the client wishes."""
+def conform(call: Call, obj: JsonObject, *, whole: bool = True) -> None:
+    """Check an object's shape and take out what does not belong; complain as the client wishes.
+
+    What is not a whole object, but what a manager wants of one, is given no defaults: they would
+    look like its wishes.
+    """
     type_ = root_type(call.kind.group, call.kind.kind) if call.kind.custom is None else None
     if type_ is not None:
         conform_to(call, obj, type_)
     else:
         conform_metadata(call, obj)
-        _conform_custom(call, obj)
+        _conform_custom(call, obj, whole=whole)
 
 
-def _conform_custom(call: Call, obj: JsonObject) -> None:
+def _conform_custom(call: Call, obj: JsonObject, *, whole: bool) -> None:
     """Drop what a custom resource's schema does not know, and add what it defaults."""
     schema = call.kind.custom.schema if call.kind.custom is not None else None
     if schema is None:
@@ -30,7 +34,8 @@ def _conform_custom(call: Call, obj: JsonObject) -> None:
     unknown: list[str] = []
     try:
         prune(obj, schema, unknown)
-        add_defaults(obj, schema)
+        if whole:
+            add_defaults(obj, schema)
     except RecursionError as problem:
         raise bad_request("the object is nested too deeply") from problem
     _complain(call, unknown)

@@ -130,3 +130,9 @@ def test_items_that_are_no_objects_are_reported() -> None:
     loaded = load(b"[5, {kind: Namespace, metadata: {name: n}}, x]")
     assert [obj.name for obj in loaded.objects] == ["n"]
     assert "2 of its items are no objects" in str(loaded.problems[0])
+
+
+def test_documents_in_flow_style_are_yaml_and_not_broken_json() -> None:
+    loaded = load(b"{kind: Node, metadata: {name: a}}\n---\n{kind: Node, metadata: {name: b}}\n")
+    assert [obj.name for obj in loaded.objects] == ["a", "b"]
+    assert loaded.problems == []

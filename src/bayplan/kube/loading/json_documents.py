@@ -19,6 +19,8 @@ from bayplan.kube.loading.collector import Collector
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _NEXT_OBJECT = re.compile(rb"\n[ \t]*(?=\{)")
+_YAML_MARK = b"\n---"
+"""Begins a document in YAML, and stands nowhere in JSON."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 
@@ -44,7 +46,7 @@ def take_json(collector: Collector, data: bytes) -> bool:
         return True
     for number, document in enumerate(_documents(data)):
         if isinstance(document, str):
-            if number == 0 and _NEXT_OBJECT.search(data) is None:
+            if number == 0 and (_YAML_MARK in data or _NEXT_OBJECT.search(data) is None):
                 return False
             collector.report_text(f"document {number + 1}", document)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
@@ -40,9 +41,9 @@ class Workload(Controller[Key]):
             return self.let_go(key)
         return self.reconcile(key, owner)
 
+    @abstractmethod
     def reconcile(self, key: Key, owner: JsonObject) -> Plan:
         """Bring what there is closer to what is wanted."""
-        raise NotImplementedError
 
     def let_go(self, key: Key) -> Plan:  # noqa: ARG002 - for those that remember something
         """The workload is gone, or going; the garbage collector takes its children."""

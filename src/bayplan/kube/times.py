@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment as `metav1.Time` writes it: seconds, in UTC, with a Z."""
+    return _written(moment.astimezone(UTC).replace(microsecond=0))
 
 
 def micro_time(moment: datetime) -> str:
     """A moment as `MicroTime`: in UTC, to the microsecond."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@lru_cache(64)
+def _written(second: datetime) -> str:
+    return second.strftime("%Y-%m-%dT%H:%M:%SZ")

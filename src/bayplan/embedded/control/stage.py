@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from bayplan.embedded.clock import Clock, timestamp
 from bayplan.embedded.control.faults import FaultBoard
 from bayplan.embedded.control.view import View
+from bayplan.kube.clock import Clock
+from bayplan.kube.times import timestamp
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.seed import seed
 from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.clock import Clock
+from bayplan.kube.clock import Clock
 
 _JOURNAL = 64
 """Nobody watches by HTTP, so hardly any history is kept."""

@@ -9,7 +9,7 @@ from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import StaleWrite
-from bayplan.embedded.clock import timestamp
+from bayplan.kube.times import timestamp
 
 EVENTS = "events"
 LIFETIME = timedelta(hours=1)

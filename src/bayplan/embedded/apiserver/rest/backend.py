@@ -12,8 +12,8 @@ from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.clock import timestamp
 from bayplan.kube.clock import Clock
+from bayplan.kube.times import timestamp
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest.writing import finished, other_uid
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import StaleWrite
-from bayplan.embedded.clock import timestamp
+from bayplan.kube.times import timestamp
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

@@ -107,9 +107,11 @@ class Evaluation:
         passes = self._passes_alone[rows]
         for one in self._of_usage:
             passes = passes & one.passes(rows)
-        points = self._points_alone[rows].copy()
+        points = self._points_alone[rows]
         for score in self._local:
-            points += score.points(rows)
+            scored = score.points(rows)  # made for us, so that it can be added to
+            scored += points
+            points = scored
         self._passes[rows] = passes
         self._points[rows] = points
 

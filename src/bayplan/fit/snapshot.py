@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from bayplan.fit.defaults import default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation
@@ -45,8 +46,7 @@ EVALUATION_BYTES = 256 * 1024 * 1024
 """What standing answers may take; the least recently asked are dropped first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """Where a pod would go: a node, or nowhere."""
 
     node: str | None

@@ -24,6 +24,7 @@ class ScoredColumns:
     def __init__(self, capacity: int) -> None:
         self.total: IntArray = np.ones((capacity, 2), dtype=np.int64)
         """What nodes have; 1 stands for none, so that it can be divided by."""
+        self._totals: list[tuple[int, int]] = [(1, 1)] * capacity
         self.total_float: FloatArray = np.ones((capacity, 2))
         """The same as floats: dividing by integers would convert them every time."""
         self.left: IntArray = np.zeros((capacity, 2), dtype=np.int64)
@@ -42,6 +43,7 @@ class ScoredColumns:
 
     def grow(self, capacity: int) -> None:
         """Follow the slots."""
+        self._totals.extend([(1, 1)] * (capacity - len(self._totals)))
         self.total = grown(self.total, capacity, 1)
         self.total_float = grown(self.total_float, capacity, 1)
         self.left = grown(self.left, capacity)
@@ -51,7 +53,8 @@ class ScoredColumns:
 
     def set_node(self, slot: int, cpu: int, memory: int) -> None:
         """A node with nothing on it takes the slot."""
-        self.total[slot] = self.total_float[slot] = max(cpu, 1), max(memory, 1)
+        self._totals[slot] = max(cpu, 1), max(memory, 1)
+        self.total[slot] = self.total_float[slot] = self._totals[slot]
         self.left[slot] = cpu, memory
         self.used[slot] = 0.0
         self.present[slot] = max((cpu > 0) + (memory > 0), 1)
@@ -71,7 +74,7 @@ class ScoredColumns:
             self.left[slot] += counted
             self.used[slot] -= requested
         cpu, memory = self.used[slot].tolist()
-        total_cpu, total_memory = self.total[slot].tolist()
+        total_cpu, total_memory = self._totals[slot]
         if cpu > total_cpu or memory > total_memory:
             self.overcommitted.add(slot)
         elif self.overcommitted:

@@ -61,12 +61,12 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         durability=durability,
     )
     gc.set_threshold(*_RARELY)
-    with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(_serve(config))
     return EXIT_OK
 
 
-def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop's event loop where there is one; None for the standard one."""
     try:
         import uvloop  # noqa: PLC0415 - not on every platform

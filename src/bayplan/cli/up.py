@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.live import Live
 
-from bayplan.cli.apiserver import listen_address
+from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import show
 from bayplan.cli.simulated.mirror import Mirror
@@ -89,9 +89,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
         return _run_virtual(wish)
     if log is not None:
         raise BadInput("--log: only a virtual run has a log")
-    import uvloop  # noqa: PLC0415 - not on every platform
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(_run_live(wish))
     return EXIT_OK
 

@@ -7,7 +7,7 @@ dependents no longer name it.
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.controllers.queue import WorkQueue
+from bayplan.embedded.apiserver.controllers.queue import Queued, WorkQueue
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest import deleting, writing
@@ -23,13 +23,13 @@ _USER = User(
 )
 
 
-class GarbageCollector:
+class GarbageCollector(Queued[Key]):
     """Follows every change and keeps ownership true."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._store = backend.store
-        self._queue: WorkQueue[Key] = WorkQueue("garbage-collector", self._work)
+        self._queue = WorkQueue("garbage-collector", self._work)
 
     def start(self) -> None:
         """Look at everything once, and then at every change."""
@@ -37,18 +37,6 @@ class GarbageCollector:
             self._notice(entry, deleted=False)
         self._store.listeners.append(self._on_change)
         self._queue.start()
-
-    async def settled(self) -> None:
-        """Return once everything that follows from the changes so far has been done."""
-        await self._queue.settled()
-
-    async def drain(self) -> None:
-        """Finish what is waiting."""
-        await self._queue.drain()
-
-    async def stop(self) -> None:
-        """Stop looking."""
-        await self._queue.stop()
 
     def _on_change(self, change: Change) -> None:
         self._notice(change.entry, change.deleted)

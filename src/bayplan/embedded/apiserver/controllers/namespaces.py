@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.controllers.queue import WorkQueue
+from bayplan.embedded.apiserver.controllers.queue import Queued, WorkQueue
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest import deleting, writing
@@ -17,13 +17,13 @@ _USER = User(
 )
 
 
-class NamespaceController:
+class NamespaceController(Queued[str]):
     """Empties namespaces that are being deleted."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._store = backend.store
-        self._queue: WorkQueue[str] = WorkQueue("namespace-controller", self._work)
+        self._queue = WorkQueue("namespace-controller", self._work)
 
     def start(self) -> None:
         """Look at all namespaces once, and then at every change."""
@@ -32,18 +32,6 @@ class NamespaceController:
                 self._queue.add(entry.key.name)
         self._store.listeners.append(self._on_change)
         self._queue.start()
-
-    async def settled(self) -> None:
-        """Return once everything that follows from the changes so far has been done."""
-        await self._queue.settled()
-
-    async def drain(self) -> None:
-        """Finish what is waiting."""
-        await self._queue.drain()
-
-    async def stop(self) -> None:
-        """Stop looking."""
-        await self._queue.stop()
 
     def _on_change(self, change: Change) -> None:
         key = change.entry.key

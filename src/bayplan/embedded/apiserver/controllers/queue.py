@@ -73,3 +73,21 @@ class WorkQueue(Generic[K]):
         if not done:
             asyncio.get_running_loop().call_later(_RETRY_SECONDS, self.add, key)
         await asyncio.sleep(0)
+
+
+class Queued(Generic[K]):
+    """A controller that works through a queue."""
+
+    _queue: WorkQueue[K]
+
+    async def settled(self) -> None:
+        """Return once everything that follows from the changes so far has been done."""
+        await self._queue.settled()
+
+    async def drain(self) -> None:
+        """Finish what is waiting."""
+        await self._queue.drain()
+
+    async def stop(self) -> None:
+        """Stop looking."""
+        await self._queue.stop()

@@ -37,6 +37,7 @@ from tests.builders.storage import (
 from tests.builders.workloads import (
     PDBBuilder,
     RuntimeClassBuilder,
+    make_daemon_set,
     make_namespace,
     make_pdb,
     make_priority_class,
@@ -71,6 +72,7 @@ __all__ = [
     "make_capacity",
     "make_csidriver",
     "make_csinode",
+    "make_daemon_set",
     "make_namespace",
     "make_node",
     "make_pdb",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Self
 
 from bayplan.kube.meta import LabelSelector, Quantity
+from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import (
+    DaemonSet,
     Namespace,
     Overhead,
     PodDisruptionBudget,
+    PodTemplate,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
@@ -100,4 +103,12 @@ def make_stateful_set(name: str, namespace: str = DEFAULT, **match: str) -> Buil
     """Start a stateful set for pods with these labels."""
     built = StatefulSet()
     built.spec.selector = selector(match)
+    return Builder(built, name, namespace)
+
+
+def make_daemon_set(name: str, pod: Pod, namespace: str = DEFAULT) -> Builder[DaemonSet]:
+    """Start a DaemonSet of pods like this one."""
+    built = DaemonSet()
+    built.spec.selector = selector(pod.metadata.labels)
+    built.spec.template = PodTemplate(metadata=pod.metadata, spec=pod.spec)
     return Builder(built, name, namespace)

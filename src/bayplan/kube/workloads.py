@@ -6,7 +6,16 @@ from typing import Literal
 
 import msgspec
 
-from bayplan.kube.meta import Int32, KubeObject, Labels, LabelSelector, Quantity, Struct
+from bayplan.kube.meta import (
+    Int32,
+    KubeObject,
+    Labels,
+    LabelSelector,
+    ObjectMeta,
+    Quantity,
+    Struct,
+)
+from bayplan.kube.pods import PodSpec
 
 
 class Namespace(KubeObject):
@@ -47,6 +56,25 @@ class StatefulSet(KubeObject):
     """A set of named pods with claims of their own."""
 
     spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+
+
+class PodTemplate(Struct):
+    """What a workload's pods are made from."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+
+
+class DaemonSetSpec(SelectingSpec):
+    """The pods a DaemonSet owns, and what it makes them from."""
+
+    template: PodTemplate = msgspec.field(default_factory=PodTemplate)
+
+
+class DaemonSet(KubeObject):
+    """One pod for every node that its template may go to; `kube.daemons` makes them."""
+
+    spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
 
 
 class PodDisruptionBudgetStatus(Struct):

@@ -23,6 +23,7 @@ from bayplan.kube.storage import (
     VolumeAttachment,
 )
 from bayplan.kube.workloads import (
+    DaemonSet,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,
@@ -63,6 +64,7 @@ _ALL = (
     Kind(PersistentVolumeClaim, "", "v1", True),
     Kind(ReplicaSet, "apps", "v1", True),
     Kind(StatefulSet, "apps", "v1", True),
+    Kind(DaemonSet, "apps", "v1", True),
     Kind(PodDisruptionBudget, "policy", "v1", True),
     Kind(PriorityClass, "scheduling.k8s.io", "v1", False),
     Kind(RuntimeClass, "node.k8s.io", "v1", False),

@@ -19,6 +19,7 @@ from bayplan.kube.storage import (
 )
 from bayplan.kube.validation import fields, nodes, pods, storage, workloads
 from bayplan.kube.workloads import (
+    DaemonSet,
     PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
@@ -39,6 +40,7 @@ _CHECKS: Mapping[type[KubeObject], Callable[[Any], None]] = {
     VolumeAttachment: storage.check_attachment,
     ReplicaSet: workloads.check_selecting,
     StatefulSet: workloads.check_selecting,
+    DaemonSet: workloads.check_daemon_set,
     PodDisruptionBudget: workloads.check_selecting,
     Service: workloads.check_service,
     ReplicationController: workloads.check_service,

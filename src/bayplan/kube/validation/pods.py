@@ -37,14 +37,21 @@ def check_pod(pod: Pod) -> None:
     """Check a pod."""
     within("spec", _spec, pod.spec)
     within("status", _status, pod.status)
-    if len(pod.spec.containers) > 1 or pod.spec.init_containers or pod.spec.overhead:
-        _total(pod)
+    _total("spec", pod)
 
 
-def _total(pod: Pod) -> None:
+def check_template(field: str, spec: PodSpec) -> None:
+    """Check what a template says of its pods."""
+    within(field, _spec, spec)
+    _total(field, Pod(spec=spec))
+
+
+def _total(field: str, pod: Pod) -> None:
     """Amounts that are each sound can still add up to one that is not."""
+    if len(pod.spec.containers) == 1 and not (pod.spec.init_containers or pod.spec.overhead):
+        return
     for name, amount in pod_requests(pod).items():
-        need(amount <= MAX_INT64, f"spec ({name[:80]} in all)", amount, "does not fit 64 bits")
+        need(amount <= MAX_INT64, f"{field} ({name[:80]} in all)", amount, "does not fit 64 bits")
 
 
 def _spec(spec: PodSpec) -> None:

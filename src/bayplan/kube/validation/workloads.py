@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bayplan.kube.validation import fields
+from bayplan.kube.validation.pods import check_template
 from bayplan.kube.workloads import (
+    DaemonSet,
     PodDisruptionBudget,
     ReplicaSet,
     RuntimeClass,
@@ -12,9 +14,17 @@ from bayplan.kube.workloads import (
 )
 
 
-def check_selecting(workload: ReplicaSet | StatefulSet | PodDisruptionBudget) -> None:
+def check_selecting(workload: ReplicaSet | StatefulSet | DaemonSet | PodDisruptionBudget) -> None:
     """Check the selector of a workload or a budget."""
     fields.selector("spec.selector", workload.spec.selector)
+
+
+def check_daemon_set(daemon_set: DaemonSet) -> None:
+    """Check a DaemonSet and what its pods would be."""
+    check_selecting(daemon_set)
+    template = daemon_set.spec.template
+    fields.labels("spec.template.metadata.labels", template.metadata.labels)
+    check_template("spec.template.spec", template.spec)
 
 
 def check_service(service: Service) -> None:

@@ -1,8 +1,24 @@
-"""What every test relies on: property tests judge behaviour, never how long it took."""
+"""What every test relies on: property tests judge behaviour, never how long it took; a test that
+is marked `virtual` runs on an event loop whose waiting takes no time."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
 from hypothesis import settings
+
+from bayplan.kube.virtualloop import VirtualLoop
 
 settings.register_profile("bayplan", deadline=None)
 settings.load_profile("bayplan")
+
+
+def pytest_asyncio_loop_factories(
+    item: pytest.Item,
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loop of a test."""
+    if item.get_closest_marker("virtual"):
+        return {"virtual": VirtualLoop}
+    return {"wall": asyncio.new_event_loop}

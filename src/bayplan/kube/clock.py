@@ -62,6 +62,27 @@ class WallClock:
         await asyncio.sleep(max(0.0, seconds))
 
 
+class LoopClock:
+    """The running event loop's time, as a date: on a `VirtualLoop`, virtual time."""
+
+    def __init__(self, start: datetime = START) -> None:
+        self._time = asyncio.get_running_loop().time
+        self._origin = self._time()
+        self._start = start
+
+    def now(self) -> datetime:
+        """The date and time, in UTC."""
+        return self._start + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        """Seconds since this clock was made."""
+        return self._time() - self._origin
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after that many seconds; at once if there are none."""
+        await asyncio.sleep(max(0.0, seconds))
+
+
 class VirtualClock:
     """A clock that stands still until it is moved."""
 

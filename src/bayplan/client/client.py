@@ -9,6 +9,7 @@
 A kind is named by its type, or by a `Resource`. An object is named by namespace and name, or by its
 name alone if it is cluster-scoped. Answers are checked and typed, refusals are exceptions
 (`bayplan.client.errors`), and everything is under the client's budget, time limits and size bounds.
+What carries the requests is a `Transport` that can be handed in; without one it is HTTP.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from bayplan.client.objects import decode
 from bayplan.client.verbs.acting import Actions
 from bayplan.client.verbs.reading import Reads
 from bayplan.client.wire.budget import Budget
+from bayplan.client.wire.calling import Caller
+from bayplan.client.wire.http import HttpTransport
 from bayplan.client.wire.requests import Limits, Request
 from bayplan.client.wire.retries import RetryPolicy
 from bayplan.client.wire.sending import Sender
@@ -61,17 +64,20 @@ class Client(Reads, Actions):
         access: Access,
         tuning: Tuning | None = None,
         *,
+        transport: Transport | None = None,
         clock: Clock | None = None,
         rng: Random | None = None,
     ) -> None:
         tuning = tuning or Tuning()
+        limits = tuning.limits
         self.access = access
         self.clock = clock or WallClock()
         self.rng = rng or Random()  # noqa: S311 # it spreads waits, it guards nothing
-        self._transport = Transport(access, tuning.limits, tuning.user_agent)
+        self._transport = transport or HttpTransport(access, limits.connect)
+        caller = Caller(access, self._transport, limits, tuning.user_agent)
         budget = Budget(self.clock, qps=tuning.qps, burst=tuning.burst, in_flight=tuning.in_flight)
-        sender = Sender(self._transport, budget, tuning.retries, self.clock, self.rng)
-        super().__init__(sender, tuning.limits)
+        sender = Sender(caller, budget, tuning.retries, self.clock, self.rng)
+        super().__init__(sender, limits)
 
     async def version(self) -> ServerVersion:
         """The server's own version."""

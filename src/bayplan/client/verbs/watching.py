@@ -17,7 +17,7 @@ import msgspec
 from bayplan.client.errors import UNREADABLE, MalformedError, Status, TooLargeError, error_from
 from bayplan.client.objects import Identity, Unfit, decode, decode_object, refuse, version_of
 from bayplan.client.resources import Resource, T
-from bayplan.client.wire.transport import Answer
+from bayplan.client.wire.calling import Answer
 from bayplan.kube.meta import Struct
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"

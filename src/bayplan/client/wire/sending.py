@@ -1,4 +1,4 @@
-"""Requests on their way: a turn in the budget, the transport, another try where that is safe."""
+"""Requests on their way: a turn in the budget, the call, another try where that is safe."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from random import Random
 
 from bayplan.client.errors import ClientError, TooManyRequestsError, UnauthorizedError
 from bayplan.client.wire.budget import Budget
+from bayplan.client.wire.calling import Answer, Caller
 from bayplan.client.wire.requests import Request
 from bayplan.client.wire.retries import RetryPolicy
-from bayplan.client.wire.transport import Answer, Transport
 from bayplan.kube.clock import Clock
 
 
@@ -18,9 +18,9 @@ class Sender:
     """Sends requests until they are answered, refused for good, or not worth another try."""
 
     def __init__(
-        self, transport: Transport, budget: Budget, policy: RetryPolicy, clock: Clock, rng: Random
+        self, caller: Caller, budget: Budget, policy: RetryPolicy, clock: Clock, rng: Random
     ) -> None:
-        self._transport = transport
+        self._caller = caller
         self._budget = budget
         self._policy = policy
         self._clock = clock
@@ -46,7 +46,7 @@ class Sender:
             try:
                 answer = await self._open(stack, request, silence)
             except UnauthorizedError:
-                if not self._transport.reject_credentials():
+                if not self._caller.reject_credentials():
                     raise
                 answer = await self._open(stack, request, silence)
             yield answer
@@ -56,17 +56,17 @@ class Sender:
         try:
             return await self._fetch_once(request)
         except UnauthorizedError:
-            if not self._transport.reject_credentials():
+            if not self._caller.reject_credentials():
                 raise
         return await self._fetch_once(request)
 
     async def _fetch_once(self, request: Request) -> bytes:
         async with self._budget.turn():
-            return await self._transport.fetch(request)
+            return await self._caller.fetch(request)
 
     async def _open(self, stack: AsyncExitStack, request: Request, silence: float) -> Answer:
         async with self._budget.turn():
-            opening = self._transport.open(request, silence=silence)
+            opening = self._caller.stream(request, silence)
             return await stack.enter_async_context(opening)
 
     def _wait(self, request: Request, error: ClientError, attempt: int) -> float | None:

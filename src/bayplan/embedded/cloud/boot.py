@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from bayplan.embedded.cloud.cloud import Cloud
-from bayplan.embedded.cloud.model import Instance
 from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Plan
+from bayplan.embedded.control.steps import Again, Do, Plan
 from bayplan.embedded.nodes.fleet import Fleet
+from bayplan.embedded.nodes.machines import Instance
 
 STOCK_SECONDS = 5.0
 """How long a cloud takes to find out that it has none left."""
@@ -33,12 +34,11 @@ class Boot(Controller[str]):
         """See whether an instance fails, boots, or is gone."""
         one = self._cloud.instances.get(key)
         if one is None:
-            self._fleet.remove(key)
-            return []
+            return [Do(f"switch {key} off", partial(self._fleet.remove, key))]
         if one.state == "creating":
             return self._boot(one)
         if one.state == "running" and key not in self._fleet.machines:
-            self._fleet.add(one)
+            return [Do(f"switch {key} on", partial(self._fleet.add, one))]
         return []
 
     def _boot(self, one: Instance) -> Plan:
@@ -46,15 +46,11 @@ class Boot(Controller[str]):
         tried = min(one.launched + STOCK_SECONDS, one.starts or float("inf"))
         if now < tried:
             return [Again(tried - now)]
-        group = one.group.name
-        if self._stage.faults.find("stock-out", group=group, zone=one.zone):
-            one.state, one.error_code = "failed", "OUT_OF_STOCK"
-            one.error = f"no {one.group.instance_type.name} left in {one.zone}"
-            return []
+        if self._stage.faults.find("stock-out", group=one.group.name, zone=one.zone):
+            said = f"no {one.group.instance_type.name} left in {one.zone}"
+            return [Do(f"fail {one.name}", partial(self._cloud.fail, one.name, said))]
         if one.starts is None:
             return []
         if now < one.starts:
             return [Again(one.starts - now)]
-        one.state = "running"
-        self._fleet.add(one)
-        return []
+        return [Do(f"start {one.name}", partial(self._cloud.start, one.name))]

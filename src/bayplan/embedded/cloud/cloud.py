@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.cloud.model import PROVIDER, ZONE_LABEL, Instance, NodeGroup
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.storages import NODES
+from bayplan.embedded.nodes.machines import PROVIDER, ZONE_LABEL, Instance, NodeGroup
 
 
 class CloudError(Exception):
@@ -88,6 +88,17 @@ class Cloud:
         if not 0 < count <= len(making):
             raise CloudError(f"node group {group}: only {len(making)} are still being created")
         self.delete(one.name for one in making[-count:])
+
+    def start(self, name: str) -> None:
+        """An instance that was being made runs."""
+        self._instance(name).state = "running"
+        self._tell(name)
+
+    def fail(self, name: str, said: str) -> None:
+        """An instance cannot be had."""
+        one = self._instance(name)
+        one.state, one.error_code, one.error = "failed", "OUT_OF_STOCK", said
+        self._tell(name)
 
     def spent(self) -> float:
         """What all instances have cost so far."""

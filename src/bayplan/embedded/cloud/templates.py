@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.cloud.model import Instance, NodeGroup
+from bayplan.embedded.nodes.machines import Instance, NodeGroup
 from bayplan.embedded.nodes.objects import NOT_READY, conditions, node_object
 
 

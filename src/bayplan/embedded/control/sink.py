@@ -17,7 +17,7 @@ from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions, User
 from bayplan.embedded.apiserver.subresources.binding import bind
 from bayplan.embedded.control.recorder import Recorder
-from bayplan.embedded.control.steps import Again, Bind, Change, Create, Delete, Step, Tell
+from bayplan.embedded.control.steps import Again, Bind, Change, Create, Delete, Do, Step, Tell
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,9 @@ class Sink:
                 await bind(self._backend, call, {"target": {"kind": "Node", "name": node}})
             case Tell():
                 await self.recorder.record(step)
+            case Do(_, act):
+                self.writes -= 1
+                act()
             case Again():
                 self.writes -= 1
 
@@ -95,5 +98,7 @@ def _named(step: Step) -> str:
         case Tell(about=key) | Change(key=key) | Delete(key=key) | Bind(key=key):
             what = type(step).__name__.lower()
             return f"{what} {key.storage} {key.namespace}/{key.name}"
+        case Do(what):
+            return what
         case Again():
             return "again"

@@ -64,11 +64,19 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
+class Do:
+    """Change what is no object of the API: switch a machine on, let a purchase fail."""
+
+    what: str
+    act: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Again:
     """Ask about the same key again after some seconds."""
 
     after: float
 
 
-Step: TypeAlias = Create | Change | Delete | Bind | Tell | Again
+Step: TypeAlias = Create | Change | Delete | Bind | Tell | Do | Again
 Plan: TypeAlias = list[Step]

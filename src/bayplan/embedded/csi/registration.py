@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.cloud.model import GroupDriver, Instance
 from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.stage import Stage
@@ -19,6 +18,7 @@ from bayplan.embedded.control.steps import Again, Change, Create, Edit, Plan
 from bayplan.embedded.control.storages import CSI_NODES, NODES
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.fleet import Fleet
+from bayplan.embedded.nodes.machines import GroupDriver, Instance
 
 
 class DriverRegistration(Controller[str]):

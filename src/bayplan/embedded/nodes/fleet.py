@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bayplan.embedded.cloud.model import Instance
 from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.nodes.machines import Instance
 
 BEAT_SECONDS = 10.0
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Plan
-from bayplan.embedded.nodes.fleet import Fleet
+from bayplan.embedded.control.steps import Again, Do, Plan
+from bayplan.embedded.nodes.fleet import Fleet, Machine
 
 
 class Power(Controller[str]):
@@ -27,18 +29,18 @@ class Power(Controller[str]):
         about = {"node": key, "group": machine.instance.group.name, "zone": machine.instance.zone}
         dead = self._stage.faults.find("node-dies", **about) is not None
         flap = self._stage.faults.find("node-flaps", **about)
-        plan: Plan = []
         if flap is None:
             self._flapping.pop(key, None)
-        else:
-            silent, left = self._phase(key, flap.period / 2)
-            dead = dead or silent
-            plan.append(Again(left))
+            return self._switch(machine, dead=dead)
+        silent, left = self._phase(key, flap.period / 2)
+        return [*self._switch(machine, dead=dead or silent), Again(left)]
+
+    def _switch(self, machine: Machine, *, dead: bool) -> Plan:
+        if dead != machine.up:
+            return []
         if dead:
-            self._fleet.silence(machine)
-        else:
-            self._fleet.revive(machine)
-        return plan
+            return [Do(f"silence {machine.name}", partial(self._fleet.silence, machine))]
+        return [Do(f"revive {machine.name}", partial(self._fleet.revive, machine))]
 
     def _phase(self, key: str, half: float) -> tuple[bool, float]:
         """Whether a flapping node is silent now, and for how long it stays as it is."""

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.cloud.model import PROVIDER
 from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Again, Change, Create, Delete, Plan, Tell
 from bayplan.embedded.control.storages import LEASES, NODES
 from bayplan.embedded.nodes.fleet import Fleet, Machine
+from bayplan.embedded.nodes.machines import PROVIDER
 from bayplan.embedded.nodes.objects import (
     LEASE_NAMESPACE,
     condition_status,

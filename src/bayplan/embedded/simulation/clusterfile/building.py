@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from bayplan.embedded.cloud.model import GroupDriver, InstanceType, NodeGroup
 from bayplan.embedded.control.faults import AIMS, Fault
 from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, NodeGroup
 from bayplan.embedded.simulation.clusterfile import schema
 from bayplan.embedded.simulation.clusterfile.places import Problem
 from bayplan.embedded.simulation.clusterfile.spec import ScheduledFault, StorageClassSpec

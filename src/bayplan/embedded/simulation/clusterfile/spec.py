@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.cloud.model import NodeGroup
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.nodes.machines import NodeGroup
 
 
 @dataclass(frozen=True, slots=True)

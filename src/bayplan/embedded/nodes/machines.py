@@ -1,4 +1,4 @@
-"""What a cloud sells: instance types in node groups; and what it has sold: instances."""
+"""Machines as a cloud sells them, instance types in node groups; and those sold, instances."""
 
 from __future__ import annotations
 

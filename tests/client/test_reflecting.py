@@ -303,6 +303,28 @@ async def test_an_object_that_stops_fitting_stays_as_it_was_known() -> None:
         assert list(it.informer.objects) == ["here/p"]
 
 
+async def test_who_does_not_fit_is_told_until_it_fits_or_is_gone() -> None:
+    def pod(name: str, version: int, containers: object) -> dict[str, object]:
+        return {**config_map(name, version), "spec": {"containers": containers}}
+
+    server = Scripted(
+        NO_STREAMING,
+        page(pod("a", 1, 3), pod("b", 1, 3), version=1),
+        stream(event("MODIFIED", pod("a", 2, [])), event("DELETED", pod("b", 3, 3))),
+        page(pod("a", 2, []), version=3),
+        stream(hold=asyncio.Event()),
+    )
+    async with following(server, Pod) as it:
+        told: list[tuple[str, bool]] = []
+        it.informer.on_unfit(lambda key, error: told.append((key, error is not None)))
+        await it.until(lambda: len(server.requests) == 5)
+        assert told == [("here/a", True), ("here/b", True), ("here/b", True), ("here/b", False)]
+        assert it.told == [("added", "a", "2")]
+        late: list[str] = []
+        it.informer.on_unfit(lambda key, _: late.append(key))
+        assert late == []
+
+
 async def test_nonsense_in_a_stream_leads_to_a_new_list() -> None:
     for nonsense in (b"not json\n", b'{"type":"SHRUGGED","object":{}}\n', b"[]\n"):
         server = Scripted(

@@ -1,7 +1,7 @@
 """An informer: a local, current copy of some objects, and word of every change to it.
 
 informer = Informer(client, Pod, Selection(namespace="shop"))
-informer.on_change(snapshot.take)             # called in order, before the next one is read
+informer.on_change(print)                     # called in order, before the next one is read
 ...
 await informer.synced.wait()
 with informer.subscribe() as changes:         # or as an iterator, with back-pressure
@@ -16,16 +16,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Generic
 
 from bayplan.client.client import Client
-from bayplan.client.errors import ClientError
+from bayplan.client.errors import ClientError, MalformedError
 from bayplan.client.informers.changes import Change
 from bayplan.client.informers.reflector import Reflector
 from bayplan.client.informers.store import Store
 from bayplan.client.informers.subscriptions import Subscription
+from bayplan.client.objects import key_of
 from bayplan.client.resources import Resource, T, resource_of
 from bayplan.client.verbs.reading import Selection
 from bayplan.client.verbs.watching import WatchEvent
 
 log = logging.getLogger(__name__)
+UnfitHandler = Callable[[str, MalformedError | None], None]
+"""Told which object does not fit its type and why, or (None) that it is not there any more."""
 QUEUE = 128
 
 
@@ -41,6 +44,8 @@ class Informer(Generic[T]):
         self.last_error: ClientError | None = None
         self._store: Store[T] = Store()
         self._handlers: list[Callable[[Change[T]], None]] = []
+        self._unfit: dict[str, MalformedError] = {}
+        self._unfit_handlers: list[UnfitHandler] = []
         self._subscriptions: list[Subscription[T]] = []
         self._reflector = Reflector(
             client, self.resource, which or Selection(), sink=self, report=self._report
@@ -57,6 +62,15 @@ class Informer(Generic[T]):
             handler(Change("added", new=item))
         self._handlers.append(handler)
 
+    def on_unfit(self, handler: UnfitHandler) -> None:
+        """Call that for every object that is there but does not fit its type, now and later.
+
+        One that fits again, or is told as deleted, is heard of as a change.
+        """
+        for key, error in self._unfit.items():
+            handler(key, error)
+        self._unfit_handlers.append(handler)
+
     def subscribe(self, bound: int = QUEUE) -> Subscription[T]:
         """Everything there is now, then every change; at most `bound` of them wait unread."""
         made = Subscription(self._store.values(), bound, self._subscriptions.remove)
@@ -71,11 +85,16 @@ class Informer(Generic[T]):
         """Take a complete list from the reflector."""
         self.lists += 1
         await self._publish(self._store.replace(items, keep=unfit))
+        for key in [key for key in self._unfit if key not in unfit]:
+            del self._unfit[key]
+            self._tell_unfit(key, None)
         self.last_error = None
         self.synced.set()
 
     async def apply(self, event: WatchEvent[T]) -> None:
         """Take one event from the reflector."""
+        if event.object is not None and self._unfit:
+            self._unfit.pop(key_of(event.object), None)
         await self._publish(self._store.apply(event))
 
     async def _publish(self, changes: list[Change[T]]) -> None:
@@ -90,3 +109,10 @@ class Informer(Generic[T]):
     def _report(self, error: ClientError) -> None:
         self.last_error = error
         log.warning("informer of %s: %s", self.resource, error)
+        if isinstance(error, MalformedError) and error.key:
+            self._unfit[error.key] = error
+            self._tell_unfit(error.key, error)
+
+    def _tell_unfit(self, key: str, error: MalformedError | None) -> None:
+        for handler in tuple(self._unfit_handlers):
+            handler(key, error)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.fit import Snapshot
 from bayplan.fit.explanation import Explanation, Fix, FixKind
-from bayplan.fit.explanation.steps.moves import placed_on
-from bayplan.fit.preemption import refusal_on
+from bayplan.fit.state.pods import placed_on
 from bayplan.kube.codec import decode_object
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -103,7 +102,7 @@ def check_moved_pods(snapshot: Snapshot, fix: Fix) -> None:
             target = moved.spec.node_name
             with snapshot.fork():
                 snapshot.put(placed_on(moved, ""))
-                assert refusal_on(snapshot, placed_on(moved, ""), target) is None, fix.summary
+                assert snapshot.refusal(placed_on(moved, ""), target) is None, fix.summary
 
 
 @settings(deadline=None, max_examples=100)

@@ -6,8 +6,9 @@ Each was seen in the real scheduler, next to clusters made at random.
 from __future__ import annotations
 
 from bayplan.fit import Profile, Snapshot
+from bayplan.fit.evaluation import Evaluation
 from bayplan.fit.preemption import preempt
-from bayplan.fit.verdicts import verdicts
+from bayplan.fit.verdicts import Verdicts, verdicts
 from bayplan.kube.meta import KubeObject, LabelSelector, LabelSelectorRequirement
 from bayplan.kube.nodes import Node, NodeSelectorTerm
 from bayplan.kube.pods import Pod, PodAffinityTerm
@@ -41,8 +42,14 @@ def kubernetes(*objects: KubeObject) -> Snapshot:
     return Snapshot(objects, profile=Profile.kubernetes())
 
 
+def asked(snapshot: Snapshot, pod: Pod) -> Verdicts:
+    evaluation = snapshot.evaluation(pod)
+    assert isinstance(evaluation, Evaluation)
+    return verdicts(evaluation)
+
+
 def reasons(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
-    refusals = verdicts(snapshot.evaluation(pod)).refusals
+    refusals = asked(snapshot, pod).refusals
     return {name: refusal.reasons for name, refusal in refusals.items()}
 
 
@@ -102,7 +109,7 @@ def test_the_score_of_what_is_left_ignores_pod_level_requests_of_a_waiting_pod()
     plain = make_pod("plain").cpu("1").memory("1Gi").obj()
     large = make_pod("large").cpu("1").memory("1Gi").pod_level(cpu="3", memory="6Gi").obj()
     snapshot = kubernetes(node())
-    scores = [verdicts(snapshot.evaluation(pod)).scores["n1"] for pod in (plain, large)]
+    scores = [asked(snapshot, pod).scores["n1"] for pod in (plain, large)]
     assert scores[0]["NodeResourcesFit"] == scores[1]["NodeResourcesFit"]
 
 

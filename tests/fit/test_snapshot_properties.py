@@ -7,10 +7,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.fit import Profile, Snapshot
+from bayplan.fit import Profile, Refusal, Snapshot
 from bayplan.fit.preemption import preempt
 from bayplan.fit.verdicts import verdicts
-from bayplan.fit.volumes.needs import Refused
 from bayplan.kube.pods import Pod
 from tests.fit.worlds import NODES, random_object, random_pod
 
@@ -29,10 +28,10 @@ STEPS = st.lists(
 
 def answers(snapshot: Snapshot, pod: Pod) -> object:
     """Everything a snapshot says of a pod."""
-    try:
-        said = verdicts(snapshot.evaluation(pod))
-    except Refused as answer:
-        return answer.refusal
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
+        return evaluation
+    said = verdicts(evaluation)
     preemption = preempt(snapshot, pod)
     victims = sorted(victim.key for victim in preemption.victims)
     return said, snapshot.decide(pod), preemption.node, victims, preemption.message

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.fit import Profile, Snapshot
+from bayplan.fit.needs.report import VolumeReport, volumes_on
 from bayplan.fit.volumes.limits import LimitSource
-from bayplan.fit.volumes.report import VolumeReport, volumes_on
 from bayplan.kube.meta import KubeObject
 from tests.builders import (
     make_attachment,
@@ -128,7 +128,7 @@ def test_the_report_counts_as_the_filter_does(uses: list[tuple[str, str, bool]])
         else:
             objects.append(make_attachment(f"va{index}", EBS, node, f"pv-{claim}").obj())
     snapshot = Snapshot(objects, profile=Profile())
-    columns = snapshot.cluster.attachments.columns(EBS)
+    columns = snapshot.cluster.volume_places.columns(EBS)
     for report in snapshot.volumes():
         slot = snapshot.cluster.slots.by_name[report.node]
         assert report.used == columns.used[slot]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from bayplan.fit import Profile, Refusal, Snapshot
 from bayplan.fit.preemption import preempt
 from bayplan.fit.verdicts import verdicts
-from bayplan.fit.volumes.needs import Refused
 from bayplan.kube.codec import decode_object
 from bayplan.kube.pods import Pod
 from tests.oracle.corpus import Case, Expectation
@@ -75,10 +74,9 @@ def compare(case: Case, tally: Tally) -> None:
 def _compare_filters(
     case: Case, expected: Expectation, snapshot: Snapshot, pod: Pod, tally: Tally
 ) -> None:
-    try:
-        evaluation = snapshot.evaluation(pod)
-    except Refused as answer:
-        _compare_refused(case, expected, answer.refusal, tally)
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
+        _compare_refused(case, expected, evaluation, tally)
         return
     if expected.prefilter is not None:
         tally.note(tally.verdicts, case.id, "asked nodes", expected.prefilter)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
-from bayplan.fit import Snapshot
+from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.explanation import Explanation, Standing
 from bayplan.fit.explanation.explain import standing_of
-from bayplan.fit.volumes.needs import Refused
 from bayplan.kube.pods import Pod
 
 
@@ -49,10 +48,10 @@ def waiting_pods(snapshot: Snapshot) -> list[Pod]:
 
 def likeness(snapshot: Snapshot, pod: Pod) -> Hashable | None:
     """Pods of one likeness have one explanation; None for a pod that is like no other."""
-    try:
-        question = snapshot.evaluation(pod).question
-    except Refused:
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
         return None  # the refusal names its own claims
+    question = evaluation.question
     return (
         question.shape,
         question.needs,

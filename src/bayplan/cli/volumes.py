@@ -9,8 +9,8 @@ from rich.text import Text
 from bayplan.cli.cluster import Gates, Missing, Output, Source, load_snapshot, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit, printable, show, table
+from bayplan.fit.needs.report import VolumeReport, VolumeUse
 from bayplan.fit.volumes.limits import LimitSource
-from bayplan.fit.volumes.report import VolumeReport, VolumeUse
 
 if TYPE_CHECKING:
     from bayplan.kube.codec import JsonValue

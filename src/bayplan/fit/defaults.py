@@ -4,11 +4,12 @@ preference.
 
 from __future__ import annotations
 
-from bayplan.fit.podterms import SpreadConstraint
-from bayplan.fit.shape import Shape
+from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.shapes.terms import SpreadConstraint
 from bayplan.fit.state.cluster import Cluster
+from bayplan.kube.labels import HOSTNAME, ZONE
 
-DEFAULT_SKEWS = {"kubernetes.io/hostname": 3, "topology.kubernetes.io/zone": 5}
+DEFAULT_SKEWS = {HOSTNAME: 3, ZONE: 5}
 
 
 def default_spread(shape: Shape, cluster: Cluster) -> tuple[SpreadConstraint, ...]:

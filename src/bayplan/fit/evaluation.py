@@ -47,11 +47,6 @@ class Evaluation:
         slot = int(self.ranks.argmax())
         return slot if self.ranks[slot] >= 0 else DOES_NOT_FIT
 
-    def feasible(self) -> BoolArray:
-        """Which slots' nodes pass every filter."""
-        self.refresh()
-        return self.ranks >= 0
-
     def refresh(self) -> None:
         """Bring the ranks up to date."""
         cluster = self.question.cluster

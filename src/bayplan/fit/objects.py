@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.pods import PodRecord, placed_on
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -126,10 +125,10 @@ class Objects:
 
     def _find_pod(self, key: str) -> Pod | None:
         record = self._cluster.pods.by_key.get(key)
-        return None if record is None else placed_pod(record.pod, record.node)
+        return None if record is None else shown(record)
 
     def _every_pod(self) -> Iterable[Pod]:
-        return [placed_pod(r.pod, r.node) for r in self._cluster.pods.by_key.values()]
+        return [shown(record) for record in self._cluster.pods.by_key.values()]
 
     def _put_pod(self, pod: Pod) -> None:
         if pod.key in self._cluster.pods.by_key:
@@ -150,11 +149,9 @@ class Objects:
         self._cluster.census.namespace_changed(name)
 
 
-def placed_pod(pod: Pod, node: str) -> Pod:
+def shown(record: PodRecord) -> Pod:
     """The pod as an object, on the node it is assumed to be on."""
-    if pod.is_terminal or pod.spec.node_name == node:
-        return pod
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+    return record.pod if record.pod.is_terminal else placed_on(record.pod, record.node)
 
 
 def _plain(shelf: dict[str, Any]) -> Shelf:

@@ -16,8 +16,7 @@ from datetime import datetime
 
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal, summary
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.verdicts import first_refusal, verdicts
-from bayplan.fit.volumes.needs import Refused
+from bayplan.fit.verdicts import verdicts
 from bayplan.kube.pods import Pod
 from bayplan.kube.selectors import compile_selector
 from bayplan.kube.workloads import PodDisruptionBudget
@@ -69,12 +68,12 @@ def victims_on(snapshot: Snapshot, pod: Pod, node: str) -> Preemption | Refusal:
     priority = snapshot.priority(pod)
     possible = [one for one in snapshot.pods_on(node) if snapshot.priority(one) < priority]
     if not possible:
-        return Refusal.lasting("DefaultPreemption", NO_VICTIMS)
+        return Refusal.unresolvable("DefaultPreemption", NO_VICTIMS)
     possible.sort(key=lambda one: _importance(snapshot, one))
     with snapshot.fork():
         for one in possible:
             snapshot.unassume(one)
-        refusal = refusal_on(snapshot, pod, node)
+        refusal = snapshot.refusal(pod, node)
         if refusal is not None:
             return refusal
         protected, others = _by_budget(possible, snapshot.budgets())
@@ -85,10 +84,10 @@ def victims_on(snapshot: Snapshot, pod: Pod, node: str) -> Preemption | Refusal:
 
 
 def _refusals(snapshot: Snapshot, pod: Pod) -> dict[str, Refusal]:
-    try:
-        return verdicts(snapshot.evaluation(pod)).refusals
-    except Refused as answer:
-        return dict.fromkeys(snapshot.cluster.slots.by_name, answer.refusal)
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
+        return dict.fromkeys(snapshot.cluster.slots.by_name, evaluation)
+    return verdicts(evaluation).refusals
 
 
 def _not_eligible(snapshot: Snapshot, pod: Pod, refusals: dict[str, Refusal]) -> str:
@@ -115,19 +114,10 @@ def _leaves_by_preemption(pod: Pod) -> bool:
     )
 
 
-def refusal_on(snapshot: Snapshot, pod: Pod, node: str) -> Refusal | None:
-    """The first refusal of a pod on one node; None if it fits there."""
-    try:
-        evaluation = snapshot.evaluation(pod)
-    except Refused as answer:
-        return answer.refusal
-    return first_refusal(evaluation, snapshot.cluster.slots.by_name[node])
-
-
 def _reprieved(snapshot: Snapshot, pod: Pod, victim: Pod, node: str) -> bool:
     """Put a pod back, and leave it there if the waiting pod still fits."""
     snapshot.assume(victim, node)
-    if refusal_on(snapshot, pod, node) is None:
+    if snapshot.refusal(pod, node) is None:
         return True
     snapshot.unassume(victim)
     return False

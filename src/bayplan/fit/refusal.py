@@ -27,12 +27,12 @@ class Refusal:
     reasons: tuple[str, ...]
 
     @classmethod
-    def passing(cls, plugin: str, reason: str) -> Refusal:
+    def unschedulable(cls, plugin: str, reason: str) -> Refusal:
         """A refusal that preemption might lift."""
         return cls(UNSCHEDULABLE, plugin, (reason,))
 
     @classmethod
-    def lasting(cls, plugin: str, reason: str) -> Refusal:
+    def unresolvable(cls, plugin: str, reason: str) -> Refusal:
         """A refusal that preemption cannot lift."""
         return cls(UNRESOLVABLE, plugin, (reason,))
 

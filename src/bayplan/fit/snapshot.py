@@ -22,16 +22,15 @@ import msgspec
 
 from bayplan.fit.defaults import default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation
-from bayplan.fit.filters import Question
-from bayplan.fit.filters.node_affinity import CONFLICT
-from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
-from bayplan.fit.objects import Kind, Objects
+from bayplan.fit.filters import Arrival, Question, refusal_before_nodes
+from bayplan.fit.needs.pods import NeedsBook, VolumeNeeds
+from bayplan.fit.needs.report import VolumeReport, all_volumes
+from bayplan.fit.objects import Kind, Objects, shown
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shape import Shape, Shapes
+from bayplan.fit.shapes.shape import Shape, Shapes
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.volumes.needs import NeedsBook, Refused, VolumeNeeds
-from bayplan.fit.volumes.report import VolumeReport, all_volumes
+from bayplan.fit.verdicts import first_refusal
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.loading import Progress, load
 from bayplan.kube.meta import KubeObject
@@ -39,7 +38,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import PodDisruptionBudget
 
 if TYPE_CHECKING:
-    from bayplan.fit.explanation import Explanation
+    from bayplan.fit.explanation.answer import Explanation
 
 Undo = tuple[Callable[..., Any], tuple[Any, ...]]
 EVALUATION_BYTES = 256 * 1024 * 1024
@@ -128,7 +127,7 @@ class Snapshot:
 
     def pods_on(self, node: str) -> list[Pod]:
         """The pods on a node, assumed ones too."""
-        return [record.pod for record in self.cluster.pods.by_node.get(node, {}).values()]
+        return [shown(record) for record in self.cluster.pods.by_node.get(node, {}).values()]
 
     def budgets(self) -> list[PodDisruptionBudget]:
         """All disruption budgets."""
@@ -194,10 +193,9 @@ class Snapshot:
 
     def decide(self, pod: Pod) -> Decision:
         """The best node for a pod, if one fits; nothing is changed."""
-        try:
-            evaluation = self.evaluation(pod)
-        except Refused as answer:
-            return Decision(None, answer.refusal)
+        evaluation = self.evaluation(pod)
+        if isinstance(evaluation, Refusal):
+            return Decision(None, evaluation)
         slot = evaluation.best()
         return Decision(None if slot == DOES_NOT_FIT else self.cluster.slots.names[slot])
 
@@ -239,7 +237,7 @@ class Snapshot:
         """Why a pod goes where it goes, or goes nowhere and what would help; nothing is
         changed.
         """
-        from bayplan.fit.explanation import explain  # noqa: PLC0415 - it stands on this module
+        from bayplan.fit.explanation.explain import explain  # noqa: PLC0415 - it stands on this module
 
         return explain(self, pod, with_fixes=with_fixes)
 
@@ -247,14 +245,23 @@ class Snapshot:
         """By node and driver: the volumes in use, by whom, the limit, and who set it."""
         return all_volumes(self.cluster)
 
-    def evaluation(self, pod: Pod) -> Evaluation:
-        """The standing answers for pods like this one; raises Refused if no node matters."""
+    def refusal(self, pod: Pod, node: str) -> Refusal | None:
+        """The first refusal of a pod on one node; None if it fits there."""
+        evaluation = self.evaluation(pod)
+        if isinstance(evaluation, Refusal):
+            return evaluation
+        return first_refusal(evaluation, self.cluster.slots.by_name[node])
+
+    def evaluation(self, pod: Pod) -> Evaluation | Refusal:
+        """The standing answers for pods like this one, or why no node is even looked at."""
         if self.cluster.usage_changes.is_long or self.cluster.node_changes.is_long:
             self.cluster.tidy()
         shape = self.cluster.shapes.of(pod)
-        if shape.node_names is not None and not shape.node_names:
-            raise Refused(Refusal.lasting(NODE_AFFINITY, CONFLICT))
         needs = self._needs.of(pod)
+        if not needs.ready or (shape.node_names is not None and not shape.node_names):
+            refusal = refusal_before_nodes(Arrival(pod, shape, self._needs.claims(pod)))
+            if refusal is not None:
+                return refusal
         defaults = self._default_spread(shape)
         key = (shape, needs, pod.spec.node_name, defaults)
         evaluation = self._evaluations.get(key)

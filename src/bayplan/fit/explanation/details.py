@@ -16,7 +16,7 @@ from bayplan.fit.explanation.steps.taints import untolerated, written_taint
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
-from bayplan.fit.volumes.report import VolumeReport, volumes_on
+from bayplan.fit.needs.report import VolumeReport, volumes_on
 from bayplan.fit.volumes.topology import reach_of, zone_needs
 from bayplan.kube.storage import PersistentVolume
 

@@ -14,7 +14,6 @@ from bayplan.fit.preemption import Preemption, preempt
 from bayplan.fit.refusal import Refusal, summary, summary_before_nodes
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.verdicts import Verdicts, verdicts
-from bayplan.fit.volumes.needs import Refused
 from bayplan.kube.pods import Pod
 
 NO_NODES = "no nodes available to schedule pods"
@@ -25,10 +24,10 @@ def explain(snapshot: Snapshot, pod: Pod, *, with_fixes: bool = True) -> Explana
     standing = standing_of(snapshot, pod)
     if standing in {Standing.PLACED, Standing.ENDED, Standing.TERMINATING}:
         return _settled(snapshot, pod, standing)
-    try:
-        found = verdicts(snapshot.evaluation(pod))
-    except Refused as answer:
-        return _refused_before(snapshot, pod, standing, answer.refusal, with_fixes=with_fixes)
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
+        return _refused_before(snapshot, pod, standing, evaluation, with_fixes=with_fixes)
+    found = verdicts(evaluation)
     chosen = snapshot.decide(pod).node
     if chosen is None:
         return _does_not_fit(snapshot, pod, standing, found, with_fixes=with_fixes)

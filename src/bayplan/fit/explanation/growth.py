@@ -14,18 +14,15 @@ from msgspec.structs import replace
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.steps.moves import is_bound_to_its_node
 from bayplan.fit.explanation.steps.taints import is_lifecycle_taint, uncordoned
-from bayplan.fit.preemption import refusal_on
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.cluster import Cluster
+from bayplan.kube.labels import HOSTNAME, INSTANCE_TYPE, ZONE
 from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
 
 MOST_KINDS = 24
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 NodeKind = tuple[object, ...]
 
 
@@ -38,7 +35,7 @@ def one_more_node(snapshot: Snapshot, pod: Pod) -> Iterator[Step]:
         with snapshot.fork():
             for obj in puts:
                 snapshot.put(obj)
-            fits = refusal_on(snapshot, pod, name) is None
+            fits = snapshot.refusal(pod, name) is None
         if fits:
             text = f"add one node like {original.name}{_described(original)}"
             # Of kinds that all will do, the most usual is the likeliest to be at hand.

@@ -14,13 +14,11 @@ from collections.abc import Iterable
 from bayplan.fit.explanation.fix import Fix, FixKind, Step, Steps, cost_of
 from bayplan.fit.explanation.growth import one_more_node
 from bayplan.fit.explanation.steps import steps_before_nodes, steps_for
-from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.explanation.trial import Trial, filter_of
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
-from bayplan.fit.preemption import refusal_on
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.verdicts import verdicts
-from bayplan.fit.volumes.needs import Refused
 from bayplan.kube.pods import Pod
 
 MOST_STEPS = 3
@@ -67,10 +65,10 @@ def verified(snapshot: Snapshot, steps: Steps) -> Fix | None:
 
 def _search(snapshot: Snapshot, pod: Pod, before: int) -> list[Steps]:
     """Ways to make a pod fit; `before` more steps may be taken for what refuses it everywhere."""
-    try:
-        refusals = verdicts(snapshot.evaluation(pod)).refusals
-    except Refused:
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
         return _before_nodes(snapshot, pod, before)
+    refusals = verdicts(evaluation).refusals
     found: list[Steps] = [(step,) for step in one_more_node(snapshot, pod)]
     for node in _nearest_nodes(snapshot, pod, refusals):
         found += _repairs(snapshot, pod, node, MOST_STEPS)
@@ -92,7 +90,7 @@ def _before_nodes(snapshot: Snapshot, pod: Pod, before: int) -> list[Steps]:
 
 def _repairs(snapshot: Snapshot, pod: Pod, node: str, depth: int) -> list[Steps]:
     """The ways to make a pod fit on one node, of few steps each."""
-    refusal = refusal_on(snapshot, pod, node)
+    refusal = snapshot.refusal(pod, node)
     if refusal is None:
         return [()]
     if depth == 0:
@@ -108,7 +106,7 @@ def _repairs(snapshot: Snapshot, pod: Pod, node: str, depth: int) -> list[Steps]
 
 
 def _helps(snapshot: Snapshot, step: Step, node: str, before: Refusal) -> bool:
-    return step.kind in _REPEATABLE or refusal_on(snapshot, step.pod, node) != before
+    return step.kind in _REPEATABLE or snapshot.refusal(step.pod, node) != before
 
 
 def _nearest_nodes(snapshot: Snapshot, pod: Pod, refusals: dict[str, Refusal]) -> Iterable[str]:
@@ -126,8 +124,7 @@ def _nearest_nodes(snapshot: Snapshot, pod: Pod, refusals: dict[str, Refusal]) -
 def _lack(snapshot: Snapshot, pod: Pod, node: str) -> float:
     """The largest share of a request that a node cannot give; its number of taints otherwise."""
     slot = snapshot.cluster.slots.by_name[node]
-    filters = snapshot.evaluation(pod).filters
-    resources = next((one for one in filters if isinstance(one, NodeResourcesFit)), None)
+    resources = filter_of(snapshot, pod, NodeResourcesFit)
     short = resources.shortages(slot) if resources else {}
     share = max(((wanted - free) / wanted for wanted, free in short.values()), default=0.0)
     return share + len(snapshot.cluster.node_at(slot).spec.taints)

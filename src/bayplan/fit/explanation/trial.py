@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bayplan.fit.filters import Filter
+from bayplan.fit.needs.pods import NO_NEEDS, VolumeNeeds
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.volumes.needs import VolumeNeeds
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
@@ -44,9 +44,16 @@ class Trial:
     @property
     def needs(self) -> VolumeNeeds:
         """What the pod needs of storage."""
-        return self.snapshot.evaluation(self.pod).question.needs
+        evaluation = self.snapshot.evaluation(self.pod)
+        return NO_NEEDS if isinstance(evaluation, Refusal) else evaluation.question.needs
 
     def filter(self, kind: type[F]) -> F | None:
         """The pod's filter of a kind, if it has one."""
-        filters = self.snapshot.evaluation(self.pod).filters
-        return next((one for one in filters if isinstance(one, kind)), None)
+        return filter_of(self.snapshot, self.pod, kind)
+
+
+def filter_of(snapshot: Snapshot, pod: Pod, kind: type[F]) -> F | None:
+    """A pod's filter of a kind, if it has one."""
+    evaluation = snapshot.evaluation(pod)
+    filters = () if isinstance(evaluation, Refusal) else evaluation.filters
+    return next((one for one in filters if isinstance(one, kind)), None)

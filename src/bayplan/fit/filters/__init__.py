@@ -21,9 +21,19 @@ from bayplan.fit.filters import (
     volume_restrictions,
     volume_zone,
 )
-from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.filters.base import Arrival, Filter, Question, Reads
+from bayplan.fit.refusal import Refusal
 
-__all__ = ["PROFILE", "Filter", "Question", "Reads", "compile_filters"]
+__all__ = [
+    "BEFORE_NODES",
+    "PROFILE",
+    "Arrival",
+    "Filter",
+    "Question",
+    "Reads",
+    "compile_filters",
+    "refusal_before_nodes",
+]
 
 PROFILE = (
     named_nodes.compile_filter,
@@ -40,6 +50,21 @@ PROFILE = (
     pod_topology_spread.compile_filter,
     inter_pod_affinity.compile_filter,
 )
+
+
+BEFORE_NODES = (
+    node_affinity.refusal_before_nodes,
+    volume_restrictions.refusal_before_nodes,
+    volume_binding.refusal_before_nodes,
+    volume_zone.refusal_before_nodes,
+)
+"""The plugins that may refuse a pod before any node is looked at, in kube-scheduler's order."""
+
+
+def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
+    """The first refusal of a pod whatever node it is; None if nodes are to be asked."""
+    refusals = (refuse(arrival) for refuse in BEFORE_NODES)
+    return next((one for one in refusals if one is not None), None)
 
 
 def compile_filters(question: Question) -> tuple[Filter, ...]:

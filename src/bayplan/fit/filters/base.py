@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from bayplan.fit.podterms import SpreadConstraint
+from bayplan.fit.needs.pods import PodClaim, VolumeNeeds
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shape import Shape
+from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.shapes.terms import SpreadConstraint
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.state.nodesets import NodeSet
-from bayplan.fit.volumes.needs import VolumeNeeds
+from bayplan.kube.pods import Pod
 
 
 class Reads(Enum):
@@ -35,6 +37,15 @@ class Question:
     node_name: str = ""
     default_spread: tuple[SpreadConstraint, ...] = ()
     """The constraints that a pod without its own gets from its service or controller."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrival:
+    """A pod as plugins see it before any node is looked at."""
+
+    pod: Pod
+    shape: Shape
+    claims: Sequence[PodClaim]
 
 
 class Filter(Protocol):
@@ -63,7 +74,7 @@ class NodeSetFilter:
     def __init__(self, name: str, nodes: NodeSet, reason: str) -> None:
         self.name = name
         self._nodes = nodes
-        self._refusal = Refusal.lasting(name, reason)
+        self._refusal = Refusal.unresolvable(name, reason)
 
     def passes(self, rows: Rows) -> BoolArray:
         """Which of these slots' nodes are in the set."""

@@ -5,13 +5,13 @@ too.
 from __future__ import annotations
 
 from bayplan.fit.filters.base import Filter, Question, Reads
-from bayplan.fit.podterms import PlacedTerm
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.shapes.matching import PodMatch, PodTerm
+from bayplan.fit.shapes.terms import PlacedTerm, TermKind
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray, Rows
 from bayplan.fit.state.domains import DomainCounts
-from bayplan.fit.state.matching import PodMatch, PodTerm
-from bayplan.fit.state.terms import StandingTerm, TermKind
+from bayplan.fit.state.terms import StandingTerm
 from bayplan.fit.state.topology import ABSENT
 
 NAME = "InterPodAffinity"
@@ -51,10 +51,10 @@ class InterPodAffinity:
     def refusal(self, slot: int) -> Refusal:
         """The first rule that forbids a node, in kube-scheduler's order."""
         if not self._near_enough(ALL_ROWS)[slot]:
-            return Refusal.lasting(NAME, NOT_NEAR)
+            return Refusal.unresolvable(NAME, NOT_NEAR)
         if any(counts.at(slot) for counts in self._away):
-            return Refusal.passing(NAME, NOT_AWAY)
-        return Refusal.passing(NAME, KEPT_OUT)
+            return Refusal.unschedulable(NAME, NOT_AWAY)
+        return Refusal.unschedulable(NAME, KEPT_OUT)
 
     def _near_enough(self, rows: Rows) -> BoolArray:
         """Nodes with the labels, and with a pod that matches all terms in each of the domains."""

@@ -30,7 +30,7 @@ class NodePorts:
 
     def refusal(self, slot: int) -> Refusal:  # noqa: ARG002 - the same for every node
         """One of the ports is taken."""
-        return Refusal.passing(NAME, REASON)
+        return Refusal.unschedulable(NAME, REASON)
 
 
 def compile_filter(question: Question) -> Filter | None:

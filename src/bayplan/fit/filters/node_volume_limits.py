@@ -13,12 +13,12 @@ from operator import attrgetter
 import numpy as np
 
 from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.needs.claims import AttachNeed
 from bayplan.fit.profile import MissingDriver
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows
 from bayplan.fit.state.nodesets import NodeSet
-from bayplan.fit.volumes.claims import AttachNeed
 from bayplan.fit.volumes.identity import VolumeId
 from bayplan.kube.nodes import Node
 
@@ -51,7 +51,7 @@ class NodeVolumeLimits:
             passes &= nodes.mask()[rows]
         if self._is_simple:
             for driver, count in self._new.items():
-                columns = self._cluster.attachments.columns(driver)
+                columns = self._cluster.volume_places.columns(driver)
                 passes &= columns.used[rows] + count <= columns.limit[rows]
         else:
             for driver in self._counted_drivers():
@@ -63,8 +63,10 @@ class NodeVolumeLimits:
         # Of several, kube-scheduler names any; the last by name is as good as another.
         for driver, nodes in self._required:
             if slot not in nodes:
-                return Refusal.passing(NAME, f"{driver} CSI driver is not installed on the node")
-        return Refusal.passing(NAME, EXCEEDED)
+                return Refusal.unschedulable(
+                    NAME, f"{driver} CSI driver is not installed on the node"
+                )
+        return Refusal.unschedulable(NAME, EXCEEDED)
 
     def full_drivers(self, slot: int) -> list[str]:
         """The drivers (or plugins) whose limit on a node is too low."""
@@ -72,7 +74,7 @@ class NodeVolumeLimits:
 
     def missing_places(self, driver: str, slot: int) -> int:
         """How many places of a driver a node is short of."""
-        columns = self._cluster.attachments.columns(driver)
+        columns = self._cluster.volume_places.columns(driver)
         new = int(self._new_places(driver)[slot])
         return max(int(columns.used[slot]) + new - int(columns.limit[slot]), 0) if new else 0
 
@@ -83,7 +85,7 @@ class NodeVolumeLimits:
 
     def _has_places(self, driver: str) -> BoolArray:
         """Slots with room for the volumes that count for a driver there."""
-        columns = self._cluster.attachments.columns(driver)
+        columns = self._cluster.volume_places.columns(driver)
         new = self._new_places(driver)
         places: BoolArray = (new == 0) | (columns.used + new <= columns.limit)
         return places
@@ -106,7 +108,7 @@ class NodeVolumeLimits:
     def _in_use(self, volume: VolumeId) -> BoolArray:
         mask = np.zeros(self._cluster.slots.capacity, dtype=np.bool_)
         if volume.handle:
-            mask[list(self._cluster.attachments.users(volume))] = True
+            mask[list(self._cluster.volume_places.users(volume))] = True
         return mask
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.fit.filters.base import Filter, Question, Reads
-from bayplan.fit.podterms import SpreadConstraint
+from bayplan.fit.filters.spreading import spread_counts
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.spreading import spread_counts
+from bayplan.fit.shapes.terms import SpreadConstraint
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.state.domains import SpreadCounts
 from bayplan.fit.state.topology import ABSENT
@@ -75,9 +75,9 @@ class PodTopologySpread:
         for constraint in self._constraints:
             code = constraint.counts.topology.codes[slot]
             if code == ABSENT:
-                return Refusal.lasting(NAME, NO_LABEL)
+                return Refusal.unresolvable(NAME, NO_LABEL)
             if not constraint.allowed_domains()[code]:
-                return Refusal.passing(NAME, UNEVEN)
+                return Refusal.unschedulable(NAME, UNEVEN)
         raise LookupError("the node passes every spread constraint")
 
 

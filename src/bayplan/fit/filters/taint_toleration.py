@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
-from bayplan.fit.shape import Shape
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.nodesets import NodeSet
 from bayplan.kube.tolerations import find_untolerated

@@ -4,15 +4,19 @@ node.
 
 from __future__ import annotations
 
-from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.filters.base import Arrival, Filter, Question, Reads
+from bayplan.fit.needs.claims import LOST
+from bayplan.fit.needs.pods import PodClaim, is_anothers
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
-from bayplan.fit.volumes.binding import DelayedClaim, find_volume, has_capacity
+from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volume, has_capacity
 from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
 
 NAME = "VolumeBinding"
 UNREACHABLE = "node(s) didn't match PersistentVolume's node affinity"
 NOTHING_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 NO_SPACE = "node(s) did not have enough free storage"
 
 
@@ -25,7 +29,7 @@ class VolumeBinding:
     def __init__(self, question: Question) -> None:
         self._cluster = question.cluster
         self._needs = question.needs
-        key = (NAME, question.needs.bound, question.needs.delayed)
+        key = (NAME, question.needs.bound, question.needs.first_consumer)
         self._nodes = question.cluster.node_sets.where(key, lambda node: not self._reasons(node))
 
     def passes(self, rows: Rows) -> BoolArray:
@@ -45,8 +49,8 @@ class VolumeBinding:
 
     def _unserved(self, node: Node) -> str | None:
         """Why the unbound claims cannot be served on a node, if they cannot."""
-        delayed = self._needs.delayed
-        if any(claim.selected_node not in (None, node.name) for claim in delayed):
+        first_consumer = self._needs.first_consumer
+        if any(claim.selected_node not in (None, node.name) for claim in first_consumer):
             return NOTHING_TO_BIND
         for claim in self._to_provision(node):
             if not claim.provisioning.allowed_on(node):
@@ -56,11 +60,11 @@ class VolumeBinding:
                 return NO_SPACE
         return None
 
-    def _to_provision(self, node: Node) -> list[DelayedClaim]:
+    def _to_provision(self, node: Node) -> list[FirstConsumerClaim]:
         """The claims that no existing volume serves; the smallest is handed a volume first."""
         taken: set[str] = set()
-        settled = [claim for claim in self._needs.delayed if claim.selected_node is not None]
-        unsettled = [claim for claim in self._needs.delayed if claim.selected_node is None]
+        settled = [claim for claim in self._needs.first_consumer if claim.selected_node is not None]
+        unsettled = [claim for claim in self._needs.first_consumer if claim.selected_node is None]
         return settled + [
             claim
             for claim in unsettled
@@ -76,7 +80,37 @@ class VolumeBinding:
         return True
 
 
+def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
+    """A claim that cannot be used at all, or that nobody binds for the pod's sake."""
+    for claim in arrival.claims:
+        problem = _problem(claim, arrival.pod)
+        if problem:
+            return Refusal.unresolvable(NAME, problem)
+    if any(claim.facts is not None and claim.facts.is_immediate for claim in arrival.claims):
+        return Refusal.unresolvable(NAME, IMMEDIATE)
+    return None
+
+
+def _problem(named: PodClaim, pod: Pod) -> str:
+    """Why a claim cannot be used at all; empty if it can."""
+    if named.facts is None:
+        name = named.key.partition("/")[2]
+        waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+        return f'{waiting} "{name}"'
+    claim = named.facts.claim
+    if claim.status.phase == LOST:
+        lost = claim.spec.volume_name
+        return (
+            f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{lost}"'
+        )
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{claim.name}" is being deleted'
+    if is_anothers(named.volume, claim, pod):
+        return f"PVC {named.key} was not created for pod {pod.key} (pod is not owner)"
+    return ""
+
+
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod has claims."""
     needs = question.needs
-    return VolumeBinding(question) if needs.bound or needs.delayed else None
+    return VolumeBinding(question) if needs.bound or needs.first_consumer else None

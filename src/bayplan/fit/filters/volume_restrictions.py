@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.filters.base import Arrival, Filter, Question, Reads
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
 
@@ -40,7 +40,18 @@ class VolumeRestrictions:
     def refusal(self, slot: int) -> Refusal:
         """A disk conflict on the node, else the claim that another pod uses."""
         conflicting = slot in self._cluster.disks.conflicting(self._needs.disks)
-        return Refusal.passing(NAME, DISK_CONFLICT if conflicting else CLAIM_CONFLICT)
+        return Refusal.unschedulable(NAME, DISK_CONFLICT if conflicting else CLAIM_CONFLICT)
+
+
+def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
+    """A claim that the pod names and that is not there."""
+    for claim in arrival.claims:
+        named = claim.volume.persistent_volume_claim
+        if claim.facts is None and named is not None:
+            return Refusal.unresolvable(
+                NAME, f'persistentvolumeclaim "{named.claim_name}" not found'
+            )
+    return None
 
 
 def compile_filter(question: Question) -> Filter | None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+from bayplan.fit.filters.base import Arrival, Filter, NodeSetFilter, Question
+from bayplan.fit.refusal import Refusal
 from bayplan.fit.volumes.topology import ZONE_LABELS
 from bayplan.kube.nodes import Node
 
 NAME = "VolumeZone"
 REASON = "node(s) had no available volume zone"
+
+
+def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
+    """A claim that is bound to a volume that is not there."""
+    for claim in arrival.claims:
+        if claim.facts is not None and claim.facts.lost_volume:
+            lost = claim.facts.lost_volume
+            return Refusal.unresolvable(NAME, f'persistentvolume "{lost}" not found')
+    return None
 
 
 def compile_filter(question: Question) -> Filter | None:

@@ -10,8 +10,9 @@ import numpy as np
 from bayplan.fit.filters.base import Question
 from bayplan.fit.filters.inter_pod_affinity import domain_counts
 from bayplan.fit.scores.base import MAX_SCORE, RelativeScore, Score
+from bayplan.fit.shapes.terms import TermKind
 from bayplan.fit.state.columns import BoolArray, IntArray
-from bayplan.fit.state.terms import StandingTerm, TermKind
+from bayplan.fit.state.terms import StandingTerm
 
 NAME = "InterPodAffinity"
 WEIGHT = 2

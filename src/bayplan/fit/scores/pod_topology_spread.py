@@ -12,17 +12,17 @@ import math
 import numpy as np
 
 from bayplan.fit.filters.base import Question
-from bayplan.fit.podterms import SpreadConstraint
+from bayplan.fit.filters.spreading import node_counts, spread_counts
 from bayplan.fit.scores.base import MAX_SCORE, RelativeScore, Score
-from bayplan.fit.spreading import node_counts, spread_counts
+from bayplan.fit.shapes.terms import SpreadConstraint
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray
 from bayplan.fit.state.domains import SlotCounts
 from bayplan.fit.state.topology import ABSENT, Topology
+from bayplan.kube.labels import HOSTNAME
 
 NAME = "PodTopologySpread"
 WEIGHT = 2
-HOSTNAME = "kubernetes.io/hostname"
 
 
 class _HostConstraint:

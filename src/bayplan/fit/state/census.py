@@ -1,4 +1,4 @@
-"""Who is where, by kind: pods grouped by namespace, labels and whether they are ending.
+"""Who is where, by kind: pods grouped by namespace, labels and whether they are terminating.
 
 Replicas share their labels, so there are far fewer classes than pods. A counter (of pods that match
 a selector, by topology domain or by node) is matched against a class once; after that, placing a
@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 
+from bayplan.fit.shapes.matching import ClassKey, Namespaces, PodMatch
 from bayplan.fit.state.domains import DomainCounts, SlotCounts
-from bayplan.fit.state.matching import Namespaces, PodMatch
 
-ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
 Counts = DomainCounts | SlotCounts
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from bayplan.fit.profile import Profile
-from bayplan.fit.shape import Shapes
+from bayplan.fit.shapes.shape import Shapes
 from bayplan.fit.state.columns import grown
 from bayplan.fit.state.placing import Placing
 from bayplan.fit.state.volume_attachments import VolumeAttachments, volume_name
@@ -77,7 +77,7 @@ class Cluster(Placing):
         self.csi.set(name, csinode)
         slot = self.slots.by_name.get(name)
         if slot is not None:
-            self.attachments.set_node(slot)
+            self.volume_places.set_node(slot)
             self.node_changes.note(slot)
         self.count_all(records)
 
@@ -88,7 +88,7 @@ class Cluster(Placing):
             topology.join(slot, node.metadata.labels)
         self.resources.set_node(slot, node)
         self.images.set_node(slot, node, present=True)
-        self.attachments.set_node(slot)
+        self.volume_places.set_node(slot)
         self.node_changes.note(slot)
         self.census.joined(slot, 1)
         for attachment in self.attachments_on(node.name):
@@ -112,7 +112,7 @@ class Cluster(Placing):
         self.alive = grown(self.alive, capacity)
         self.ties = grown(self.ties, capacity)
         self.resources.grow(capacity)
-        self.attachments.grow(capacity)
+        self.volume_places.grow(capacity)
         self.census.grow(capacity)
         for topology in self.topologies.values():
             topology.grow(capacity)
@@ -169,7 +169,7 @@ class Cluster(Placing):
         slot = self.slots.by_name.get(attachment.spec.node_name)
         volume = self.attached_volume(attachment)
         if slot is not None and volume is not None and self.alive[slot]:
-            self.attachments.attach(slot, volume, sign)
+            self.volume_places.attach(slot, volume, sign)
             self.usage_changes.note(slot)
 
     def attached_volume(self, attachment: VolumeAttachment) -> VolumeId | None:

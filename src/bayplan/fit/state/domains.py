@@ -21,7 +21,6 @@ class DomainCounts:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.total = 0
-        self.version = 0
         # One spare entry at the end stands for "no such label": code ABSENT is -1.
         self._counts: IntArray = np.zeros(topology.size + 1, dtype=np.int64)
 
@@ -32,7 +31,6 @@ class DomainCounts:
             self._fit()
             self._counts[code] += delta
             self.total += delta
-            self.version += 1
 
     def join(self, slot: int, delta: int) -> None:
         """A node comes (+1) or goes (-1): it matters only to those who count nodes."""
@@ -77,7 +75,6 @@ class SpreadCounts(DomainCounts):
             return
         self._fit()
         self._members[code] += delta
-        self.version += 1
 
     def domains(self) -> BoolArray:
         """Which domains have a node that takes part."""
@@ -95,12 +92,10 @@ class SlotCounts:
 
     def __init__(self, capacity: int) -> None:
         self.counts: IntArray = np.zeros(capacity, dtype=np.int64)
-        self.version = 0
 
     def add(self, slot: int, delta: int) -> None:
         """Count `delta` more pods on a slot's node."""
         self.counts[slot] += delta
-        self.version += 1
 
     def join(self, slot: int, delta: int) -> None:
         """Nodes do not matter here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.fit.shape import normalized_image
+from bayplan.fit.shapes.shape import normalized_image
 from bayplan.kube.nodes import Node
 
 

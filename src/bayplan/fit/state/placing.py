@@ -13,16 +13,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from bayplan.fit.profile import Profile
-from bayplan.fit.shape import Shape, Shapes
-from bayplan.fit.state.attachments import Attachments
+from bayplan.fit.shapes.matching import Namespaces
+from bayplan.fit.shapes.shape import Shape, Shapes
 from bayplan.fit.state.census import Census
 from bayplan.fit.state.changes import ChangeLog
 from bayplan.fit.state.columns import BoolArray, IntArray, Slots
 from bayplan.fit.state.csinodes import CSINodes
 from bayplan.fit.state.disks import Disks, disks_of
 from bayplan.fit.state.images import NodeImages
-from bayplan.fit.state.matching import Namespaces
 from bayplan.fit.state.nodesets import NodeSets
+from bayplan.fit.state.places import VolumePlaces
 from bayplan.fit.state.pods import NO_SLOT, PodRecord, Pods
 from bayplan.fit.state.ports import HostPorts
 from bayplan.fit.state.resources import Resources
@@ -55,7 +55,7 @@ class Placing:
         self.ports = HostPorts()
         self.disks = Disks()
         self.images = NodeImages()
-        self.attachments = Attachments(capacity, self._limit)
+        self.volume_places = VolumePlaces(capacity, self._limit)
         self.topologies: dict[str, Topology] = {}
         self.node_sets = NodeSets(self.nodes, self.node_changes)
         self.namespaces = Namespaces()
@@ -168,7 +168,7 @@ class Placing:
         self.disks.take(slot, record.disks, sign)
         has_csinode = self.csinode_at(slot) is not None
         for volume in record.volumes:
-            self.attachments.use(slot, volume.on_node(has_csinode=has_csinode), sign)
+            self.volume_places.use(slot, volume.on_node(has_csinode=has_csinode), sign)
 
     def count_all(self, records: Iterable[PodRecord]) -> None:
         """Count these pods."""

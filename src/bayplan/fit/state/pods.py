@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from bayplan.fit.index import Index
-from bayplan.fit.shape import NUMBERING_LABELS, Shape, class_key
-from bayplan.fit.state.census import ClassKey
+from bayplan.fit.shapes.matching import ClassKey, class_key
+from bayplan.fit.shapes.shape import NUMBERING_LABELS, Shape
 from bayplan.fit.state.disks import Disk
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.pods import Pod
@@ -33,6 +35,13 @@ def _class_key(pod: Pod, shape: Shape) -> ClassKey:
     if not pod.is_terminating and NUMBERING_LABELS.isdisjoint(labels):
         return shape.class_key
     return class_key(shape.namespace, labels, terminating=pod.is_terminating)
+
+
+def placed_on(pod: Pod, node: str) -> Pod:
+    """The pod as an object on a node, or (empty) on none."""
+    if pod.spec.node_name == node:
+        return pod
+    return replace(pod, spec=replace(pod.spec, node_name=node))
 
 
 class Pods:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from bayplan.fit.shape import HostPort
+from bayplan.fit.shapes.shape import HostPort
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the wildcard of the Kubernetes API, not a listening socket
 

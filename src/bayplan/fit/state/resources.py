@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayplan.fit.shape import LARGEST, Shape
+from bayplan.fit.shapes.shape import LARGEST, Shape
 from bayplan.fit.state.columns import IntArray, grown
 from bayplan.fit.state.scored import MOST_VECTORS, ScoredColumns
 from bayplan.kube import quantity

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.fit.shape import Shape
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.columns import FloatArray, IntArray, grown
 from bayplan.kube.resources import CPU, MEMORY
 

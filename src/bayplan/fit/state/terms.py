@@ -8,32 +8,14 @@ with the number of pods that have it by topology domain.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import Enum
 
+from bayplan.fit.shapes.matching import Namespaces
+from bayplan.fit.shapes.terms import OwnedTerm
 from bayplan.fit.state.domains import DomainCounts
-from bayplan.fit.state.matching import Namespaces, PodTerm
 from bayplan.fit.state.topology import Topology
 
 FEW_TERMS = 1000
 """As long as there are no more than this, those that no pod has any more do no harm."""
-
-
-class TermKind(Enum):
-    """What a running pod's term does to a waiting pod that it concerns."""
-
-    KEEPS_OUT = "required anti-affinity"
-    ATTRACTS = "an affinity or a preference, by its weight"
-
-
-@dataclass(frozen=True, slots=True)
-class OwnedTerm:
-    """A term as a pod has it."""
-
-    kind: TermKind
-    term: PodTerm
-    topology_key: str
-    weight: int = 0
 
 
 class StandingTerm:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bayplan.fit.shape import Shape, Shapes
+from bayplan.fit.shapes.shape import Shape, Shapes
 from bayplan.kube.meta import Labels
 from bayplan.kube.selectors import EVERYTHING, Selector, compile_selector, selector_from_labels
 from bayplan.kube.workloads import ReplicaSet, ReplicationController, Service, StatefulSet

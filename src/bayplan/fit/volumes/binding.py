@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 import msgspec
 
@@ -26,6 +27,7 @@ from bayplan.kube.storage import (
 )
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 STORAGE = "storage"
 
@@ -52,7 +54,7 @@ class Provisioning:
 
 
 @dataclass(frozen=True, slots=True)
-class DelayedClaim:
+class FirstConsumerClaim:
     """A claim that waits for its first consumer."""
 
     provisioning: Provisioning
@@ -63,9 +65,11 @@ class DelayedClaim:
     """
 
 
-def delayed_claim(claim: PersistentVolumeClaim, storage: StorageObjects) -> DelayedClaim:
+def first_consumer_claim(
+    claim: PersistentVolumeClaim, storage: StorageObjects
+) -> FirstConsumerClaim:
     """What is to be known of a claim that waits for its first consumer."""
-    return DelayedClaim(
+    return FirstConsumerClaim(
         provisioning=_provisioning(claim, storage),
         selected_node=claim.metadata.annotations.get(SELECTED_NODE),
         search=(claim.key, *storage.versions_behind(claim)) if storage.has_choice(claim) else None,
@@ -141,10 +145,13 @@ def find_volume(
 
 
 def promise(
-    claim: PersistentVolumeClaim, delayed: DelayedClaim, node: Node | None, storage: StorageObjects
+    claim: PersistentVolumeClaim,
+    first_consumer: FirstConsumerClaim,
+    node: Node | None,
+    storage: StorageObjects,
 ) -> PersistentVolumeClaim | PersistentVolume:
     """The claim or volume as it is once the claim's pod is placed on a node."""
-    pv = find_volume(claim, node, storage, set()) if delayed.search and node else None
+    pv = find_volume(claim, node, storage, set()) if first_consumer.search and node else None
     if pv is None:
         annotations = {**claim.metadata.annotations, SELECTED_NODE: node.name if node else ""}
         metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)

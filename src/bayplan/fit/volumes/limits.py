@@ -14,14 +14,13 @@ from enum import Enum
 from bayplan.fit.profile import Profile
 from bayplan.fit.volumes.migration import BY_DRIVER, BY_PLUGIN_NAME
 from bayplan.kube import quantity
+from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
 from bayplan.kube.nodes import Node
-from bayplan.kube.resources import csi_attach_limit_key
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, csi_attach_limit_key
 from bayplan.kube.storage import CSINode
 
 NO_LIMIT = 1 << 40
 """Stands for "any number" in a column of limits."""
-PREFIXES = ("attachable-volumes-", "storage-attach-limits-")
-INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 EBS_NITRO_TYPE = re.compile(r"^[cmr]5.*|t3|z1d")
 FALLBACKS = {
     "kubernetes.io/aws-ebs": 39,
@@ -94,7 +93,7 @@ def limit_keys(driver: str) -> tuple[str, ...]:
     plugin = BY_PLUGIN_NAME.get(driver) or BY_DRIVER.get(driver)
     keys = [] if driver in BY_PLUGIN_NAME else [csi_attach_limit_key(driver)]
     if plugin is not None and plugin.limit_suffix:
-        keys += [f"{prefix}{plugin.limit_suffix}" for prefix in PREFIXES]
+        keys += [f"{prefix}{plugin.limit_suffix}" for prefix in ATTACH_LIMIT_PREFIXES]
     return tuple(keys)
 
 
@@ -105,7 +104,7 @@ def _fallback(plugin: str, node: Node, profile: Profile) -> Limit:
         return Limit(profile.max_volumes_override, LimitSource.OVERRIDE)
     count = FALLBACKS[plugin]
     labels = node.metadata.labels
-    types = [labels[label] for label in INSTANCE_TYPE_LABELS if label in labels]
-    if plugin == "kubernetes.io/aws-ebs" and types and EBS_NITRO_TYPE.match(types[0]):
+    instance_type = labels.get(INSTANCE_TYPE, labels.get(BETA_INSTANCE_TYPE))
+    if plugin == "kubernetes.io/aws-ebs" and instance_type and EBS_NITRO_TYPE.match(instance_type):
         count = EBS_NITRO_FALLBACK
     return Limit(count, LimitSource.FALLBACK)

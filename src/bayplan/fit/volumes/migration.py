@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from bayplan.kube.labels import BETA_ZONE, ZONE
 from bayplan.kube.meta import Labels
 from bayplan.kube.volumes import InTreeSources
 
 UNSPECIFIED = "UNSPECIFIED"
-BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-ZONE = "topology.kubernetes.io/zone"
 MULTI_ZONE_DELIMITER = "__"
 
 

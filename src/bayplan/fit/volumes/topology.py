@@ -8,18 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bayplan.fit.volumes.migration import (
-    BETA_ZONE,
-    MULTI_ZONE_DELIMITER,
-    ZONE,
-    in_tree_volume,
-)
+from bayplan.fit.volumes.migration import MULTI_ZONE_DELIMITER, in_tree_volume
+from bayplan.kube.labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.kube.selectors import NodeSelectorMatcher, compile_node_selector
 from bayplan.kube.storage import CSINode, PersistentVolume
 
-BETA_REGION = "failure-domain.beta.kubernetes.io/region"
-REGION = "topology.kubernetes.io/region"
 ZONE_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 NEWER_LABEL = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"

@@ -15,9 +15,8 @@ from bayplan.embedded.apiserver.rest.naming import dns_label, label_problems
 from bayplan.embedded.apiserver.strategies.filling import items
 from bayplan.kube.names import is_qualified_name
 from bayplan.kube.quantity import parse as amount
+from bayplan.kube.resources import is_attach_limit
 
-ATTACH_LIMIT_PREFIXES = ("attachable-volumes-", "storage-attach-limits-")
-"""Resources that only nodes have: how many volumes can be attached."""
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATORS = ("Exists", "Equal", "Lt", "Gt")
@@ -108,7 +107,7 @@ def resource_problems(resources: JsonObject, place: str) -> list[Cause]:
 
 
 def _amount_problems(name: str, value: str, field: str) -> list[Cause]:
-    if name.startswith(ATTACH_LIMIT_PREFIXES):
+    if is_attach_limit(name):
         why = "must not ask for a node's attach limit: volumes are counted from the pod's claims"
         return [bad_value(field, name, why)]
     known = name in _NATIVE or name.startswith("hugepages-") or "/" in name

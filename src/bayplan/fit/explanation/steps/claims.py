@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.needs.claims import BIND_COMPLETED
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.volumes.claims import BIND_COMPLETED
+from bayplan.fit.volumes.binding import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 from bayplan.fit.volumes.objects import StorageObjects, claim_name, class_of_claim
 from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference, OwnerReference
 from bayplan.kube.nodes import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -97,7 +98,7 @@ def _serve(storage: StorageObjects, pod: Pod, claim: PersistentVolumeClaim) -> I
             new = StorageClass(
                 metadata=ObjectMeta(name=wanted),
                 provisioner=other.provisioner,
-                volume_binding_mode="WaitForFirstConsumer",
+                volume_binding_mode=WAIT_FOR_FIRST_CONSUMER,
             )
             text = f"create StorageClass {wanted}, such as with provisioner {other.provisioner}"
             yield Step(FixKind.CREATE_CLASS, text, 1.5, pod, (new,))
@@ -110,7 +111,7 @@ def _serve(storage: StorageObjects, pod: Pod, claim: PersistentVolumeClaim) -> I
 
 def _served(claim: PersistentVolumeClaim, storage_class: StorageClass) -> tuple[KubeObject, ...]:
     """The claim as its class would have it: bound already, unless it waits for its pod."""
-    if storage_class.volume_binding_mode == "WaitForFirstConsumer":
+    if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return (claim,)
     name = f"pvc-{claim.namespace}-{claim.name}"
     volume = PersistentVolume(
@@ -183,14 +184,16 @@ def _common_prefix(one: str, other: str) -> int:
 
 def _waits(storage: StorageObjects, claim: PersistentVolumeClaim) -> bool:
     storage_class = storage.class_of(claim)
-    return storage_class is not None and storage_class.volume_binding_mode == "WaitForFirstConsumer"
+    return (
+        storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    )
 
 
 def _is_provisioned(storage: StorageObjects, claim: PersistentVolumeClaim) -> bool:
     storage_class = storage.class_of(claim)
     return storage_class is not None and storage_class.provisioner not in {
         "",
-        "kubernetes.io/no-provisioner",
+        NO_PROVISIONER,
     }
 
 

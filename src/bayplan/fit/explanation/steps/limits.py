@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.needs.report import VolumeReport, volumes_on
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.limits import LimitSource, limit_keys
-from bayplan.fit.volumes.report import VolumeReport, volumes_on
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
+from bayplan.kube.labels import ZONE
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import (
@@ -23,8 +24,6 @@ from bayplan.kube.storage import (
     VolumeAttachment,
     VolumeNodeResources,
 )
-
-_ZONE = "topology.kubernetes.io/zone"
 
 
 def install_driver(trial: Trial) -> Iterable[Step]:
@@ -114,8 +113,8 @@ def _with_topology(node: Node, entries: list[CSINodeDriver]) -> Node:
     """The node with the zone labels that drivers set when they register."""
     labels = dict(node.metadata.labels)
     for key in (key for entry in entries for key in entry.topology_keys):
-        if key.endswith("/zone") and _ZONE in labels:
-            labels.setdefault(key, labels[_ZONE])
+        if key.endswith("/zone") and ZONE in labels:
+            labels.setdefault(key, labels[ZONE])
     return replace(node, metadata=replace(node.metadata, labels=labels))
 
 

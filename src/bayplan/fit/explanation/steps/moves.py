@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.preemption import refusal_on
-from bayplan.fit.volumes.claims import READ_WRITE_ONCE_POD
+from bayplan.fit.needs.claims import READ_WRITE_ONCE_POD
+from bayplan.fit.state.pods import placed_on
 from bayplan.kube.pods import Pod
 
 MOST_TRIED = 12
@@ -58,11 +56,6 @@ def users_of_exclusive_claims(trial: Trial) -> dict[str, str]:
     return users
 
 
-def placed_on(pod: Pod, node: str) -> Pod:
-    """The pod on a node, or (empty) on none."""
-    return replace(pod, spec=replace(pod.spec, node_name=node))
-
-
 def is_bound_to_its_node(pod: Pod) -> bool:
     """Whether a pod belongs to its node: of a DaemonSet, or the node's own."""
     owner = pod.metadata.controller
@@ -85,7 +78,7 @@ def _target(trial: Trial, pod: Pod) -> str | None:
     snapshot, unplaced = trial.snapshot, placed_on(pod, "")
     with snapshot.fork():
         snapshot.put(unplaced)
-        if refusal_on(snapshot, trial.pod, trial.name) is not None:
+        if snapshot.refusal(trial.pod, trial.name) is not None:
             return None
         snapshot.assume(trial.pod, trial.name)
         target = snapshot.decide(unplaced).node

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.preemption import refusal_on
 from bayplan.kube.pods import Affinity, Pod, PodAffinityTerm, TopologySpreadConstraint
 
 MOST_SKEW_ADDED = 4
@@ -41,7 +40,7 @@ def _more_skew(trial: Trial, index: int, constraint: TopologySpreadConstraint) -
     for more in range(1, MOST_SKEW_ADDED + 1):
         skew = constraint.max_skew + more
         pod = _with_constraint(trial.pod, index, replace(constraint, max_skew=skew))
-        if refusal_on(trial.snapshot, pod, trial.name) != trial.refusal:
+        if trial.snapshot.refusal(pod, trial.name) != trial.refusal:
             text = f"raise maxSkew over {constraint.topology_key} from {skew - more} to {skew}"
             return Step(FixKind.RELAX_SPREAD, text, 3.0 + more / 5, pod)
     return None
@@ -50,7 +49,7 @@ def _more_skew(trial: Trial, index: int, constraint: TopologySpreadConstraint) -
 def _preference(trial: Trial, index: int, constraint: TopologySpreadConstraint) -> Step | None:
     softer = replace(constraint, when_unsatisfiable="ScheduleAnyway")
     pod = _with_constraint(trial.pod, index, softer)
-    if refusal_on(trial.snapshot, pod, trial.name) == trial.refusal:
+    if trial.snapshot.refusal(pod, trial.name) == trial.refusal:
         return None
     text = f"make spreading over {constraint.topology_key} a preference (ScheduleAnyway)"
     return Step(FixKind.RELAX_SPREAD, text, 4.0, pod)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.needs.claims import AttachNeed, ClaimBook, ClaimFacts, ClaimNeeds
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.disks import Disk, disks_of
 from bayplan.fit.volumes import identity
-from bayplan.fit.volumes.binding import DelayedClaim, promise
-from bayplan.fit.volumes.claims import AttachNeed, ClaimBook, ClaimFacts, ClaimNeeds
+from bayplan.fit.volumes.binding import FirstConsumerClaim, promise
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 from bayplan.fit.volumes.topology import Reach, ZoneNeed
 from bayplan.kube.pods import Pod
@@ -31,22 +31,27 @@ class VolumeNeeds:
 
     attach: tuple[AttachNeed, ...] = ()
     bound: tuple[Reach, ...] = ()
-    delayed: tuple[DelayedClaim, ...] = ()
+    first_consumer: tuple[FirstConsumerClaim, ...] = ()
     """By size, the smallest first."""
     zones: tuple[ZoneNeed, ...] = ()
     disks: tuple[Disk, ...] = ()
     exclusive_claim_in_use: bool = False
+    ready: bool = True
+    """Whether all claims are in a state to be scheduled; if not, a plugin says what is wrong before
+    any node is looked at.
+    """
 
 
 NO_NEEDS = VolumeNeeds()
 
 
-class Refused(Exception):  # noqa: N818 - not an error: an answer found before any node was asked
-    """The pod is refused before any node is looked at."""
+class PodClaim(NamedTuple):
+    """A claim that one of a pod's volumes names, as far as it is there."""
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.reasons)
-        self.refusal = refusal
+    volume: Volume
+    key: str
+    facts: ClaimFacts | None
+    """None if there is no such claim."""
 
 
 class NeedsBook:
@@ -58,22 +63,31 @@ class NeedsBook:
         self._kept: dict[object, VolumeNeeds] = {}
 
     def of(self, pod: Pod) -> VolumeNeeds:
-        """What a pod needs; raises Refused if its claims are in no state to be scheduled."""
+        """What a pod needs."""
         if not pod.spec.volumes:
             return NO_NEEDS
-        facts = self._facts(pod)
+        facts, ready = self._facts(pod)
         inline = _inline(pod) if len(facts) < len(pod.spec.volumes) else []
         attach = self._attach(facts, inline)
         claims = tuple([one.needs for one in facts])
         disks = disks_of(pod)
         in_use = any(one.exclusive and self._is_taken(one.claim.key, pod) for one in facts)
-        key = (attach, claims, disks, in_use)
+        key = (attach, claims, disks, in_use, ready)
         needs = self._kept.get(key)
         if needs is None:
             if len(self._kept) > MOST_KEPT:
                 self._kept.clear()
-            needs = self._kept[key] = _combined(attach, claims, disks, in_use=in_use)
+            needs = self._kept[key] = _combined(attach, claims, disks, in_use=in_use, ready=ready)
         return needs
+
+    def claims(self, pod: Pod) -> list[PodClaim]:
+        """The claims that a pod names, in its order."""
+        found: list[PodClaim] = []
+        for volume in pod.spec.volumes:
+            key, claim = self._cluster.storage.claim_of(pod, volume)
+            if key:
+                found.append(PodClaim(volume, key, self._claims.facts(claim) if claim else None))
+        return found
 
     def promises(self, pod: Pod, node: str) -> Iterator[PersistentVolumeClaim | PersistentVolume]:
         """What changes in storage once a pod is placed, before anybody has bound its claims.
@@ -83,58 +97,41 @@ class NeedsBook:
         """
         for volume in pod.spec.volumes:
             _, claim = self._cluster.storage.claim_of(pod, volume)
-            delayed = self._claims.facts(claim).needs.delayed if claim else None
-            if claim is not None and delayed is not None and delayed.selected_node is None:
-                yield promise(claim, delayed, self._cluster.node_named(node), self._cluster.storage)
+            first_consumer = self._claims.facts(claim).needs.first_consumer if claim else None
+            if (
+                claim is not None
+                and first_consumer is not None
+                and first_consumer.selected_node is None
+            ):
+                yield promise(
+                    claim, first_consumer, self._cluster.node_named(node), self._cluster.storage
+                )
 
-    def _facts(self, pod: Pod) -> list[ClaimFacts]:
-        """The facts of the pod's claims, smallest first; raises Refused if one stands in the way.
+    def _facts(self, pod: Pod) -> tuple[list[ClaimFacts], bool]:
+        """The facts of the pod's claims, smallest first, and whether all are ready.
 
         That is the order in which volumes are handed out. A claim that two volumes name is there
         twice, and takes two.
         """
         facts: list[ClaimFacts] = []
-        stuck = False
+        ready = True
         for volume in pod.spec.volumes:
             key, claim = self._cluster.storage.claim_of(pod, volume)
             if not key:
                 continue
-            if claim is None or _problem(pod, volume, key, claim):
-                stuck = True
-                break
+            if claim is None:
+                ready = False
+                continue
             one = self._claims.facts(claim)
             facts.append(one)
-            stuck = stuck or one.is_immediate or bool(one.lost_volume)
-        if stuck:
-            raise Refused(self._refusal(pod))
+            ready = ready and one.is_ready and not is_anothers(volume, claim, pod)
         if len(facts) > 1:
             facts.sort(key=lambda one: one.size)
-        return facts
-
-    def _refusal(self, pod: Pod) -> Refusal:
-        """Which plugin refuses a pod for its claims first, in kube-scheduler's order."""
-        found = [
-            (volume, *self._cluster.storage.claim_of(pod, volume)) for volume in pod.spec.volumes
-        ]
-        for volume, _, claim in found:
-            if claim is None and volume.persistent_volume_claim is not None:
-                name = volume.persistent_volume_claim.claim_name
-                reason = f'persistentvolumeclaim "{name}" not found'
-                return Refusal.lasting("VolumeRestrictions", reason)
-        for volume, key, claim in found:
-            problem = _problem(pod, volume, key, claim) if key else ""
-            if problem:
-                return Refusal.lasting("VolumeBinding", problem)
-        facts = [self._claims.facts(claim) for _, _, claim in found if claim]
-        if any(one.is_immediate for one in facts):
-            reason = "pod has unbound immediate PersistentVolumeClaims"
-            return Refusal.lasting("VolumeBinding", reason)
-        lost = next(one.lost_volume for one in facts if one.lost_volume)
-        return Refusal.lasting("VolumeZone", f'persistentvolume "{lost}" not found')
+        return facts, ready
 
     def _is_used(self, one: VolumeIdentity) -> bool:
         """Whether pods on any node use a volume."""
-        users = self._cluster.attachments.users
+        users = self._cluster.volume_places.users
         if users(VolumeId(one.driver, one.handle)):
             return True
         return one.plugin is not None and bool(users(VolumeId(one.plugin.name, one.handle)))
@@ -162,14 +159,16 @@ def _combined(
     disks: tuple[Disk, ...],
     *,
     in_use: bool,
+    ready: bool,
 ) -> VolumeNeeds:
     return VolumeNeeds(
         attach=attach,
         bound=tuple(one.bound for one in claims if one.bound),
-        delayed=tuple(one.delayed for one in claims if one.delayed),
+        first_consumer=tuple(one.first_consumer for one in claims if one.first_consumer),
         zones=tuple(zone for one in claims for zone in one.zones),
         disks=disks,
         exclusive_claim_in_use=in_use,
+        ready=ready,
     )
 
 
@@ -179,19 +178,9 @@ def _inline(pod: Pod) -> list[VolumeIdentity]:
     return [one for one in found if one is not None]
 
 
-def _problem(pod: Pod, volume: Volume, key: str, claim: PersistentVolumeClaim | None) -> str:
-    """Why a claim cannot be used at all, as VolumeBinding says it; empty if it can."""
-    if claim is None:
-        name = key.partition("/")[2]
-        waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
-        return f'{waiting} "{name}"'
-    name = claim.name
-    if claim.status.phase == "Lost":
-        lost = claim.spec.volume_name
-        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{lost}"'
-    if claim.metadata.deletion_timestamp is not None:
-        return f'persistentvolumeclaim "{name}" is being deleted'
-    owner = claim.metadata.controller if volume.ephemeral is not None else None
-    if volume.ephemeral is not None and (owner is None or owner.uid != pod.metadata.uid):
-        return f"PVC {key} was not created for pod {pod.key} (pod is not owner)"
-    return ""
+def is_anothers(volume: Volume, claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    """Whether the claim of a generic ephemeral volume was not made for this pod."""
+    if volume.ephemeral is None:
+        return False
+    owner = claim.metadata.controller
+    return owner is None or owner.uid != pod.metadata.uid

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 
-from bayplan.fit.state.matching import PodTerm
-from bayplan.fit.state.terms import OwnedTerm, TermKind
+from bayplan.fit.shapes.matching import PodTerm
 from bayplan.kube.meta import Labels
 from bayplan.kube.pods import Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from bayplan.kube.selectors import Selector, compile_selector
@@ -33,6 +33,23 @@ class SpreadConstraint:
 class PlacedTerm:
     """A term and the topology it is about."""
 
+    term: PodTerm
+    topology_key: str
+    weight: int = 0
+
+
+class TermKind(Enum):
+    """What a running pod's term does to a waiting pod that it concerns."""
+
+    KEEPS_OUT = "required anti-affinity"
+    ATTRACTS = "an affinity or a preference, by its weight"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedTerm:
+    """A term as a pod has it."""
+
+    kind: TermKind
     term: PodTerm
     topology_key: str
     weight: int = 0

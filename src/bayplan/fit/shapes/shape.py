@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.fit.podterms import SpreadConstraint, TermSet, compile_spread, compile_terms
-from bayplan.fit.state.census import ClassKey
+from bayplan.fit.shapes.matching import ClassKey, class_key
+from bayplan.fit.shapes.terms import SpreadConstraint, TermSet, compile_spread, compile_terms
 from bayplan.kube.meta import Labels
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod, PodStatus, Toleration
@@ -238,11 +238,6 @@ def compile_shape(pod: Pod) -> Shape:
 
 def _cpu_and_memory(amounts: dict[str, int]) -> tuple[int, int]:
     return min(amounts.get(CPU, 0), LARGEST), min(amounts.get(MEMORY, 0), LARGEST)
-
-
-def class_key(namespace: str, labels: Labels, *, terminating: bool = False) -> ClassKey:
-    """How selectors see a pod: see `bayplan.fit.state.census`."""
-    return (namespace, tuple(sorted(labels.items())), terminating)
 
 
 def normalized_image(name: str) -> str:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from bayplan.kube.meta import Labels
 from bayplan.kube.selectors import Selector
 
+ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
+"""How selectors see a pod: its namespace, its labels, and whether it is terminating."""
 NO_LABELS: Mapping[str, str] = {}
 
 
@@ -89,6 +91,11 @@ class PodMatch:
         if terminating and not self.terminating_too:
             return False
         return all(term.picks(namespace, labels, known) for term in self.terms)
+
+
+def class_key(namespace: str, labels: Labels, *, terminating: bool = False) -> ClassKey:
+    """How selectors see a pod."""
+    return (namespace, tuple(sorted(labels.items())), terminating)
 
 
 def everything_in(namespaces: Iterable[str], selector: Selector) -> PodTerm:

@@ -15,7 +15,12 @@ import msgspec
 
 from bayplan.fit.profile import MissingDriver
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.volumes.binding import STORAGE, DelayedClaim, delayed_claim
+from bayplan.fit.volumes.binding import (
+    STORAGE,
+    WAIT_FOR_FIRST_CONSUMER,
+    FirstConsumerClaim,
+    first_consumer_claim,
+)
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.fit.volumes.migration import BY_DRIVER
 from bayplan.fit.volumes.topology import Reach, ZoneNeed, reach_of, zone_needs
@@ -24,6 +29,7 @@ from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+LOST = "Lost"
 MOST_KEPT = 500_000
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -48,7 +54,7 @@ class ClaimNeeds:
 
     attach: AttachNeed | None = None
     bound: Reach | None = None
-    delayed: DelayedClaim | None = None
+    first_consumer: FirstConsumerClaim | None = None
     zones: tuple[ZoneNeed, ...] = ()
 
 
@@ -60,6 +66,7 @@ class ClaimFacts:
         "exclusive",
         "identity",
         "is_immediate",
+        "is_ready",
         "lost_volume",
         "needs",
         "version",
@@ -74,6 +81,8 @@ class ClaimFacts:
         self.version = version
         self.identity: VolumeIdentity | None = None
         self.needs = NO_CLAIM_NEEDS
+        self.is_ready = claim.status.phase != LOST and claim.metadata.deletion_timestamp is None
+        """Whether it is in a state to be scheduled, bound or to be bound for its pod."""
         self.is_immediate = False
         """Unbound, and nobody will bind it for the pod's sake."""
         self.lost_volume = ""
@@ -150,9 +159,11 @@ class ClaimBook:
         attach = self.attach_need(facts.identity) if facts.identity else None
         if not _is_bound(claim):
             facts.is_immediate = not self._waits_for_consumer(claim)
-            delayed = None if facts.is_immediate else delayed_claim(claim, storage)
-            facts.needs = self._intern(attach, delayed=delayed)
+            first_consumer = None if facts.is_immediate else first_consumer_claim(claim, storage)
+            facts.is_ready = facts.is_ready and not facts.is_immediate
+            facts.needs = self._intern(attach, first_consumer=first_consumer)
         elif volume is None:
+            facts.is_ready = False
             facts.lost_volume = claim.spec.volume_name
         else:
             facts.needs = self._intern(attach, self._reach(volume), zones=zone_needs(volume))
@@ -162,13 +173,13 @@ class ClaimBook:
         self,
         attach: AttachNeed | None,
         bound: Reach | None = None,
-        delayed: DelayedClaim | None = None,
+        first_consumer: FirstConsumerClaim | None = None,
         zones: tuple[ZoneNeed, ...] = (),
     ) -> ClaimNeeds:
-        key = (attach, bound, delayed, zones)
+        key = (attach, bound, first_consumer, zones)
         needs = self._interned.get(key)
         if needs is None:
-            needs = self._interned[key] = ClaimNeeds(attach, bound, delayed, zones)
+            needs = self._interned[key] = ClaimNeeds(attach, bound, first_consumer, zones)
         return needs
 
     def _reach(self, volume: PersistentVolume) -> Reach:
@@ -185,7 +196,7 @@ class ClaimBook:
         return (
             not claim.spec.volume_name
             and storage_class is not None
-            and storage_class.volume_binding_mode == "WaitForFirstConsumer"
+            and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         )
 
 

@@ -1,19 +1,19 @@
 """What the filter and the score of topology spreading share: who is counted where.
 
-A constraint counts pods of its namespace that match its selector and are not ending, on nodes that
-have every topology label the constraints speak of and (unless told otherwise) that the pod itself
-could use.
+A constraint counts pods of its namespace that match its selector and are not terminating, on nodes
+that have every topology label the constraints speak of and (unless told otherwise) that the pod
+itself could use.
 """
 
 from __future__ import annotations
 
 from bayplan.fit.filters.node_affinity import required_nodes
 from bayplan.fit.filters.taint_toleration import tolerated_nodes
-from bayplan.fit.podterms import SpreadConstraint
-from bayplan.fit.shape import Shape
+from bayplan.fit.shapes.matching import PodMatch, everything_in
+from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.shapes.terms import SpreadConstraint
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.domains import SlotCounts, SpreadCounts
-from bayplan.fit.state.matching import PodMatch, everything_in
 from bayplan.fit.state.nodesets import NodeSet
 from bayplan.kube.selectors import NOTHING, Selector
 

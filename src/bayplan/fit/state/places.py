@@ -27,8 +27,8 @@ class DriverColumns:
         self.limit: IntArray = np.zeros(capacity, dtype=np.int64)
 
 
-class Attachments:
-    """What is attached where."""
+class VolumePlaces:
+    """Which volumes take a place where."""
 
     def __init__(self, capacity: int, limit_of: LimitOf) -> None:
         self._capacity = capacity

@@ -1,0 +1,11 @@
+"""Well-known labels of nodes and volumes, and what they were called before."""
+
+from __future__ import annotations
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type"

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.embedded.control.faults import FAULT_KINDS
-from bayplan.embedded.simulation.clusterfile import ClusterFileError, parse_cluster, read_cluster
+from bayplan.embedded.simulation.clusterfile import parse_cluster, read_cluster
+from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import DurationError, format_duration, parse_duration
 from tests.simulation.worlds import CLUSTER, world
 
@@ -97,7 +98,7 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_an_error_names_the_line_and_the_field(what: str) -> None:
     text, line, field, said = BAD[what]
-    with pytest.raises(ClusterFileError) as caught:
+    with pytest.raises(ConfigFileError) as caught:
         parse_cluster(text.encode(), "c.yaml", Path("/nonexistent"))
     assert (caught.value.line, caught.value.field) == (line, field)
     assert str(caught.value).startswith(f"c.yaml:{line}: ")
@@ -116,7 +117,7 @@ workloads:
       spec: {}
 """
     )
-    with pytest.raises(ClusterFileError, match=r"workloads\[0\].manifest.*spec.selector") as caught:
+    with pytest.raises(ConfigFileError, match=r"workloads\[0\].manifest.*spec.selector") as caught:
         async with world(text):
             pass
     assert caught.value.line == text.splitlines().index("  - manifest:") + 1
@@ -124,7 +125,7 @@ workloads:
 
 async def test_a_kind_that_nobody_serves_is_named() -> None:
     text = "workloads:\n  - manifest: {apiVersion: x/v1, kind: Y, metadata: {name: a}}\n"
-    with pytest.raises(ClusterFileError, match="nothing here serves 'x/v1 Y'"):
+    with pytest.raises(ConfigFileError, match="nothing here serves 'x/v1 Y'"):
         async with world(text):
             pass
 
@@ -154,7 +155,7 @@ def test_an_empty_file_is_an_empty_cluster() -> None:
 
 @given(st.text(max_size=200))
 def test_no_text_does_more_than_a_named_error(text: str) -> None:
-    with contextlib.suppress(ClusterFileError):
+    with contextlib.suppress(ConfigFileError):
         parse_cluster(text.encode(errors="replace"), "c.yaml", Path("/nonexistent"))
 
 

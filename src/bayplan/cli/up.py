@@ -26,11 +26,12 @@ from bayplan.cli.simulated.tables import cluster_table, report_table
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.store.database import StoreError
-from bayplan.embedded.simulation.clusterfile import ClusterFileError, ClusterSpec, read_cluster
+from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.live import LiveRun
 from bayplan.embedded.simulation.report import Waiting, summarize
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.embedded.simulation.virtual import VirtualRun
+from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import DurationError, parse_duration
 
 REFRESH_SECONDS = 1.0
@@ -97,7 +98,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
 def _spec(file: Path, seed: int | None) -> ClusterSpec:
     try:
         spec = read_cluster(file)
-    except ClusterFileError as problem:
+    except ConfigFileError as problem:
         raise BadInput(str(problem)) from problem
     return spec if seed is None else replace(spec, seed=seed)
 
@@ -156,7 +157,7 @@ async def _prepare(simulation: Simulation, mirror: Mirror | None) -> None:
         simulation.engine.add(Placer(simulation.stage, mirror))
     try:
         await simulation.prepare()
-    except ClusterFileError as problem:
+    except ConfigFileError as problem:
         raise BadInput(str(problem)) from problem
 
 

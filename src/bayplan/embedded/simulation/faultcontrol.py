@@ -24,8 +24,8 @@ from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Plan, Tell
 from bayplan.embedded.control.storages import CONFIG_MAPS
 from bayplan.embedded.simulation.clusterfile import building
-from bayplan.embedded.simulation.clusterfile.places import Problem
 from bayplan.embedded.simulation.clusterfile.schema import FaultFile
+from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.loading.yaml_values import YamlError, build
 
 CONTROL = Key(CONFIG_MAPS, "kube-system", "bayplan-faults")
@@ -70,7 +70,7 @@ def parse_fault(text: str) -> Fault:
     try:
         value = build(yaml.parse(text, Loader=yaml.CSafeLoader))
         return building.fault_of(msgspec.convert(value, FaultFile))
-    except Problem as problem:
+    except FieldProblem as problem:
         raise ValueError(f"{problem.field}: {problem}") from None
     except (YamlError, yaml.YAMLError, msgspec.ValidationError) as error:
         raise ValueError(" ".join(str(error).split())[:300]) from None

@@ -36,7 +36,7 @@ from bayplan.embedded.nodes.leases import Leases
 from bayplan.embedded.nodes.power import Power
 from bayplan.embedded.nodes.registration import Registration
 from bayplan.embedded.nodes.taints import Taints
-from bayplan.embedded.simulation.clusterfile import ClusterFileError, ClusterSpec, WorkloadSpec
+from bayplan.embedded.simulation.clusterfile import ClusterSpec, WorkloadSpec
 from bayplan.embedded.simulation.faultcontrol import FaultControl
 from bayplan.embedded.simulation.schedule import FaultSchedule, WorkloadSchedule, creation
 from bayplan.embedded.workloads.budgets import Budgets
@@ -46,6 +46,7 @@ from bayplan.embedded.workloads.ephemeral import EphemeralClaims
 from bayplan.embedded.workloads.jobs import Jobs
 from bayplan.embedded.workloads.replicasets import ReplicaSets
 from bayplan.embedded.workloads.statefulsets import StatefulSets
+from bayplan.kube.configfiles import ConfigFileError
 
 
 class Simulation:
@@ -113,7 +114,7 @@ class Simulation:
         engine.add(WorkloadSchedule(stage, self._backend.catalog, self.spec.workloads))
 
     async def prepare(self) -> None:
-        """Make what is there from the beginning; ClusterFileError if the server refuses it."""
+        """Make what is there from the beginning; ConfigFileError if the server refuses it."""
         for driver in self.spec.drivers.values():
             await self._ensure(CSI_DRIVERS, driver.csi_driver())
         for class_ in self.spec.classes:
@@ -150,11 +151,11 @@ class Simulation:
                     await self.sink.create(step.storage, step.object)
             except KeyError as kind:
                 said = f"nothing here serves {kind}"
-                raise ClusterFileError(self.spec.source, line, workload.place, said) from None
+                raise ConfigFileError(self.spec.source, line, workload.place, said) from None
             except ApiError as error:
                 if error.reason != "AlreadyExists":
                     place, said = workload.place, error.message
-                    raise ClusterFileError(self.spec.source, line, place, said) from None
+                    raise ConfigFileError(self.spec.source, line, place, said) from None
 
     def _machine_changed(self, name: str) -> None:
         for controller in (self._power, self._registration, self._health, self._csi):

@@ -1,6 +1,5 @@
 """The cluster file: one YAML document that says what a simulated cluster is made of."""
 
-from bayplan.embedded.simulation.clusterfile.places import ClusterFileError
 from bayplan.embedded.simulation.clusterfile.reading import parse_cluster, read_cluster
 from bayplan.embedded.simulation.clusterfile.spec import (
     ClusterSpec,
@@ -10,7 +9,6 @@ from bayplan.embedded.simulation.clusterfile.spec import (
 )
 
 __all__ = [
-    "ClusterFileError",
     "ClusterSpec",
     "ScheduledFault",
     "StorageClassSpec",

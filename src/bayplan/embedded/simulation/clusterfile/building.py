@@ -1,6 +1,6 @@
 """From the file's words to the parts: names are looked up, durations and quantities read.
 
-Whatever does not hold together is a `Problem` with the field's path.
+Whatever does not hold together is a `FieldProblem` with the field's path.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from bayplan.embedded.control.faults import AIMS, Fault
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, NodeGroup
 from bayplan.embedded.simulation.clusterfile import schema
-from bayplan.embedded.simulation.clusterfile.places import Problem
 from bayplan.embedded.simulation.clusterfile.spec import ScheduledFault, StorageClassSpec
+from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.meta import Quantity
 from bayplan.kube.names import is_label_value, is_qualified_name
@@ -29,9 +29,9 @@ def duration(value: schema.Duration, path: str) -> float:
         try:
             return parse_duration(value)
         except DurationError as error:
-            raise Problem(path, str(error)) from None
+            raise FieldProblem(path, str(error)) from None
     if value < 0:
-        raise Problem(path, f"{value} is less than nothing")
+        raise FieldProblem(path, f"{value} is less than nothing")
     return float(value)
 
 
@@ -42,7 +42,7 @@ def drivers(file: schema.ClusterFile) -> dict[str, Driver]:
         path = f"csiDrivers[{index}]"
         _once(found, one.name, f"{path}.name")
         if one.topology_key and not is_qualified_name(one.topology_key):
-            raise Problem(f"{path}.topologyKey", f"{one.topology_key!r} is no label key")
+            raise FieldProblem(f"{path}.topologyKey", f"{one.topology_key!r} is no label key")
         found[one.name] = Driver(
             name=one.name,
             topology_key=one.topology_key,
@@ -102,7 +102,7 @@ def fault_of(one: schema.FaultFile, path: str = "") -> Fault:
     misaimed = fault.misaimed()
     if misaimed:
         fields = ", ".join(AIMS[one.kind])
-        raise Problem(path + misaimed, f"{one.kind} can be aimed only by {fields}")
+        raise FieldProblem(path + misaimed, f"{one.kind} can be aimed only by {fields}")
     return fault
 
 
@@ -144,7 +144,7 @@ def _group(
 ) -> NodeGroup:
     if not one.min <= one.count <= one.max:
         said = f"{one.count} is not between min {one.min} and max {one.max}"
-        raise Problem(f"{path}.count", said)
+        raise FieldProblem(f"{path}.count", said)
     _labels(one.labels, f"{path}.labels")
     _quantities(one.allocatable, f"{path}.allocatable")
     taints = [Taint(key=t.key, effect=t.effect, value=t.value) for t in one.taints]
@@ -185,18 +185,18 @@ def _group_drivers(
 def _find(known: Mapping[str, T], name: str, path: str, what: str) -> T:
     if name not in known:
         listed = ", ".join(sorted(known)) or "none"
-        raise Problem(path, f"there is no {what} {name!r}; there are: {listed}")
+        raise FieldProblem(path, f"there is no {what} {name!r}; there are: {listed}")
     return known[name]
 
 
 def _once(found: Mapping[str, object], name: str, path: str) -> None:
     if name in found:
-        raise Problem(path, f"{name!r} is there twice")
+        raise FieldProblem(path, f"{name!r} is there twice")
 
 
 def _positive(value: float, path: str) -> float:
     if value <= 0:
-        raise Problem(path, "must be more than nothing")
+        raise FieldProblem(path, "must be more than nothing")
     return value
 
 
@@ -204,9 +204,9 @@ def _quantity(value: Quantity, path: str) -> None:
     try:
         amount = parse(value)
     except QuantityError as error:
-        raise Problem(path, str(error)) from None
+        raise FieldProblem(path, str(error)) from None
     if amount < 0:
-        raise Problem(path, f"{value} is less than nothing")
+        raise FieldProblem(path, f"{value} is less than nothing")
 
 
 def _quantities(amounts: Mapping[str, Quantity], path: str) -> None:
@@ -222,4 +222,4 @@ def _labels(labels: Mapping[str, str], path: str) -> None:
     for pair in labels.items():
         for check, part in checks:
             if not check(pair[part]):
-                raise Problem(f"{path}.{pair[0]}", f"{pair[part]!r} is no label")
+                raise FieldProblem(f"{path}.{pair[0]}", f"{pair[part]!r} is no label")

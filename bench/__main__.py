@@ -1,4 +1,4 @@
-"""`python -m bench [PREFIX…]`: run the cases whose names start so, or all of them."""
+"""`python -m bench [PREFIX…]`: run the cases whose names start so, or all that take seconds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from importlib import import_module
 from bench.measure import line
 
 SUITES = ("fit", "apiserver", "images", "simulation")
+BY_NAME = ("scale",)
+"""Suites that take minutes, and run only if they are named."""
 
 
 def main(prefixes: list[str]) -> None:
     """Print one JSON line a case."""
-    for suite in SUITES:
-        if prefixes and not any(prefix.split("/")[0] == suite for prefix in prefixes):
+    named = {prefix.split("/")[0] for prefix in prefixes}
+    for suite in (*SUITES, *BY_NAME):
+        if suite not in (named or SUITES):
             continue
         for result in import_module(f"bench.{suite}").cases():
             if not prefixes or any(result.case.startswith(prefix) for prefix in prefixes):

@@ -7,9 +7,6 @@ hold them.
 
 from __future__ import annotations
 
-import gc
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -17,7 +14,8 @@ from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bench import clusters
-from bench.measure import Result
+from bench.loading import loaded_alone
+from bench.measure import Result, placed_a_second
 
 SIZES = (1000, 5000)
 DECISIONS = 20_000
@@ -69,18 +67,7 @@ def _decisions(workload: Workload, size: int) -> float:
 
 
 def _one_run(objects: list[KubeObject], pods: list[Pod]) -> float:
-    snapshot = Snapshot(objects)
-    for pod in pods[: clusters.SHAPES * 4]:  # every shape has been asked once
-        snapshot.decide(pod)
-    gc.collect()
-    gc.freeze()  # as a scheduler does once it has loaded its cluster
-    start = time.perf_counter()
-    for pod in pods:
-        if snapshot.place(pod).node is None:
-            raise RuntimeError(f"{pod.key} fits nowhere: the workload is wrong")
-    rate = len(pods) / (time.perf_counter() - start)
-    gc.unfreeze()
-    return rate
+    return placed_a_second(Snapshot(objects), pods)
 
 
 def _fork_cost(place: Callable[[Snapshot, Pod], object]) -> float:
@@ -100,8 +87,6 @@ def _fork_cost(place: Callable[[Snapshot, Pod], object]) -> float:
 
 def _loading() -> Iterator[Result]:
     """Seconds and MiB to load 5,000 nodes and 150,000 pods from JSON, in a process of its own."""
-    command = [sys.executable, "-m", "bench.loading"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
-    seconds, mebibytes = (float(figure) for figure in printed.split())
+    seconds, mebibytes, _ = loaded_alone()
     yield Result("fit/load/seconds", seconds, "s")
     yield Result("fit/load/memory", mebibytes, "MiB")

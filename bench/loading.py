@@ -1,4 +1,6 @@
-"""Loads 5,000 nodes and 150,000 pods from a JSON file; prints the seconds and the peak MiB.
+"""Loads nodes and pods from a JSON file; prints the seconds, the peak MiB and decisions a second.
+
+    python -m bench.loading [NODES PODS]
 
 A process of its own, so that its memory is its own. The file is made by another one: what it takes
 to make is not what it takes to load. Pods are as `kubectl get pods -o json` prints them, with
@@ -16,36 +18,47 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.fit import Snapshot
-from bench.measure import peak_memory
+from bench.clusters import plain_pods
+from bench.measure import peak_memory, placed_a_second
 
 NODES = 5000
 PODS = 150_000
+DECISIONS = 5000
 
 
 def main(arguments: list[str]) -> None:
-    """Make the file (`--make FILE`), or have it made and load it."""
-    if arguments:
-        _make(Path(arguments[1]))
+    """Make the file (`--make FILE NODES PODS`), or have it made and load it."""
+    if arguments[:1] == ["--make"]:
+        _make(Path(arguments[1]), int(arguments[2]), int(arguments[3]))
         return
+    nodes, pods = (int(one) for one in arguments) if arguments else (NODES, PODS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.json"
-        command = [sys.executable, "-m", "bench.loading", "--make", str(path)]
-        subprocess.run(command, check=True)  # noqa: S603
+        command = [sys.executable, "-m", "bench.loading", "--make", str(path), str(nodes)]
+        subprocess.run([*command, str(pods)], check=True)  # noqa: S603
         start = time.perf_counter()
         snapshot = Snapshot.load(path)
         seconds = time.perf_counter() - start
-    if len(snapshot.cluster.pods.by_key) != PODS:
+    if len(snapshot.cluster.pods.by_key) != pods:
         raise RuntimeError("not all pods were loaded")
-    print(f"{seconds:.2f} {peak_memory():.0f}")
+    rate = placed_a_second(snapshot, plain_pods(DECISIONS))
+    print(f"{seconds:.2f} {peak_memory():.0f} {rate:.0f}")
 
 
-def _make(path: Path) -> None:
+def loaded_alone(nodes: int = NODES, pods: int = PODS) -> list[float]:
+    """What this module prints, from a process of its own."""
+    command = [sys.executable, "-m", "bench.loading", str(nodes), str(pods)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    return [float(figure) for figure in printed.split()]
+
+
+def _make(path: Path, nodes: int, pods: int) -> None:
     with path.open("w") as file:
         file.write('{"apiVersion": "v1", "kind": "List", "items": [\n')
-        for index in range(NODES):
+        for index in range(nodes):
             file.write(json.dumps(_node(index)) + ",\n")
-        for index in range(PODS):
-            file.write(json.dumps(_pod(index)) + (",\n" if index < PODS - 1 else "\n"))
+        for index in range(pods):
+            file.write(json.dumps(_pod(index, nodes)) + (",\n" if index < pods - 1 else "\n"))
         file.write("]}\n")
 
 
@@ -66,7 +79,7 @@ def _node(index: int) -> dict[str, Any]:
     }
 
 
-def _pod(index: int) -> dict[str, Any]:
+def _pod(index: int, nodes: int) -> dict[str, Any]:
     app = f"app-{index // 50}"
     metadata: dict[str, Any] = {
         "name": f"{app}-{index}",
@@ -93,7 +106,7 @@ def _pod(index: int) -> dict[str, Any]:
         "metadata": metadata,
         "spec": {
             "containers": [container],
-            "nodeName": f"node-{index % NODES}",
+            "nodeName": f"node-{index % nodes}",
             "serviceAccountName": "default",
             "tolerations": [
                 {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}

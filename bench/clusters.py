@@ -14,6 +14,7 @@ from tests.builders import (
     make_pv,
     make_pvc,
     make_storage_class,
+    name_term,
     node_term,
     selector,
 )
@@ -101,4 +102,55 @@ def repelling_pods(count: int) -> list[Pod]:
         .anti_affinity(HOST, selector(app=f"apart-{index % 10}"))
         .obj()
         for index in range(count)
+    ]
+
+
+def local_volume_pods(nodes: int, each: int) -> tuple[list[Pod], list[KubeObject]]:
+    """Pods with one local volume each, as many as there are volumes on all nodes."""
+    no_provisioner = "kubernetes.io/no-provisioner"
+    objects: list[KubeObject] = [make_storage_class("local", no_provisioner).waits().obj()]
+    pods = []
+    for index in range(nodes * each):
+        here = node_term(HOST, "In", f"node-{index % nodes}")
+        volume = make_pv(f"local-{index}").size("100Gi").storage_class("local").available()
+        objects.append(volume.node_affinity(here).obj())
+        objects.append(make_pvc(f"claim-{index}").storage_class("local").size("50Gi").obj())
+        pod = make_pod(f"local-{index}").cpu("100m").memory("128Mi")
+        pods.append(pod.claim(f"claim-{index}").obj())
+    return pods, objects
+
+
+def job_pods(jobs: int, each: int) -> list[Pod]:
+    """Pods of jobs that differ by name, and so in the labels that a job gives its pods."""
+    return [
+        make_pod(f"job-{job}-{index}", "batch")
+        .cpu("100m")
+        .memory("128Mi")
+        .labels(
+            {
+                "batch.kubernetes.io/controller-uid": f"uid-{job}",
+                "batch.kubernetes.io/job-completion-index": str(index),
+                "batch.kubernetes.io/job-name": f"job-{job}",
+                "controller-uid": f"uid-{job}",
+                "job-name": f"job-{job}",
+            }
+        )
+        .owner("Job", f"job-{job}")
+        .obj()
+        for job in range(jobs)
+        for index in range(each)
+    ]
+
+
+def daemon_pods(nodes: int) -> list[Pod]:
+    """Pods of a DaemonSet: each for one node, by its name."""
+    return [
+        make_pod(f"daemon-{index}", "kube-system")
+        .cpu("100m")
+        .memory("128Mi")
+        .labels(app="daemon")
+        .owner("DaemonSet", "daemon")
+        .node_affinity(name_term(f"node-{index}"))
+        .obj()
+        for index in range(nodes)
     ]

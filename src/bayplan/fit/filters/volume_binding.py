@@ -5,11 +5,12 @@ node.
 from __future__ import annotations
 
 from bayplan.fit.filters.base import Arrival, Filter, Question, Reads
+from bayplan.fit.filters.open_volumes import served_claims
 from bayplan.fit.needs.claims import LOST
 from bayplan.fit.needs.pods import PodClaim, is_anothers
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
-from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volume, has_capacity
+from bayplan.fit.volumes.binding import FirstConsumerClaim, has_capacity, volume_for
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
@@ -21,38 +22,61 @@ NO_SPACE = "node(s) did not have enough free storage"
 
 
 class VolumeBinding:
-    """Reach of bound volumes and service of unbound claims."""
+    """Reach of bound volumes and service of unbound claims.
+
+    What a node object alone decides is kept as a set of nodes. Claims that open volumes could serve
+    compete for them with pods that are placed elsewhere, and are kept apart; unless volumes are
+    reserved for one of them by name, which is rare, and then all of it is worked out anew.
+    """
 
     name = NAME
-    reads = Reads.NODE
 
     def __init__(self, question: Question) -> None:
         self._cluster = question.cluster
         self._needs = question.needs
-        key = (NAME, question.needs.bound, question.needs.first_consumer)
-        self._nodes = question.cluster.node_sets.where(key, lambda node: not self._reasons(node))
+        claims = question.needs.first_consumer
+        self._served = [] if any(one.search_by_name for one in claims) else served_claims(question)
+        self.reads = Reads.CLUSTER if self._served else Reads.NODE
+        condition = self._may_be_served if self._served else self._is_served
+        key = (NAME, bool(self._served), question.needs.bound, claims)
+        self._nodes = question.cluster.node_sets.where(key, condition)
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes on which all claims are served."""
-        return self._nodes.mask()[rows]
+        passes = self._nodes.mask()
+        for claims in self._served:
+            passes = passes & claims.mask()
+        return passes[rows]
 
     def refusal(self, slot: int) -> Refusal:
         """What is wrong with the node, in kube-scheduler's order."""
         return Refusal(UNRESOLVABLE, NAME, tuple(self._reasons(self._cluster.node_at(slot))))
 
+    def _is_served(self, node: Node) -> bool:
+        return not self._reasons(node)
+
+    def _may_be_served(self, node: Node) -> bool:
+        """Whether nothing is wrong with a node but, perhaps, its open volumes."""
+        settled = [
+            claim for claim in self._needs.first_consumer if not (claim.search and claim.chooses)
+        ]
+        return self._reaches(node) and self._unserved(node, settled) is None
+
     def _reasons(self, node: Node) -> list[str]:
-        csinode = self._cluster.csinodes.get(node.name)
-        reachable = all(reach.includes(node, csinode) for reach in self._needs.bound)
-        reasons = [] if reachable else [UNREACHABLE]
-        problem = self._unserved(node)
+        reasons = [] if self._reaches(node) else [UNREACHABLE]
+        problem = self._unserved(node, self._to_provision(node))
         return [*reasons, problem] if problem else reasons
 
-    def _unserved(self, node: Node) -> str | None:
+    def _reaches(self, node: Node) -> bool:
+        csinode = self._cluster.csinodes.get(node.name)
+        return all(reach.includes(node, csinode) for reach in self._needs.bound)
+
+    def _unserved(self, node: Node, to_provision: list[FirstConsumerClaim]) -> str | None:
         """Why the unbound claims cannot be served on a node, if they cannot."""
         first_consumer = self._needs.first_consumer
         if any(claim.selected_node not in (None, node.name) for claim in first_consumer):
             return NOTHING_TO_BIND
-        for claim in self._to_provision(node):
+        for claim in to_provision:
             if not claim.provisioning.allowed_on(node):
                 return NOTHING_TO_BIND
             capacity = claim.provisioning.capacity
@@ -63,21 +87,15 @@ class VolumeBinding:
     def _to_provision(self, node: Node) -> list[FirstConsumerClaim]:
         """The claims that no existing volume serves; the smallest is handed a volume first."""
         taken: set[str] = set()
-        settled = [claim for claim in self._needs.first_consumer if claim.selected_node is not None]
-        unsettled = [claim for claim in self._needs.first_consumer if claim.selected_node is None]
-        return settled + [
-            claim
-            for claim in unsettled
-            if not claim.search or not self._takes(claim.search[0], node, taken)
-        ]
+        settled = [claim for claim in self._needs.first_consumer if not claim.chooses]
+        unsettled = [claim for claim in self._needs.first_consumer if claim.chooses]
+        return settled + [claim for claim in unsettled if not self._takes(claim, node, taken)]
 
-    def _takes(self, claim_key: str, node: Node, taken: set[str]) -> bool:
-        storage = self._cluster.storage
-        pv = find_volume(storage.claims[claim_key], node, storage, taken)
-        if pv is None:
-            return False
-        taken.add(pv.name)
-        return True
+    def _takes(self, claim: FirstConsumerClaim, node: Node, taken: set[str]) -> bool:
+        pv = volume_for(claim, node, self._cluster.storage, taken)
+        if pv is not None:
+            taken.add(pv.name)
+        return pv is not None
 
 
 def refusal_before_nodes(arrival: Arrival) -> Refusal | None:

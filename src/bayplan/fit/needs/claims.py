@@ -16,13 +16,13 @@ import msgspec
 from bayplan.fit.profile import MissingDriver
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.binding import (
-    STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
     FirstConsumerClaim,
     first_consumer_claim,
 )
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.fit.volumes.migration import BY_DRIVER
+from bayplan.fit.volumes.sites import STORAGE
 from bayplan.fit.volumes.topology import Reach, ZoneNeed, reach_of, zone_needs
 from bayplan.kube import quantity
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim

@@ -13,6 +13,7 @@ from bayplan.fit.profile import Profile
 from bayplan.fit.shapes.shape import Shapes
 from bayplan.fit.state.columns import grown
 from bayplan.fit.state.placing import Placing
+from bayplan.fit.state.reachable import Reachable
 from bayplan.fit.state.volume_attachments import VolumeAttachments, volume_name
 from bayplan.fit.volumes.identity import VolumeId
 from bayplan.kube.nodes import Node
@@ -20,6 +21,8 @@ from bayplan.kube.storage import CSIDriver, CSINode, PersistentVolume, VolumeAtt
 
 TIE_BITS = 48
 """Bits of a node's name's hash that decide between nodes of one score."""
+MOST_CLASSES = 1000
+"""Of storage, whose open volumes are kept by node; more are looked at anew."""
 
 
 class Cluster(Placing):
@@ -28,6 +31,7 @@ class Cluster(Placing):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         self.volume_attachments = VolumeAttachments()
+        self._reachable: dict[str, Reachable] = {}
         self.slots.on_growth(self._grow)
 
     @property
@@ -116,6 +120,16 @@ class Cluster(Placing):
         self.census.grow(capacity)
         for topology in self.topologies.values():
             topology.grow(capacity)
+
+    def reachable(self, class_name: str) -> Reachable:
+        """Which open volumes of a class nodes can reach."""
+        volumes = self.storage.open_in(class_name)
+        found = self._reachable.get(class_name)
+        if found is None or found.volumes is not volumes:
+            if len(self._reachable) > MOST_CLASSES:
+                self._reachable.clear()
+            found = self._reachable[class_name] = Reachable(self, volumes)
+        return found
 
     # -- storage -------------------------------------------------------------------------------
 

@@ -54,6 +54,11 @@ class Topology:
             del self._code_of[self.values[code]]
             self._free.append(code)
 
+    def slots_of(self, value: str) -> list[int]:
+        """The slots whose nodes have this value."""
+        code = self._code_of.get(value)
+        return [] if code is None else np.flatnonzero(self.codes == code).tolist()
+
     def _new_code(self, value: str) -> int:
         if self._free:
             code = self._free.pop()

@@ -8,12 +8,18 @@ latter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Final
 
 import msgspec
 
 from bayplan.fit.volumes.objects import StorageObjects, class_of_claim, class_of_volume
+from bayplan.fit.volumes.sites import (
+    STORAGE,
+    WantedVolume,
+    could_serve,
+    smallest_volume,
+    wanted_volume,
+)
 from bayplan.fit.volumes.topology import reach_of
 from bayplan.kube import quantity
 from bayplan.kube.meta import ObjectReference
@@ -29,7 +35,6 @@ from bayplan.kube.storage import (
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-STORAGE = "storage"
 
 Topologies = tuple[tuple[tuple[str, frozenset[str]], ...], ...]
 
@@ -59,20 +64,34 @@ class FirstConsumerClaim:
 
     provisioning: Provisioning
     selected_node: str | None = None
-    search: tuple[str, int, int] | None = None
-    """Claim and versions, of its class and its own, where existing volumes could serve this very
+    search: tuple[str, WantedVolume] | None = None
+    """Class and what is wanted, where open volumes of the class could serve the claim."""
+    search_by_name: tuple[str, int, int] | None = None
+    """Claim and versions, of its class and its own, where volumes are reserved for this very
     claim.
     """
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it may still take any volume, on any node."""
+        return self.selected_node is None
 
 
 def first_consumer_claim(
     claim: PersistentVolumeClaim, storage: StorageObjects
 ) -> FirstConsumerClaim:
     """What is to be known of a claim that waits for its first consumer."""
+    search = by_name = None
+    name = class_of_claim(claim)
+    if storage.reserved_volumes.get(claim.key):
+        by_name = (claim.key, *storage.versions_behind(claim))
+    elif storage.open_volumes.get(name):
+        search = (name, wanted_volume(claim))
     return FirstConsumerClaim(
         provisioning=_provisioning(claim, storage),
         selected_node=claim.metadata.annotations.get(SELECTED_NODE),
-        search=(claim.key, *storage.versions_behind(claim)) if storage.has_choice(claim) else None,
+        search=search,
+        search_by_name=by_name,
     )
 
 
@@ -133,15 +152,28 @@ def find_volume(
     """The volume of its class that a claim would take on a node: its own, or the smallest that
     will do.
     """
+    wanted = wanted_volume(claim)
     for pv in storage.reserved_volumes.get(claim.key, {}).values():
-        if pv.name not in taken and _is_reserved_for(pv, claim) and _could_serve(pv, claim):
+        if (
+            pv.name not in taken
+            and _is_reserved_for(pv, claim)
+            and could_serve(pv, wanted.size, wanted.mode)
+        ):
             return pv if reach_of(pv).includes(node, None) else None
-    fitting = [
-        pv
-        for pv in storage.open_volumes.get(class_of_claim(claim), {}).values()
-        if pv.name not in taken and _is_open_to(pv, claim) and reach_of(pv).includes(node, None)
-    ]
-    return min(fitting, key=lambda pv: (_size(pv), pv.name), default=None)
+    sites = storage.open_in(class_of_claim(claim)).sites_for(node)
+    return smallest_volume(sites, wanted, taken)
+
+
+def volume_for(
+    first_consumer: FirstConsumerClaim, node: Node, storage: StorageObjects, taken: set[str]
+) -> PersistentVolume | None:
+    """The volume that a claim like this one would take on a node."""
+    if first_consumer.search_by_name:
+        return find_volume(storage.claims[first_consumer.search_by_name[0]], node, storage, taken)
+    if first_consumer.search is None:
+        return None
+    class_name, wanted = first_consumer.search
+    return smallest_volume(storage.open_in(class_name).sites_for(node), wanted, taken)
 
 
 def promise(
@@ -151,7 +183,7 @@ def promise(
     storage: StorageObjects,
 ) -> PersistentVolumeClaim | PersistentVolume:
     """The claim or volume as it is once the claim's pod is placed on a node."""
-    pv = find_volume(claim, node, storage, set()) if first_consumer.search and node else None
+    pv = volume_for(first_consumer, node, storage, set()) if node else None
     if pv is None:
         annotations = {**claim.metadata.annotations, SELECTED_NODE: node.name if node else ""}
         metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
@@ -174,27 +206,3 @@ def _is_reserved_for(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool
         and (not reference.uid or reference.uid == claim.metadata.uid)
         and class_of_volume(pv) == class_of_claim(claim)
     )
-
-
-def _could_serve(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    wanted = quantity.parse(claim.spec.resources.requests.get(STORAGE, 0))
-    return (
-        _size(pv) >= wanted
-        and pv.spec.volume_mode == claim.spec.volume_mode
-        and pv.metadata.deletion_timestamp is None
-    )
-
-
-def _is_open_to(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    selector = claim.spec.selector
-    return (
-        _could_serve(pv, claim)
-        and pv.status.phase == "Available"
-        and (selector is None or compile_selector(selector).matches(pv.metadata.labels))
-        and class_of_volume(pv) == class_of_claim(claim)
-        and set(claim.spec.access_modes) <= set(pv.spec.access_modes)
-    )
-
-
-def _size(pv: PersistentVolume) -> Fraction:
-    return quantity.parse(pv.spec.capacity.get(STORAGE, 0))

@@ -7,6 +7,7 @@ from collections import defaultdict
 from bayplan.fit.index import Index
 from bayplan.fit.volumes import identity
 from bayplan.fit.volumes.identity import VolumeIdentity
+from bayplan.fit.volumes.sites import OpenVolumes
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
     CSIDriver,
@@ -20,6 +21,7 @@ from bayplan.kube.volumes import Volume
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
+NO_VOLUMES = OpenVolumes()
 KnownIdentity = tuple[
     PersistentVolumeClaim, PersistentVolume | StorageClass | None, VolumeIdentity | None
 ]
@@ -35,14 +37,16 @@ class StorageObjects:
         self.classes: dict[str, StorageClass] = {}
         self.drivers: dict[str, CSIDriver] = {}
         self.capacities: dict[str, dict[str, CSIStorageCapacity]] = defaultdict(dict)
-        self.open_volumes: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
+        self.open_volumes: dict[str, OpenVolumes] = {}
         """Volumes that no claim has taken, by class."""
         self.reserved_volumes: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         """Volumes that name a claim, by that claim."""
         self.claims_of_volume = Index()
         self.claims_of_class = Index()
         self.generations: dict[str, int] = defaultdict(int)
-        """Moves for a class whenever it, its open volumes or its capacities change."""
+        """Moves for a class whenever it or its capacities change."""
+        self._openings: dict[str, int] = defaultdict(int)
+        """Moves for a class whenever its open volumes change."""
         self._identities: dict[str, KnownIdentity] = {}
         self._versions: dict[str, int] = {}
         """Moves for a claim whenever it, or a volume that names it, changes."""
@@ -167,17 +171,17 @@ class StorageObjects:
                 found[one] = None
         return tuple(found)
 
-    def has_choice(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether there are volumes that might serve a claim."""
-        return bool(
-            self.open_volumes.get(class_of_claim(claim)) or self.reserved_volumes.get(claim.key)
-        )
+    def open_in(self, class_name: str) -> OpenVolumes:
+        """The open volumes of a class."""
+        return self.open_volumes.get(class_name, NO_VOLUMES)
 
     def versions_behind(self, claim: PersistentVolumeClaim) -> tuple[int, int]:
         """One moves with a claim's class and the open volumes of it, the other with the claim
         and the volumes that name it.
         """
-        return self.generations[class_of_claim(claim)], self._versions.get(claim.key, 0)
+        name = class_of_claim(claim)
+        of_class = self.generations[name] + self._openings[name]
+        return of_class, self._versions.get(claim.key, 0)
 
     def _claim_changed(self, key: str) -> None:
         self._changes += 1
@@ -186,22 +190,32 @@ class StorageObjects:
     def _volume_changed(self, pv: PersistentVolume) -> None:
         wanted = _reserved_for(pv)
         if not wanted:
-            self.generations[class_of_volume(pv)] += 1
+            self._openings[class_of_volume(pv)] += 1
         elif wanted in self.claims:
             self._claim_changed(wanted)
 
     def _shelve(self, pv: PersistentVolume) -> None:
         wanted = _reserved_for(pv)
-        shelf = self.reserved_volumes[wanted] if wanted else self.open_volumes[class_of_volume(pv)]
-        shelf[pv.name] = pv
+        if wanted:
+            self.reserved_volumes[wanted][pv.name] = pv
+        else:
+            self.open_volumes.setdefault(class_of_volume(pv), OpenVolumes()).put(pv)
 
     def _unshelve(self, pv: PersistentVolume) -> None:
         wanted = _reserved_for(pv)
-        shelves = self.reserved_volumes if wanted else self.open_volumes
-        shelf = shelves[wanted or class_of_volume(pv)]
+        if not wanted:
+            self._close(pv)
+            return
+        shelf = self.reserved_volumes[wanted]
         del shelf[pv.name]
         if not shelf:
-            del shelves[wanted or class_of_volume(pv)]
+            del self.reserved_volumes[wanted]
+
+    def _close(self, pv: PersistentVolume) -> None:
+        name = class_of_volume(pv)
+        self.open_volumes[name].remove(pv)
+        if not self.open_volumes[name]:
+            del self.open_volumes[name]
 
 
 def _reserved_for(pv: PersistentVolume) -> str:

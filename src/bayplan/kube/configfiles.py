@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, get_args
 
 import msgspec
 import yaml
@@ -111,6 +111,26 @@ def shaped(value: object, shape: type[T], field: str = "") -> T:
         if unknown:
             raise FieldProblem(_joined(path, unknown[1]), "there is no such field") from None
         raise FieldProblem(path, reason(message)) from None
+
+
+def refuse_unknown(value: object, shape: type[msgspec.Struct], field: str) -> None:
+    """FieldProblem for a field that an API type, which skips them, does not know."""
+    known = {one.encode_name: one.type for one in msgspec.structs.fields(shape)}
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        place = _joined(field, str(name))
+        if name not in known:
+            raise FieldProblem(place, "there is no such field")
+        for part in _structs_in(known[name]):
+            many = isinstance(inner, list)
+            for index, one in enumerate(inner if many else [inner]):
+                refuse_unknown(one, part, f"{place}[{index}]" if many else place)
+
+
+def _structs_in(annotation: object) -> list[type[msgspec.Struct]]:
+    """The API type that a field holds, itself, or-nothing or in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _structs_in(part)]
 
 
 def _joined(parent: str, child: str) -> str:

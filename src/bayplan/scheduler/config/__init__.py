@@ -1,0 +1,25 @@
+"""What the scheduler is told: a KubeSchedulerConfiguration, or the defaults.
+
+What cannot be honoured is refused with its line and field, or, where nothing goes wrong without it,
+named in `SchedulerSettings.warnings`. Nothing is dropped in silence.
+"""
+
+from bayplan.scheduler.config.reading import default_settings, parse_settings, read_settings
+from bayplan.scheduler.config.settings import (
+    Backoff,
+    LeaderSettings,
+    PluginArgs,
+    SchedulerProfile,
+    SchedulerSettings,
+)
+
+__all__ = [
+    "Backoff",
+    "LeaderSettings",
+    "PluginArgs",
+    "SchedulerProfile",
+    "SchedulerSettings",
+    "default_settings",
+    "parse_settings",
+    "read_settings",
+]

@@ -13,14 +13,14 @@ from bayplan.embedded.apiserver.rest.request import ADMIN, Call
 from bayplan.embedded.apiserver.seed import seed
 from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.kube.clock import WallClock
+from bayplan.kube.clock import Clock, WallClock
 
 
-async def new_backend() -> Backend:
+async def new_backend(clock: Clock | None = None) -> Backend:
     """A fresh cluster in memory."""
     catalog = Catalog()
     store = Store(Database(None), CatalogFields(catalog))
-    backend = Backend(store, catalog, WallClock(), Random(7))
+    backend = Backend(store, catalog, clock or WallClock(), Random(7))
     backend.admission.mutating.append(BuiltinAdmission(backend).step())
     await seed(backend)
     return backend

@@ -23,6 +23,7 @@ class _Meta(Struct):
     deletion_timestamp: str = ""
     deletion_grace_period_seconds: int | None = None
     owner_references: list[OwnerReference] | None = None
+    finalizers: list[str] | None = None
 
 
 class _ClaimSource(Struct):

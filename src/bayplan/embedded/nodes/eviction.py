@@ -22,6 +22,8 @@ from bayplan.kube.tolerations import tolerates
 
 ABSENT_SECONDS = 40.0
 """How long a pod may be on a node that is not there: it may be about to register."""
+_TAINTED = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
+_ABSENT = ("DeletionByPodGC", "PodGC: node no longer exists")
 
 
 class Eviction(Controller[Key]):
@@ -81,7 +83,7 @@ class Eviction(Controller[Key]):
         said = f"Marking for deletion Pod {key.namespace}/{key.name}"
         return [
             Tell(key, "TaintManagerEviction", said, source="taint-eviction-controller"),
-            Change(key, lambda obj: _disrupted(obj, now), "status"),
+            Change(key, lambda obj: _disrupted(obj, now, *_TAINTED), "status"),
             Delete(key, pod.uid),
         ]
 
@@ -104,7 +106,9 @@ class Eviction(Controller[Key]):
         if left > 0:
             return [Again(left)]
         del self._absent[key]
-        return [Delete(key, pod.uid, 0)]
+        now = self._stage.now()
+        failed = [] if pod.terminal else [Change(key, lambda obj: _lost(obj, now), "status")]
+        return [*failed, Delete(key, pod.uid, 0)]
 
 
 def _evicting(node: JsonObject) -> list[JsonObject]:
@@ -112,15 +116,21 @@ def _evicting(node: JsonObject) -> list[JsonObject]:
     return [taint for taint in taints if taint.get("effect") == "NoExecute"]
 
 
-def _disrupted(pod: JsonObject, now: str) -> JsonObject:
-    conditions = pod["status"].setdefault("conditions", [])
-    conditions.append(
-        {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-            "lastTransitionTime": now,
-        }
-    )
+def _lost(pod: JsonObject, now: str) -> JsonObject:
+    """Nobody will ever say how it ended, so it has failed."""
+    pod["status"]["phase"] = "Failed"
+    return _disrupted(pod, now, *_ABSENT)
+
+
+def _disrupted(pod: JsonObject, now: str, reason: str, message: str) -> JsonObject:
+    status = pod["status"]
+    others = [one for one in status.get("conditions") or () if one["type"] != "DisruptionTarget"]
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }
+    status["conditions"] = [*others, condition]
     return pod

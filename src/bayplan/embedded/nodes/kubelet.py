@@ -31,6 +31,8 @@ STOPS_IN = "simulation.bayplan.io/stops-in"
 CREATE_SECONDS = 2.0
 RUN_SECONDS = 60.0
 STOP_SECONDS = 1.0
+STOPPED_CODE = 143
+"""With which code a container ends that is told to."""
 
 
 class Volumes(Protocol):
@@ -67,9 +69,9 @@ class Kubelets(Controller[Key]):
         if change.deleted or entry.fields.get("status.phase") in TERMINAL:
             self._starts.pop(entry.uid, None)
             self._fitting.forget(entry.key)
-        elif entry.fields.get("spec.nodeName"):
-            return (entry.key,)
-        return ()
+            if change.deleted or not entry.deleting:
+                return ()
+        return (entry.key,) if entry.fields.get("spec.nodeName") else ()
 
     def decide(self, key: Key) -> Plan:
         """The pod's next step, if its node works."""
@@ -89,7 +91,15 @@ class Kubelets(Controller[Key]):
         asked = moment(pod.metadata.deletion_timestamp) - grace
         stops = min(grace, _seconds(pod, STOPS_IN, STOP_SECONDS)) if pod.phase == "Running" else 0
         left = asked + stops - self._stage.seconds()
-        return [Again(left)] if left > 0 else [Delete(key, pod.uid, 0)]
+        if left > 0:
+            return [Again(left)]
+        last = [self._stopped(key)] if pod.metadata.finalizers and not pod.terminal else []
+        return [*last, Delete(key, pod.uid, 0)]
+
+    def _stopped(self, key: Key) -> Change:
+        """How a pod ended that was told to; only of one that is kept can anybody read it."""
+        now = self._stage.now()
+        return self._status(key, lambda obj: podstatus.ended(obj, now, STOPPED_CODE))
 
     def _start(self, key: Key, pod: PodFacts) -> Plan:
         if pod.status.start_time is None:

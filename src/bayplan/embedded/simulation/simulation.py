@@ -43,6 +43,7 @@ from bayplan.embedded.workloads.budgets import Budgets
 from bayplan.embedded.workloads.daemonsets import DaemonSets
 from bayplan.embedded.workloads.deployments import Deployments
 from bayplan.embedded.workloads.ephemeral import EphemeralClaims
+from bayplan.embedded.workloads.joborphans import JobOrphans
 from bayplan.embedded.workloads.jobs import Jobs
 from bayplan.embedded.workloads.replicasets import ReplicaSets
 from bayplan.embedded.workloads.statefulsets import StatefulSets
@@ -109,6 +110,7 @@ class Simulation:
         engine.add(StatefulSets(stage))
         engine.add(DaemonSets(stage))
         engine.add(Jobs(stage))
+        engine.add(JobOrphans(stage))
         engine.add(Budgets(stage))
         engine.add(EphemeralClaims(stage))
         engine.add(WorkloadSchedule(stage, self._backend.catalog, self.spec.workloads))

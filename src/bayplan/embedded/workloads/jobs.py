@@ -1,27 +1,31 @@
-"""Jobs: pods until enough have succeeded, or too many have failed."""
+"""Jobs: pods until enough have succeeded, or too many have failed.
+
+What has ended is counted first (see `jobtally`) and written before any finalizer goes; then pods
+are made or deleted. A job ends in two steps (see `jobstatus`), and goes after its time to live.
+"""
 
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.facts import PodFacts, moment
-from bayplan.embedded.control.steps import Again, Create, Delete, Plan, Tell
+from bayplan.embedded.control.facts import moment
+from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.steps import Again, Delete, Plan, Tell
 from bayplan.embedded.control.storages import JOBS, PODS
+from bayplan.embedded.workloads import jobpods
 from bayplan.embedded.workloads.base import Workload
+from bayplan.embedded.workloads.jobbackoff import Backoff
+from bayplan.embedded.workloads.jobstatus import FAILURE, deadline, finished, terminal, verdict
+from bayplan.embedded.workloads.jobtally import OwnPods, Tally, tally, terminating, untrack
 from bayplan.embedded.workloads.template import (
     Condition,
     conditions_of,
-    generate_name,
-    pod_from,
     status_change,
     with_condition,
 )
 
-INDEX = "batch.kubernetes.io/job-completion-index"
-BURST = 500
-COMPLETE = Condition(
-    "Complete", "True", "CompletionsReached", "Reached expected number of succeeded pods"
-)
+SUSPENDED = Condition("Suspended", "True", "JobSuspended", "Job suspended")
+RESUMED = Condition("Suspended", "False", "JobResumed", "Job resumed")
 
 
 class Jobs(Workload):
@@ -31,118 +35,107 @@ class Jobs(Workload):
     storage = JOBS
     storages = (JOBS, PODS)
 
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._backoff = Backoff()
+
     def reconcile(self, key: Key, owner: JsonObject) -> Plan:
-        """Start pods, count those that ended, and say when the job is done."""
-        if _finished(owner):
+        """Count the pods that ended, make or delete others, and say when the job is done."""
+        if finished(owner):
+            self._backoff.forget(key)
             return self._expire(key, owner)
-        pods = self.pods(owner)
-        done = [pod for _, pod in pods if pod.phase == "Succeeded"]
-        failed = [pod for _, pod in pods if pod.phase == "Failed"]
-        active = [(one, pod) for one, pod in pods if pod.active]
-        verdict = self._verdict(owner, done, failed)
-        if verdict or owner["spec"].get("suspend"):
-            plan: Plan = [Delete(one, pod.uid) for one, pod in active]
+        pods, now = self.pods(owner), self._stage.seconds()
+        active = [one for one in pods if one[1].active]
+        ended = tally(owner, pods)
+        decided = verdict(owner, ended, len(active), now)
+        if decided is not None and decided.type == FAILURE:
+            ended = tally(owner, pods, lost=True)
+        self._backoff.note(key, ended, now)
+        if decided is not None:
+            return self._end(key, owner, pods, ended, decided)
+        return self._go_on(key, owner, pods, ended)
+
+    def let_go(self, key: Key) -> Plan:
+        """Its pods are let go by `JobOrphans`."""
+        self._backoff.forget(key)
+        return []
+
+    def _go_on(self, key: Key, owner: JsonObject, pods: OwnPods, ended: Tally) -> Plan:
+        active = [one for one in pods if one[1].active]
+        unwanted = jobpods.surplus(owner, active, ended)
+        pause = self._backoff.left(key, self._stage.seconds())
+        made = [] if unwanted or pause else jobpods.missing(owner, pods, ended)
+        change = jobpods.remove(unwanted) + jobpods.make(made)
+        status = self._status(owner, pods, ended)
+        counted = [untrack(one) for one in ended.released]
+        if counted:
+            # Nothing is forgotten if the server refuses to make a pod.
+            plan: Plan = [*status_change(key, owner, status), *counted, *change]
         else:
-            plan = self._start(owner, done, active)
-        return plan + self._count(key, owner, (len(active), len(done), len(failed)), verdict)
+            status["active"] += len(made) - len(unwanted)
+            plan = [*change, *status_change(key, owner, status)]
+        waits = [pause] if pause else []
+        return plan + self._later(owner, status, waits)
 
-    def _verdict(self, owner: JsonObject, done: list[PodFacts], failed: list[PodFacts]) -> str:
-        spec = owner["spec"]
-        if len(failed) > spec.get("backoffLimit", 6):
-            return "BackoffLimitExceeded"
-        started = (owner.get("status") or {}).get("startTime")
-        limit = spec.get("activeDeadlineSeconds")
-        if limit and started and self._stage.seconds() >= moment(started) + limit:
-            return "DeadlineExceeded"
-        enough = spec.get("completions")
-        if enough is None:
-            return "Complete" if done else ""
-        if _indexed(owner):
-            return "Complete" if len({_index(pod) for pod in done}) >= enough else ""
-        return "Complete" if len(done) >= enough else ""
-
-    def _start(
-        self, owner: JsonObject, done: list[PodFacts], active: list[tuple[Key, PodFacts]]
+    def _end(
+        self, key: Key, owner: JsonObject, pods: OwnPods, ended: Tally, decided: Condition
     ) -> Plan:
-        spec = owner["spec"]
-        parallelism = spec.get("parallelism", 1)
-        enough = spec.get("completions")
-        wanted = parallelism if enough is None else min(parallelism, enough - len(done))
-        if enough is None and done:
-            wanted = 0
-        missing = wanted - len(active)
-        if missing < 0:
-            return [Delete(one, pod.uid) for one, pod in active[missing:]]
-        taken = {_index(pod) for pod in (*done, *(pod for _, pod in active))}
-        return self._make(owner, min(missing, BURST), taken)
+        """Let every pod end and be counted; then the job has ended."""
+        now = self._stage.now()
+        status = self._status(owner, pods, ended)
+        conditions = with_condition(status["conditions"], decided, now)
+        going: Plan = [Delete(one, pod.uid) for one, pod in pods if pod.active]
+        told: Plan = []
+        if ended.settled and not going and not status["terminating"]:
+            last = terminal(decided)
+            conditions = [*with_condition([], last, now), *conditions]
+            told = [_announcement(key, last)]
+            if last.type == "Complete":
+                status["completionTime"] = now
+        status |= {"conditions": conditions, "active": 0, "ready": 0}
+        counted = [untrack(one) for one in ended.released]
+        return [*status_change(key, owner, status), *counted, *going, *told]
 
-    def _make(self, owner: JsonObject, count: int, taken: set[int]) -> Plan:
-        plan: Plan = []
-        if not _indexed(owner):
-            name = {"generateName": generate_name(owner)}
-            return [Create(PODS, pod_from(owner, **name)) for _ in range(count)]
-        free = (number for number in range(owner["spec"]["completions"]) if number not in taken)
-        for _, number in zip(range(count), free, strict=False):
-            pod = pod_from(owner, generateName=f"{generate_name(owner)}{number}-")
-            meta = pod["metadata"]
-            for field in ("labels", "annotations"):
-                meta[field] = {**(meta.get(field) or {}), INDEX: str(number)}
-            plan.append(Create(PODS, pod))
-        return plan
-
-    def _count(
-        self, key: Key, owner: JsonObject, counts: tuple[int, int, int], verdict: str
-    ) -> Plan:
-        active, succeeded, failed = counts
-        now, status = self._stage.now(), owner.get("status") or {}
-        wanted: JsonObject = {
-            "active": 0 if verdict else active,
-            "succeeded": succeeded,
-            "failed": failed,
-            "ready": sum(pod.ready for _, pod in self.pods(owner)),
-            "startTime": status.get("startTime") or now,
+    def _status(self, owner: JsonObject, pods: OwnPods, ended: Tally) -> JsonObject:
+        active = [pod for _, pod in pods if pod.active]
+        conditions = conditions_of(owner)
+        status: JsonObject = {
+            "active": len(active),
+            "ready": sum(pod.ready for pod in active),
+            "terminating": sum(terminating(pod) for _, pod in pods),
+            "conditions": conditions,
+            **ended.status,
         }
-        plan: Plan = []
-        if verdict == "Complete":
-            wanted["completionTime"] = now
-            wanted["conditions"] = with_condition(conditions_of(owner), COMPLETE, now)
-            plan.append(Tell(key, "Completed", "Job completed", source=self.name))
-        elif verdict:
-            said = f"Job has failed: {verdict}"
-            lost = Condition("Failed", "True", verdict, said)
-            wanted["conditions"] = with_condition(conditions_of(owner), lost, now)
-            plan.append(Tell(key, verdict, said, "Warning", self.name))
-        return [*status_change(key, owner, wanted), *plan, *self._deadline(owner, wanted)]
+        started = (owner.get("status") or {}).get("startTime")
+        now = self._stage.now()
+        paused = any(one["type"] == "Suspended" and one["status"] == "True" for one in conditions)
+        if owner["spec"].get("suspend"):
+            status["conditions"] = with_condition(conditions, SUSPENDED, now)
+        elif paused:
+            status["conditions"] = with_condition(conditions, RESUMED, now)
+            status["startTime"] = now
+        elif not started:
+            status["startTime"] = now
+        return status
 
-    def _deadline(self, owner: JsonObject, status: JsonObject) -> Plan:
-        limit = owner["spec"].get("activeDeadlineSeconds")
-        if not limit or "conditions" in status:
-            return []
-        left = moment(status["startTime"]) + limit - self._stage.seconds()
-        return [Again(max(0.1, left))]
+    def _later(self, owner: JsonObject, status: JsonObject, waits: list[float]) -> Plan:
+        """Ask again when pods may be made, or when the job has run for too long."""
+        due = deadline({**owner, "status": {**(owner.get("status") or {}), **status}})
+        if due is not None:
+            waits.append(due - self._stage.seconds())
+        return [Again(max(0.1, min(waits)))] if waits else []
 
     def _expire(self, key: Key, owner: JsonObject) -> Plan:
         """A finished job goes after its time to live, and its pods with it."""
         keep = owner["spec"].get("ttlSecondsAfterFinished")
         if keep is None:
             return []
-        ended = moment(_finished(owner)["lastTransitionTime"])
+        ended = moment(finished(owner)["lastTransitionTime"])
         left = ended + keep - self._stage.seconds()
         return [Again(left)] if left > 0 else [Delete(key, owner["metadata"]["uid"])]
 
 
-def _finished(owner: JsonObject) -> JsonObject:
-    for one in (owner.get("status") or {}).get("conditions") or ():
-        if one["type"] in ("Complete", "Failed") and one["status"] == "True":
-            found: JsonObject = one
-            return found
-    return {}
-
-
-def _indexed(owner: JsonObject) -> bool:
-    return bool(owner["spec"].get("completionMode") == "Indexed")
-
-
-def _index(pod: PodFacts) -> int:
-    text = pod.annotation(INDEX)
-    return int(text) if text.isdigit() else -1
+def _announcement(key: Key, last: Condition) -> Tell:
+    if last.type == "Complete":
+        return Tell(key, "Completed", "Job completed", source=Jobs.name)
+    return Tell(key, last.reason, last.message, "Warning", Jobs.name)

@@ -186,25 +186,85 @@ async def test_pods_of_a_node_can_be_selected(http: Http) -> None:
 
 
 async def test_an_eviction_respects_the_disruption_budget(http: Http) -> None:
-    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    await _guarded(http, ready="True")
+    refused = await http.post(f"{PODS}/a/eviction", EVICTION)
+    assert (refused.code, refused.body["reason"]) == (429, "TooManyRequests")
+    (cause,) = refused.body["details"]["causes"]
+    assert "needs 1 healthy pods and has 1 currently" in cause["message"]
+    await http.patch(f"{BUDGETS}/b/status", {"status": {"disruptionsAllowed": 1}})
+    assert (await http.post(f"{PODS}/a/eviction", EVICTION)).code == 201
+    going = (await http.get(f"{PODS}/a")).body
+    assert "deletionTimestamp" in going["metadata"]
+    assert going["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
+    left = (await http.get(f"{BUDGETS}/b")).body["status"]
+    assert left["disruptionsAllowed"] == 0
+    assert "a" in left["disruptedPods"]
+
+
+async def test_an_eviction_waits_until_the_budget_is_counted(http: Http) -> None:
+    await _guarded(http, ready="True", observedGeneration=0)
+    refused = await http.post(f"{PODS}/a/eviction", EVICTION)
+    assert (refused.code, refused.headers["Retry-After"]) == (429, "10")
+
+
+@pytest.mark.parametrize(
+    ("policy", "healthy", "desired", "code"),
+    [
+        ("AlwaysAllow", 0, 1, 201),
+        ("AlwaysAllow", 0, 0, 201),
+        ("IfHealthyBudget", 1, 1, 201),
+        ("IfHealthyBudget", 0, 1, 429),
+        ("IfHealthyBudget", 0, 0, 429),
+        (None, 1, 1, 201),
+        (None, 0, 1, 429),
+    ],
+)
+async def test_a_pod_that_is_not_ready_is_evicted_as_the_policy_says(
+    http: Http, policy: str | None, healthy: int, desired: int, code: int
+) -> None:
+    counts = {"currentHealthy": healthy, "desiredHealthy": desired}
+    await _guarded(http, policy, ready="False", **counts)
+    assert (await http.post(f"{PODS}/a/eviction", EVICTION)).code == code
+    assert "disruptedPods" not in (await http.get(f"{BUDGETS}/b")).body["status"]
+
+
+@pytest.mark.parametrize("policy", ["AlwaysAllow", "IfHealthyBudget"])
+async def test_a_ready_pod_is_guarded_whatever_the_policy_says(http: Http, policy: str) -> None:
+    await _guarded(http, policy, ready="True")
+    assert (await http.post(f"{PODS}/a/eviction", EVICTION)).code == 429
+
+
+async def test_a_pending_pod_is_evicted_whatever_its_budgets_say(http: Http) -> None:
+    await _guarded(http, ready="False", phase="Pending", desiredHealthy=5)
+    assert (await http.post(f"{PODS}/a/eviction", EVICTION)).code == 201
+
+
+async def test_a_pod_with_two_budgets_cannot_be_evicted(http: Http) -> None:
+    await _guarded(http, ready="True")
+    selector = {"matchLabels": {"app": "a"}}
+    await http.post(BUDGETS, {"metadata": {"name": "c"}, "spec": {"selector": selector}})
+    refused = await http.post(f"{PODS}/a/eviction", EVICTION)
+    assert refused.code == 500
+    assert "more than one PodDisruptionBudget" in refused.body["message"]
+
+
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
+
+
+async def _guarded(
+    http: Http, policy: str | None = None, *, ready: str, phase: str = "Running", **counts: int
+) -> None:
+    """A pod on a node, and its budget, of which nothing is left."""
     labelled = pod()
     labelled["metadata"]["labels"] = {"app": "a"}
     await http.post(PODS, labelled)
     await http.post(f"{PODS}/a/binding", binding())
-    await http.patch(f"{PODS}/a/status", {"status": {"phase": "Running"}})
-    selector = {"matchLabels": {"app": "a"}}
-    await http.post(
-        budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector}}
-    )
-    counted = {"status": {"observedGeneration": 1, "disruptionsAllowed": 0}}
-    await http.patch(f"{budgets}/b/status", counted)
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
-    refused = await http.post(f"{PODS}/a/eviction", eviction)
-    assert (refused.code, refused.body["reason"]) == (429, "TooManyRequests")
-    assert "Retry-After" in refused.headers
-    await http.patch(f"{budgets}/b/status", {"status": {"disruptionsAllowed": 1}})
-    assert (await http.post(f"{PODS}/a/eviction", eviction)).code == 201
-    assert "deletionTimestamp" in (await http.get(f"{PODS}/a")).body["metadata"]
-    left = (await http.get(f"{budgets}/b")).body["status"]
-    assert left["disruptionsAllowed"] == 0
-    assert "a" in left["disruptedPods"]
+    conditions = [{"type": "Ready", "status": ready}]
+    await http.patch(f"{PODS}/a/status", {"status": {"phase": phase, "conditions": conditions}})
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}
+    if policy is not None:
+        spec["unhealthyPodEvictionPolicy"] = policy
+    await http.post(BUDGETS, {"metadata": {"name": "b"}, "spec": spec})
+    status = {"observedGeneration": 1, "currentHealthy": 1, "desiredHealthy": 1, **counts}
+    await http.patch(f"{BUDGETS}/b/status", {"status": {"disruptionsAllowed": 0, **status}})

@@ -10,6 +10,7 @@ from bayplan.kube.pods import Pod
 from tests.builders import (
     make_csinode,
     make_node,
+    make_pdb,
     make_pod,
     make_pv,
     make_pvc,
@@ -154,3 +155,31 @@ def daemon_pods(nodes: int) -> list[Pod]:
         .obj()
         for index in range(nodes)
     ]
+
+
+def crowded(count: int, each: int, budgets: int) -> list[KubeObject]:
+    """Full nodes, `each` pods of low priorities on every one, with so many budgets over them."""
+    rng = random.Random(1)
+    objects: list[KubeObject] = [*nodes(count)]
+    for index in range(count * each):
+        app = rng.randrange(budgets * 2)
+        pod = make_pod(f"low-{index}", f"team-{app % 10}").labels(app=f"app-{app}", tier="web")
+        pod.cpu(f"{32000 // each}m").memory("1Gi").priority(rng.randrange(3))
+        objects.append(pod.node(f"node-{index // each}").started(_moment(rng)).obj())
+    for index in range(budgets):
+        guarded = selector(app=f"app-{index}")
+        budget = make_pdb(f"budget-{index}", guarded, namespace=f"team-{index % 10}")
+        objects.append(budget.allows(rng.randrange(3)).obj())
+    return objects
+
+
+def urgent_pods(count: int) -> list[Pod]:
+    """Pods of high priority that fit nowhere unless others leave."""
+    return [
+        make_pod(f"urgent-{index}").cpu(f"{4 + index}").memory("1Gi").priority(1000).obj()
+        for index in range(count)
+    ]
+
+
+def _moment(rng: random.Random) -> str:
+    return f"2026-01-{rng.randrange(1, 29):02}T{rng.randrange(24):02}:00:00Z"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
-from bench import clusters, costs
+from bench import clusters, costs, refused
 from bench.loading import loaded_alone
 from bench.measure import Result, placed_a_second
 
@@ -60,6 +60,7 @@ def cases() -> Iterator[Result]:
     yield Result("fit/fork", _fork_cost(lambda trial, pod: trial.assume(pod, "node-7")), "us")
     yield Result("fit/fork/decided", _fork_cost(lambda trial, pod: trial.place(pod)), "us")
     yield from costs.cases()
+    yield from refused.cases()
     yield from _loading()
 
 

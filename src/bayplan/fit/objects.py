@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import PodRecord, placed_on
 from bayplan.kube.meta import KubeObject
@@ -52,7 +53,7 @@ class Objects:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.budgets: dict[str, PodDisruptionBudget] = {}
+        self.budgets = Budgets()
         self.priority_classes: dict[str, PriorityClass] = {}
         self._namespaces: dict[str, Namespace] = {}
         self._shelves: dict[Kind, Shelf] = {
@@ -70,7 +71,12 @@ class Objects:
                 cluster.remove_attachment,
                 cluster.volume_attachments.by_name.values,
             ),
-            PodDisruptionBudget: _plain(self.budgets),
+            PodDisruptionBudget: Shelf(
+                self.budgets.by_key.get,
+                self.budgets.put,
+                self.budgets.remove,
+                self.budgets.by_key.values,
+            ),
             PriorityClass: _plain(self.priority_classes),
             Namespace: Shelf(
                 self._namespaces.get,

@@ -29,13 +29,13 @@ from bayplan.fit.objects import Kind, Objects, shown
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape, Shapes
+from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.verdicts import first_refusal
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.loading import Progress, load
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
-from bayplan.kube.workloads import PodDisruptionBudget
 
 if TYPE_CHECKING:
     from bayplan.fit.explanation.answer import Explanation
@@ -129,9 +129,10 @@ class Snapshot:
         """The pods on a node, assumed ones too."""
         return [shown(record) for record in self.cluster.pods.by_node.get(node, {}).values()]
 
-    def budgets(self) -> list[PodDisruptionBudget]:
-        """All disruption budgets."""
-        return list(self._objects.budgets.values())
+    @property
+    def budgets(self) -> Budgets:
+        """All disruption budgets; to be read, not written."""
+        return self._objects.budgets
 
     def priority(self, pod: Pod) -> int:
         """A pod's priority: its own, or that of its class, or the default class's."""

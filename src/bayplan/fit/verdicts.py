@@ -6,14 +6,16 @@ first filter that refused it and why, and for each node that passes, what each s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.filters import Filter
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.scores import LocalScore, RelativeScore
-from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray
+from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, SlotArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +27,29 @@ class Verdicts:
     """By node and plugin the weighted points, with their sum under `total`."""
 
 
+def refusers(evaluation: Evaluation) -> Iterator[tuple[Filter, SlotArray]]:
+    """The filters that refuse nodes, in order, each with the slots that it is the first to
+    refuse.
+    """
+    left = evaluation.question.cluster.alive.copy()
+    for one in evaluation.filters:
+        if has_say(one):
+            slots = np.flatnonzero(left & ~one.passes(ALL_ROWS))
+            if len(slots):
+                left[slots] = False
+                yield one, slots
+
+
 def verdicts(evaluation: Evaluation) -> Verdicts:
     """What the filters and scores say of every node."""
     cluster = evaluation.question.cluster
     names = cluster.slots.names
     left = cluster.alive.copy()
     refusals: dict[str, Refusal] = {}
-    for one in evaluation.filters:
-        if not has_say(one):
-            continue
-        passes = one.passes(ALL_ROWS)
-        for slot in np.flatnonzero(left & ~passes).tolist():
+    for one, slots in refusers(evaluation):
+        left[slots] = False
+        for slot in slots.tolist():
             refusals[names[slot]] = one.refusal(slot)
-        left &= passes
     return Verdicts(refusals, _scores(evaluation, left))
 
 

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
+
 from bayplan.fit.needs.pods import PodClaim, VolumeNeeds
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.shapes.terms import SpreadConstraint
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
 from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.pods import Pod
 
 
@@ -65,11 +68,39 @@ class Filter(Protocol):
     def refusal(self, slot: int) -> Refusal:
         """Why a node that does not pass does not."""
 
+    def unresolvable(self, slots: SlotArray) -> BoolArray:
+        """Which of these slots' nodes, none of which passes, no pod's leaving would help."""
 
-class NodeSetFilter:
+    def heeds(self, record: PodRecord) -> bool:
+        """Whether this pod's leaving its node can change what is said of that node."""
+
+
+class NodeFilter:
+    """What predicates on the node object have in common: no pod there matters to them."""
+
+    reads: Reads = Reads.NODE
+
+    def unresolvable(self, slots: SlotArray) -> BoolArray:
+        """All of them."""
+        return np.ones(len(slots), dtype=np.bool_)
+
+    def heeds(self, record: PodRecord) -> bool:  # noqa: ARG002 - whoever it is
+        """None."""
+        return False
+
+
+class UsageFilter:
+    """What predicates on the pods of a node have in common: one that refuses may yet pass."""
+
+    reads = Reads.USAGE
+
+    def unresolvable(self, slots: SlotArray) -> BoolArray:
+        """None of them."""
+        return np.zeros(len(slots), dtype=np.bool_)
+
+
+class NodeSetFilter(NodeFilter):
     """A predicate on the node object alone, with one lasting reason."""
-
-    reads = Reads.NODE
 
     def __init__(self, name: str, nodes: NodeSet, reason: str) -> None:
         self.name = name

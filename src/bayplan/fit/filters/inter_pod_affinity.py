@@ -4,15 +4,19 @@ too.
 
 from __future__ import annotations
 
+import numpy as np
+
 from bayplan.fit.filters.base import Filter, Question, Reads
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.matching import PodMatch, PodTerm
 from bayplan.fit.shapes.terms import PlacedTerm, TermKind
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.columns import ALL_ROWS, BoolArray, Rows
+from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
 from bayplan.fit.state.domains import DomainCounts
+from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.terms import StandingTerm
 from bayplan.fit.state.topology import ABSENT
+from bayplan.kube.pods import Pod
 
 NAME = "InterPodAffinity"
 NOT_NEAR = "node(s) didn't match pod affinity rules"
@@ -37,24 +41,53 @@ class InterPodAffinity:
         self._near_itself = False
         self._standing: list[StandingTerm] = []
         self._generation = (-1, -1)
+        self._heeded: dict[object, bool] = {}
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes that no rule forbids."""
         passes = self._near_enough(rows)
         for counts in self._away:
-            passes = passes & (counts.by_slot()[rows] == 0)
+            passes = passes & (counts.at_rows(rows) == 0)
         for standing in self._keeping_out():
             if standing.counts.total:
-                passes = passes & (standing.counts.by_slot()[rows] == 0)
+                passes = passes & (standing.counts.at_rows(rows) == 0)
         return passes
 
     def refusal(self, slot: int) -> Refusal:
         """The first rule that forbids a node, in kube-scheduler's order."""
-        if not self._near_enough(ALL_ROWS)[slot]:
+        if self.unresolvable(np.array([slot], dtype=np.intp))[0]:
             return Refusal.unresolvable(NAME, NOT_NEAR)
         if any(counts.at(slot) for counts in self._away):
             return Refusal.unschedulable(NAME, NOT_AWAY)
         return Refusal.unschedulable(NAME, KEPT_OUT)
+
+    def unresolvable(self, slots: SlotArray) -> BoolArray:
+        """Those that are not near what the pod must be near."""
+        return ~self._near_enough(slots)
+
+    def heeds(self, record: PodRecord) -> bool:
+        """Those that a term of the pod picks, or that keep it out themselves."""
+        self._look_again()
+        key = (record.class_key, record.shape)
+        known = self._heeded.get(key)
+        if known is None:
+            known = self._heeded[key] = self._is_picked(record.pod) or self._is_kept_out(record)
+        return known
+
+    def _is_picked(self, pod: Pod) -> bool:
+        terms, known = self._question.shape.terms, self._question.cluster.namespaces
+        return any(
+            placed.term.picks(pod.metadata.namespace, pod.metadata.labels, known)
+            for placed in (*terms.affinity, *terms.anti_affinity)
+        )
+
+    def _is_kept_out(self, record: PodRecord) -> bool:
+        shape, known = self._question.shape, self._question.cluster.namespaces
+        return any(
+            owned.kind is TermKind.KEEPS_OUT
+            and owned.term.concerns(shape.namespace, shape.labels, known)
+            for owned in record.shape.terms.owned
+        )
 
     def _near_enough(self, rows: Rows) -> BoolArray:
         """Nodes with the labels, and with a pod that matches all terms in each of the domains."""
@@ -66,7 +99,7 @@ class InterPodAffinity:
             if first:
                 passes = passes & (counts.topology.codes[rows] != ABSENT)
             else:
-                passes = passes & (counts.by_slot()[rows] > 0)
+                passes = passes & (counts.at_rows(rows) > 0)
         return passes
 
     def _matches_itself(self) -> bool:
@@ -88,6 +121,7 @@ class InterPodAffinity:
         if generation == self._generation:
             return
         self._generation = generation
+        self._heeded.clear()
         self._near_itself = self._matches_itself()
         self._standing = [
             standing

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.filters.base import Filter, Question, UsageFilter
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.state.ports import clash
 
 NAME = "NodePorts"
 REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
-class NodePorts:
+class NodePorts(UsageFilter):
     """Host ports."""
 
     name = NAME
-    reads = Reads.USAGE
 
     def __init__(self, question: Question) -> None:
         self._ports = question.shape.ports
@@ -24,13 +23,15 @@ class NodePorts:
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes where all of the ports are free."""
-        mask = np.ones(self._cluster.slots.capacity, dtype=np.bool_)
-        mask[list(self._cluster.ports.conflicting(self._ports))] = False
-        return mask[rows]
+        return self._cluster.slots.without(self._cluster.ports.conflicting(self._ports), rows)
 
     def refusal(self, slot: int) -> Refusal:  # noqa: ARG002 - the same for every node
         """One of the ports is taken."""
         return Refusal.unschedulable(NAME, REASON)
+
+    def heeds(self, record: PodRecord) -> bool:
+        """Those that have one of the ports."""
+        return any(clash(port, taken) for port in self._ports for taken in record.shape.ports)
 
 
 def compile_filter(question: Question) -> Filter | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.filters.base import Filter, Question, UsageFilter
 from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
-from bayplan.fit.state.columns import BoolArray, Rows, pick
+from bayplan.fit.state.columns import BoolArray, IntArray, Rows, SlotArray, pick
+from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
 NAME = "NodeResourcesFit"
@@ -14,44 +15,59 @@ TOO_MANY_PODS = "Too many pods"
 FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class NodeResourcesFit:
+class NodeResourcesFit(UsageFilter):
     """Requests against what is free."""
 
     name = NAME
-    reads = Reads.USAGE
 
     def __init__(self, question: Question) -> None:
         self._resources = question.cluster.resources
-        self._need = self._resources.need(question.shape)
+        self.need = self._resources.need(question.shape)
+        """The least that must be free, by column."""
         self._requests = question.shape.requests
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes with enough of everything."""
         free = pick(self._resources.free, rows)
-        width = len(self._need)
+        width = len(self.need)
         if free.shape[1] != width:  # somebody asked for a resource that was new since
             free = free[:, :width]
-        passes: BoolArray = np.logical_and.reduce(free >= self._need, axis=1)
+        passes: BoolArray = np.logical_and.reduce(free >= self.need, axis=1)
         return passes
 
     def refusal(self, slot: int) -> Refusal:
         """Everything that is short; lasting if the node is too small even when empty."""
-        short = self.shortages(slot)
-        reasons = [TOO_MANY_PODS] if self._resources.free[slot, 0] < 1 else []
+        return self.refusal_given(self._resources.free[slot], slot)
+
+    def refusal_given(self, free: IntArray, slot: int) -> Refusal:
+        """The same if so much were free on the node."""
+        short = self._short_of(free)
+        reasons = [TOO_MANY_PODS] if free[0] < 1 else []
         reasons += [f"Insufficient {name}" for name in short]
-        too_small = any(
-            wanted > int(self._resources.allocatable[slot, self._resources.columns[name]])
-            for name, (wanted, _) in short.items()
-        )
+        too_small = self.unresolvable(np.array([slot]))[0]
         return Refusal(UNRESOLVABLE if too_small else UNSCHEDULABLE, NAME, tuple(reasons))
+
+    def unresolvable(self, slots: SlotArray) -> BoolArray:
+        """Those that are too small even when empty (of pods, any number may leave)."""
+        width = len(self.need)
+        has = self._resources.allocatable[slots, 1:width]
+        too_small: BoolArray = np.logical_or.reduce(has < self.need[1:], axis=1)
+        return too_small
+
+    def heeds(self, record: PodRecord) -> bool:  # noqa: ARG002 - whoever it is
+        """Every pod: each takes at least its own place."""
+        return True
 
     def shortages(self, slot: int) -> dict[str, tuple[int, int]]:
         """What is short on a node: by resource what is wanted and what is free."""
+        return self._short_of(self._resources.free[slot])
+
+    def _short_of(self, free_there: IntArray) -> dict[str, tuple[int, int]]:
         others = sorted(set(self._requests) - set(FIRST))
         found = {}
         for name in (*(n for n in FIRST if n in self._requests), *others):
             wanted = self._requests[name]
-            free = int(self._resources.free[slot, self._resources.columns[name]])
+            free = int(free_there[self._resources.columns[name]])
             if wanted > free:
                 found[name] = (wanted, free)
         return found

@@ -12,13 +12,14 @@ from operator import attrgetter
 
 import numpy as np
 
-from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.filters.base import Filter, Question, UsageFilter
 from bayplan.fit.needs.claims import AttachNeed
 from bayplan.fit.profile import MissingDriver
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows
 from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.identity import VolumeId
 from bayplan.kube.nodes import Node
 
@@ -26,11 +27,10 @@ NAME = "NodeVolumeLimits"
 EXCEEDED = "node(s) exceed max volume count"
 
 
-class NodeVolumeLimits:
+class NodeVolumeLimits(UsageFilter):
     """Places for volumes, by driver."""
 
     name = NAME
-    reads = Reads.USAGE
 
     def __init__(self, question: Question) -> None:
         self._cluster = question.cluster
@@ -67,6 +67,14 @@ class NodeVolumeLimits:
                     NAME, f"{driver} CSI driver is not installed on the node"
                 )
         return Refusal.unschedulable(NAME, EXCEEDED)
+
+    def heeds(self, record: PodRecord) -> bool:
+        """Those that use volumes of the same drivers."""
+        drivers = self._counted_drivers()
+        return any(
+            volume.driver in drivers or (volume.plugin and volume.plugin.name in drivers)
+            for volume in record.volumes
+        )
 
     def full_drivers(self, slot: int) -> list[str]:
         """The drivers (or plugins) whose limit on a node is too low."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.fit.filters.base import Filter, Question, Reads
-from bayplan.fit.filters.spreading import spread_counts
+from bayplan.fit.filters.spreading import pods_to_spread, spread_counts
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.shapes.matching import ClassKey
 from bayplan.fit.shapes.terms import SpreadConstraint
-from bayplan.fit.state.columns import BoolArray, Rows
-from bayplan.fit.state.domains import SpreadCounts
+from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
+from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.topology import ABSENT
+from bayplan.kube.pods import Pod
 
 NAME = "PodTopologySpread"
 UNEVEN = "node(s) didn't match pod topology spread constraints"
@@ -24,10 +26,15 @@ NO_LABEL = f"{UNEVEN} (missing required label)"
 class _Constraint:
     """One constraint and its counts."""
 
-    __slots__ = ("_limit", "_min_domains", "counts")
+    __slots__ = ("_limit", "_min_domains", "counts", "match")
 
-    def __init__(self, constraint: SpreadConstraint, counts: SpreadCounts, *, own: bool) -> None:
-        self.counts = counts
+    def __init__(
+        self, constraint: SpreadConstraint, question: Question, keys: frozenset[str]
+    ) -> None:
+        shape, cluster = question.shape, question.cluster
+        own = constraint.selector.matches(shape.labels)
+        self.match = pods_to_spread(constraint.selector, shape)
+        self.counts = spread_counts(constraint, shape, cluster, keys)
         self._limit = constraint.max_skew - (1 if own else 0)
         self._min_domains = constraint.min_domains
 
@@ -48,16 +55,11 @@ class PodTopologySpread:
     reads = Reads.CLUSTER
 
     def __init__(self, question: Question) -> None:
-        shape, cluster = question.shape, question.cluster
-        keys = frozenset(constraint.topology_key for constraint in shape.hard_spread)
-        self._constraints = [
-            _Constraint(
-                constraint,
-                spread_counts(constraint, shape, cluster, keys),
-                own=constraint.selector.matches(shape.labels),
-            )
-            for constraint in shape.hard_spread
-        ]
+        hard = question.shape.hard_spread
+        keys = frozenset(constraint.topology_key for constraint in hard)
+        self._namespaces = question.cluster.namespaces
+        self._heeded: dict[ClassKey, bool] = {}
+        self._constraints = [_Constraint(constraint, question, keys) for constraint in hard]
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes in domains that are not too full."""
@@ -79,6 +81,29 @@ class PodTopologySpread:
             if not constraint.allowed_domains()[code]:
                 return Refusal.unschedulable(NAME, UNEVEN)
         raise LookupError("the node passes every spread constraint")
+
+    def unresolvable(self, slots: SlotArray) -> BoolArray:
+        """Those without a label, unless another constraint refuses them first."""
+        first = np.zeros(len(slots), dtype=np.bool_)
+        undecided = ~first
+        for constraint in self._constraints:
+            codes = constraint.counts.topology.codes[slots]
+            first |= undecided & (codes == ABSENT)
+            undecided &= constraint.allowed_domains()[codes]
+        return first
+
+    def heeds(self, record: PodRecord) -> bool:
+        """Those that a constraint counts."""
+        known = self._heeded.get(record.class_key)
+        if known is None:
+            known = any(self._counts(constraint, record.pod) for constraint in self._constraints)
+            self._heeded[record.class_key] = known
+        return known
+
+    def _counts(self, constraint: _Constraint, pod: Pod) -> bool:
+        meta, terminating = pod.metadata, pod.is_terminating
+        match, known = constraint.match, self._namespaces
+        return match.picks(meta.namespace, meta.labels, known, terminating=terminating)
 
 
 def compile_filter(question: Question) -> Filter | None:

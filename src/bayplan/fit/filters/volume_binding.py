@@ -4,7 +4,7 @@ node.
 
 from __future__ import annotations
 
-from bayplan.fit.filters.base import Arrival, Filter, Question, Reads
+from bayplan.fit.filters.base import Arrival, Filter, NodeFilter, Question, Reads
 from bayplan.fit.filters.open_volumes import served_claims
 from bayplan.fit.needs.claims import LOST
 from bayplan.fit.needs.pods import PodClaim, is_anothers
@@ -21,7 +21,7 @@ IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 NO_SPACE = "node(s) did not have enough free storage"
 
 
-class VolumeBinding:
+class VolumeBinding(NodeFilter):
     """Reach of bound volumes and service of unbound claims.
 
     What a node object alone decides is kept as a set of nodes. Claims that open volumes could serve

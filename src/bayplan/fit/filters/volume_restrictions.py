@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.fit.filters.base import Arrival, Filter, Question, Reads
+from bayplan.fit.filters.base import Arrival, Filter, Question, UsageFilter
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.state.pods import PodRecord
 
 NAME = "VolumeRestrictions"
 DISK_CONFLICT = "node(s) had no available disk"
@@ -18,11 +19,10 @@ CLAIM_CONFLICT = (
 )
 
 
-class VolumeRestrictions:
+class VolumeRestrictions(UsageFilter):
     """Disks and claims that are not shared."""
 
     name = NAME
-    reads = Reads.USAGE
 
     def __init__(self, question: Question) -> None:
         self._needs = question.needs
@@ -30,17 +30,19 @@ class VolumeRestrictions:
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes where the disks are free, if the claims are."""
-        mask = np.ones(self._cluster.slots.capacity, dtype=np.bool_)
         if self._needs.exclusive_claim_in_use:
-            mask[:] = False
-        else:
-            mask[list(self._cluster.disks.conflicting(self._needs.disks))] = False
-        return mask[rows]
+            return np.zeros_like(self._cluster.alive[rows])
+        conflicting = self._cluster.disks.conflicting(self._needs.disks)
+        return self._cluster.slots.without(conflicting, rows)
 
     def refusal(self, slot: int) -> Refusal:
         """A disk conflict on the node, else the claim that another pod uses."""
         conflicting = slot in self._cluster.disks.conflicting(self._needs.disks)
         return Refusal.unschedulable(NAME, DISK_CONFLICT if conflicting else CLAIM_CONFLICT)
+
+    def heeds(self, record: PodRecord) -> bool:
+        """Those that have volumes."""
+        return bool(record.pod.spec.volumes)
 
 
 def refusal_before_nodes(arrival: Arrival) -> Refusal | None:

@@ -6,7 +6,7 @@ A slot is a small integer that a node keeps for life; freed slots are used again
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,14 @@ class Slots:
         slot = self.by_name.pop(name)
         self.names[slot] = ""
         self._free.append(slot)
+
+    def without(self, slots: Collection[int], rows: Rows) -> BoolArray:
+        """Which of some rows are not among these slots."""
+        if not isinstance(rows, slice) and len(rows) == 1:  # one node: no need for a whole column
+            return np.array([int(rows[0]) not in slots], dtype=np.bool_)
+        mask = np.ones(self.capacity, dtype=np.bool_)
+        mask[list(slots)] = False
+        return mask[rows]
 
     def _grow(self, capacity: int) -> None:
         fresh = range(capacity - 1, self.capacity - 1, -1)

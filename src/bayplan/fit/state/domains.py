@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayplan.fit.state.columns import BoolArray, IntArray, grown
+from bayplan.fit.state.columns import BoolArray, IntArray, Rows, grown
 from bayplan.fit.state.topology import ABSENT, Topology
 
 
@@ -43,6 +43,10 @@ class DomainCounts:
     def by_slot(self) -> IntArray:
         """The count of the domain that each slot's node is in; 0 where it is in none."""
         return self.by_domain()[self.topology.codes]
+
+    def at_rows(self, rows: Rows) -> IntArray:
+        """The same for some slots."""
+        return self.by_domain()[self.topology.codes[rows]]
 
     def at(self, slot: int) -> int:
         """The count of the domain that one slot's node is in."""

@@ -17,7 +17,7 @@ NO_SLOT = -1
 class PodRecord:
     """A pod, its shape, and the node it is (or is assumed to be) on."""
 
-    __slots__ = ("class_key", "disks", "node", "pod", "shape", "slot", "volumes")
+    __slots__ = ("class_key", "disks", "node", "pod", "shape", "slot", "standing", "volumes")
 
     def __init__(self, pod: Pod, shape: Shape, node: str) -> None:
         self.pod = pod
@@ -28,6 +28,8 @@ class PodRecord:
         self.class_key: ClassKey = _class_key(pod, shape)
         self.volumes: tuple[VolumeIdentity, ...] = ()
         self.disks: tuple[Disk, ...] = ()
+        self.standing: object = None
+        """What preemption has worked out for the pod, to be kept with it."""
 
 
 def _class_key(pod: Pod, shape: Shape) -> ClassKey:

@@ -32,5 +32,15 @@ class HostPorts:
             slot
             for port in ports
             for slot, address in self._users.get((port.protocol, port.port), ())
-            if ANY_ADDRESS in (address, port.ip) or address == port.ip
+            if _meet(address, port.ip)
         }
+
+
+def clash(one: HostPort, other: HostPort) -> bool:
+    """Whether two pods on one node cannot both have these ports."""
+    same = one.protocol == other.protocol and one.port == other.port
+    return same and _meet(one.ip, other.ip)
+
+
+def _meet(address: str, other: str) -> bool:
+    return ANY_ADDRESS in (address, other) or address == other

@@ -53,7 +53,7 @@ class Resources:
         """A pod of this shape comes to the slot's node (+1) or leaves it (-1)."""
         vector = self._vectors.get(shape)
         if vector is None:
-            vector = self._vector(shape)
+            vector = self.vector(shape)
         if sign > 0:
             self.free[slot] -= vector
         else:
@@ -70,7 +70,11 @@ class Resources:
             need[self.columns[name]] = amount
         return need
 
-    def _vector(self, shape: Shape) -> IntArray:
+    def vector(self, shape: Shape) -> IntArray:
+        """What a pod of this shape takes, by column."""
+        known = self._vectors.get(shape)
+        if known is not None:
+            return known
         if len(self._vectors) > MOST_VECTORS:
             self._vectors.clear()
         for name in shape.requests:

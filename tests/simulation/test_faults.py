@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from bayplan.embedded.cloud.cloud import CloudError, QuotaExceeded
 from bayplan.embedded.cloud.templates import template
 from bayplan.embedded.control.faults import FAULT_KINDS, Fault, FaultBoard
 from bayplan.embedded.control.storages import ATTACHMENTS, CSI_NODES, NODES
+from bayplan.nodegroups import NodeGroupError, QuotaExceededError
 from tests.simulation.worlds import CLUSTER, DRIVER, World, claim, pod, world
 
 TESTED = {
@@ -37,7 +38,7 @@ async def test_stock_out_leaves_a_failed_instance_until_it_is_given_back() -> No
 async def test_quota_refuses_at_once_and_allows_afterwards() -> None:
     async with world() as w:
         w.inject(kind="quota", group="workers")
-        with pytest.raises(QuotaExceeded, match="workers"):
+        with pytest.raises(QuotaExceededError, match="workers"):
             w.simulation.cloud.increase("workers", 1)
         assert w.simulation.cloud.target("workers") == 2
         w.clear()
@@ -219,14 +220,14 @@ def test_a_fault_concerns_those_whom_it_names() -> None:
 async def test_a_group_keeps_to_its_bounds() -> None:
     async with world(CLUSTER.replace("max: 5", "max: 3\n    min: 1")) as w:
         cloud = w.simulation.cloud
-        with pytest.raises(CloudError, match="maximum 3"):
+        with pytest.raises(NodeGroupError, match="maximum 3"):
             cloud.increase("workers", 2)
         cloud.delete(["workers-2"])
-        with pytest.raises(CloudError, match="below its minimum"):
+        with pytest.raises(NodeGroupError, match="below its minimum"):
             cloud.delete(["workers-1"])
-        with pytest.raises(CloudError, match="no instance"):
+        with pytest.raises(NodeGroupError, match="no instance"):
             cloud.delete(["workers-9"])
-        with pytest.raises(CloudError, match="no node group"):
+        with pytest.raises(NodeGroupError, match="no node group"):
             cloud.increase("others", 1)
 
 
@@ -245,7 +246,7 @@ async def test_what_is_still_being_made_can_be_cancelled() -> None:
         cloud.increase("workers", 2)
         cloud.decrease_target("workers", 1)
         assert cloud.target("workers") == 3
-        with pytest.raises(CloudError, match="only 1"):
+        with pytest.raises(NodeGroupError, match="only 1"):
             cloud.decrease_target("workers", 2)
         await w.forward(120)
         assert [one["metadata"]["name"] for one in w.view.all(NODES)] == [
@@ -259,12 +260,17 @@ async def _bound(w: World, name: str, claim_name: str) -> None:
 
 
 async def test_a_groups_template_is_what_its_nodes_become() -> None:
-    async with world(CLUSTER.replace("count: 2", "count: 1")) as w:
-        group = w.simulation.cloud.group("workers")
-        wanted = template(group, "workers-1", w.simulation.stage.now())
+    own_topology = f"csiDrivers:\n  - name: {DRIVER}\n    topologyKey: disk/zone"
+    text = CLUSTER.replace("count: 2", "count: 1")
+    text = text.replace(f"csiDrivers:\n  - name: {DRIVER}", own_topology)
+    async with world(text) as w:
+        simulation = w.simulation
+        group = simulation.cloud.group("workers")
+        wanted = template(group, simulation.spec.drivers, "workers-1")
         node, csi_node = w.get(NODES, "workers-1"), w.get(CSI_NODES, "workers-1")
-        assert wanted.node["metadata"]["labels"] == node["metadata"]["labels"]
-        assert wanted.node["status"]["allocatable"] == node["status"]["allocatable"]
-        assert not wanted.node["spec"]["taints"]
-        limits = [one["allocatable"] for one in csi_node["spec"]["drivers"]]
-        assert [one["allocatable"] for one in wanted.csi_node["spec"]["drivers"]] == limits
+        assert wanted.node.metadata.labels == node["metadata"]["labels"]
+        assert wanted.node.status.allocatable == node["status"]["allocatable"]
+        assert not wanted.node.spec.taints
+        assert wanted.csi_node is not None
+        limits = [msgspec.to_builtins(one.allocatable) for one in wanted.csi_node.spec.drivers]
+        assert limits == [one["allocatable"] for one in csi_node["spec"]["drivers"]]

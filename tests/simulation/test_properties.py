@@ -11,7 +11,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.embedded.cloud.cloud import CloudError
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.storages import (
     ATTACHMENTS,
@@ -22,6 +21,7 @@ from bayplan.embedded.control.storages import (
     PODS,
     STATEFUL_SETS,
 )
+from bayplan.nodegroups import NodeGroupError
 from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -148,7 +148,7 @@ def test_a_group_has_what_it_is_meant_to_have(steps: list[Move]) -> None:
         async with world(CLUSTER.replace("max: 5", "max: 5\n    min: 1"), settle=0) as w:
             cloud = w.simulation.cloud
             for move, number in steps:
-                with contextlib.suppress(CloudError):
+                with contextlib.suppress(NodeGroupError):
                     await _trade(w, move, number)
                 assert cloud.target("workers") == len(cloud.instances_of("workers"))
                 assert 1 <= cloud.target("workers") <= 5

@@ -56,3 +56,10 @@ def csi_attach_limit_key(driver: str) -> str:
         return key
     digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
     return _CSI_LIMIT_PREFIX + driver[:_KEPT_OF_DRIVER] + digest[:_HASH_DIGITS]
+
+
+def csi_attach_limit_driver(key: str) -> str:
+    """The CSI driver whose limit a key in a node's allocatable is; empty if it does not say."""
+    if not key.startswith(_CSI_LIMIT_PREFIX) or len(key) >= _NAME_LIMIT:
+        return ""
+    return key.removeprefix(_CSI_LIMIT_PREFIX)

@@ -1,38 +1,39 @@
-"""What a node of a group will look like, before there is one: an autoscaler plans with it."""
+"""What a node of a group will look like, before there is one: an autoscaler plans with it.
+
+It is a node that is ready and empty, in the group's first zone, and it carries the limits of every
+driver that will be there as the annotation that autoscalers know.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+
+import msgspec
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.machines import Instance, NodeGroup
 from bayplan.embedded.nodes.objects import NOT_READY, conditions, node_object
+from bayplan.kube.nodes import Node
+from bayplan.nodegroups import CSI_DRIVERS, Template, limits_text, template_of
+
+_NEVER = "1970-01-01T00:00:00Z"
 
 
-class Template(NamedTuple):
-    """A node of a group that is ready, and its CSINode with every driver that will be there."""
-
-    node: JsonObject
-    csi_node: JsonObject
-
-
-def template(group: NodeGroup, name: str, now: str, zone: str = "") -> Template:
-    """A group's template under a name of the caller's choice, in its first zone or a given one."""
-    instance = Instance(name, group, zone or group.zones[0], 0.0, None)
-    node = node_object(instance, now)
+def template(group: NodeGroup, drivers: Mapping[str, Driver], name: str = "") -> Template:
+    """A group's template, under a name of the caller's choice."""
+    zone = group.zones[0]
+    node = node_object(Instance(name or f"{group.name}-template", group, zone, 0.0, None), _NEVER)
     del node["spec"]["providerID"]
     node["spec"]["taints"] = [one for one in node["spec"]["taints"] if one["key"] != NOT_READY]
-    node["status"]["conditions"] = conditions(now, ready=True)
-    drivers = [
-        _driver(driver, settings.limit, name)
-        for driver, settings in sorted(group.drivers.items())
-        if settings.registers
-    ]
-    return Template(node, {"metadata": {"name": name}, "spec": {"drivers": drivers}})
+    node["status"]["conditions"] = [_timeless(one) for one in conditions(_NEVER, ready=True)]
+    coming = {name: one.limit for name, one in group.drivers.items() if one.registers}
+    for driver in coming:
+        if drivers[driver].topology_key:
+            node["metadata"]["labels"].setdefault(drivers[driver].topology_key, zone)
+    node["metadata"]["annotations"] = {CSI_DRIVERS: limits_text(coming)}
+    return template_of(msgspec.convert({"apiVersion": "v1", "kind": "Node", **node}, Node))
 
 
-def _driver(name: str, limit: int | None, node: str) -> JsonObject:
-    entry: JsonObject = {"name": name, "nodeID": node}
-    if limit is not None:
-        entry["allocatable"] = {"count": limit}
-    return entry
+def _timeless(condition: JsonObject) -> JsonObject:
+    return {name: said for name, said in condition.items() if not name.endswith("Time")}

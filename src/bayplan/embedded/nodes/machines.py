@@ -15,9 +15,12 @@ GROUP_LABEL = "simulation.bayplan.io/node-group"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
 TYPE_LABEL = "node.kubernetes.io/instance-type"
+GPU_LABEL = "simulation.bayplan.io/gpu"
+"""What groups whose machines have a GPU may say of it, among their labels."""
 REGION = "sim"
 
 State = Literal["creating", "running", "failed"]
+ErrorCode = Literal["", "OUT_OF_STOCK"]
 
 
 class InstanceType(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +111,7 @@ class Instance:
     state: State = "creating"
     error: str = ""
     """Why it could not be had, if it could not."""
-    error_code: Literal["", "OUT_OF_STOCK"] = ""
+    error_code: ErrorCode = ""
 
     @property
     def provider_id(self) -> str:

@@ -13,6 +13,7 @@ from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.cloud.boot import Boot
 from bayplan.embedded.cloud.cloud import Cloud
+from bayplan.embedded.cloud.provider import CloudProvider
 from bayplan.embedded.control.engine import Engine
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.pace import Pace
@@ -63,7 +64,8 @@ class Simulation:
         self.stage = Stage(self.view, backend.clock, Random(spec.seed))  # noqa: S311
         self.faults = self.stage.faults
         self.fleet = Fleet(self.stage)
-        self.cloud = Cloud(self.stage, spec.groups)
+        self.cloud = Cloud(self.stage, spec.groups, backend.store)
+        self.provider = CloudProvider(self.cloud, spec.drivers)
         self.sink = Sink(backend)
         self.engine = Engine(backend.store, self.sink, pace)
         self._add_nodes(renew_leases)
@@ -122,11 +124,9 @@ class Simulation:
         for class_ in self.spec.classes:
             await self._ensure(CLASSES, class_.storage_class())
         for instance in self.cloud.instances.values():
-            self.fleet.add(instance)  # from an earlier run, kept in a data file
-        for group in self.spec.groups:
-            missing = group.count - self.cloud.target(group.name)
-            if missing > 0:
-                self.cloud.increase(group.name, missing)
+            if instance.state == "running":
+                self.fleet.add(instance)  # from an earlier run, kept in a data file
+        self.cloud.open()
         for workload in self.spec.workloads:
             await self._prepare_workload(workload)
         self.engine.start()

@@ -160,6 +160,14 @@ class Store:
         for bucket in self._buckets.values():
             bucket.journal.wake()
 
+    def note(self, name: str) -> bytes | None:
+        """What somebody in this process keeps beside the objects; None if he never did."""
+        return self._database.get_meta(f"note/{name}")
+
+    def keep_note(self, name: str, data: bytes) -> None:
+        """Keep something beside the objects, on file as they are."""
+        self._database.put_meta(f"note/{name}", data)
+
     def close(self) -> None:
         """Release every watcher and the file."""
         self.release()

@@ -1,0 +1,162 @@
+"""The simulated cloud as a provider, in this process: what runs in virtual time asks it directly.
+
+Prices are those of the instance types. A pod's price is its share of the machine on which it comes
+cheapest, counted by whichever resource it takes most of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from fractions import Fraction
+
+from bayplan.embedded.cloud.cloud import Cloud
+from bayplan.embedded.cloud.templates import template
+from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.nodes import machines
+from bayplan.embedded.nodes.machines import GPU_LABEL, GROUP_LABEL, PROVIDER, TYPE_LABEL
+from bayplan.kube.pods import Pod
+from bayplan.kube.quantity import parse
+from bayplan.kube.requests import pod_requests
+from bayplan.kube.resources import CPU
+from bayplan.nodegroups import (
+    ErrorClass,
+    GroupOptions,
+    Instance,
+    InstanceError,
+    InstanceState,
+    InvalidRequestError,
+    NodeGroup,
+    NodeRef,
+    NotFoundError,
+    NotOfferedError,
+    Template,
+)
+
+
+class CloudProvider:
+    """Answers for one simulated cloud."""
+
+    def __init__(self, cloud: Cloud, drivers: Mapping[str, Driver]) -> None:
+        self._cloud = cloud
+        self._drivers = drivers
+
+    async def groups(self) -> Sequence[NodeGroup]:
+        """All node groups."""
+        return [_group(one) for one in self._cloud.groups()]
+
+    async def group_for_node(self, node: NodeRef) -> NodeGroup | None:
+        """The group of a node that is one of the cloud's instances."""
+        found = self._cloud.instances.get(_name(node.provider_id))
+        return None if found is None else _group(found.group)
+
+    async def target_size(self, group: str) -> int:
+        """How many instances a group is meant to have."""
+        return self._cloud.target(group)
+
+    async def instances(self, group: str) -> Sequence[Instance]:
+        """The instances of a group, oldest first."""
+        return [_instance(one) for one in self._cloud.instances_of(self._cloud.group(group).name)]
+
+    async def template(self, group: str) -> Template:
+        """What the next node of a group will look like."""
+        return template(self._cloud.group(group), self._drivers)
+
+    async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:  # noqa: ARG002
+        """No group has options of its own."""
+        self._cloud.group(group)
+        raise NotOfferedError("the simulated cloud's groups have no options of their own")
+
+    async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
+        """By the hour, as its instance type says."""
+        return self._type_of(node).price * _hours(start, end)
+
+    async def pod_price(self, pod: Pod, start: datetime, end: datetime) -> float:
+        """By its share of the machine on which it comes cheapest."""
+        hours, wanted = _hours(start, end), pod_requests(pod)
+        shares = ((one.instance_type, _share(wanted, one)) for one in self._cloud.groups())
+        prices = [type_.price * float(share) for type_, share in shares if share is not None]
+        if not prices:
+            raise NotFoundError("no instance type has all the resources that the pod asks for")
+        return min(prices) * hours
+
+    async def gpu_label(self) -> str:
+        """The label that groups with GPUs have, if they say so."""
+        return GPU_LABEL
+
+    async def gpu_types(self) -> frozenset[str]:
+        """What groups say of their GPUs."""
+        labels = (one.labels for one in self._cloud.groups())
+        return frozenset(one[GPU_LABEL] for one in labels if GPU_LABEL in one)
+
+    async def increase(self, group: str, count: int) -> None:
+        """Buy more."""
+        self._cloud.increase(group, count)
+
+    async def delete_nodes(self, group: str, nodes: Sequence[NodeRef]) -> None:
+        """Give instances of one group back, all of them or none."""
+        wanted = self._cloud.group(group)
+        names = [_name(one.provider_id) if one.provider_id else one.name for one in nodes]
+        for name in names:
+            if self._cloud.instance(name).group.name != wanted.name:
+                raise InvalidRequestError(f"instance {name} is not of node group {group}")
+        self._cloud.delete(names)
+
+    async def decrease_target(self, group: str, count: int) -> None:
+        """Want fewer of those that do not run yet."""
+        self._cloud.decrease_target(group, count)
+
+    async def refresh(self) -> None:
+        """Nothing is remembered that could be out of date."""
+
+    async def cleanup(self) -> None:
+        """Nothing is held."""
+
+    def _type_of(self, node: NodeRef) -> machines.InstanceType:
+        found = self._cloud.instances.get(_name(node.provider_id))
+        if found is not None:
+            return found.group.instance_type
+        for group in self._cloud.groups():
+            if node.labels.get(GROUP_LABEL) == group.name:
+                return group.instance_type
+        for group in self._cloud.groups():
+            if node.labels.get(TYPE_LABEL) == group.instance_type.name:
+                return group.instance_type
+        raise NotFoundError(f"node {node.name or node.provider_id!r} is of no node group")
+
+
+def _name(provider_id: str) -> str:
+    """The instance that a provider ID names, or what is no instance's name."""
+    return provider_id.rpartition("/")[2] if provider_id.startswith(PROVIDER) else provider_id
+
+
+def _group(group: machines.NodeGroup) -> NodeGroup:
+    zones = ", ".join(group.zones)
+    return NodeGroup(
+        group.name, group.minimum, group.maximum, f"{group.instance_type.name} in {zones}"
+    )
+
+
+def _instance(one: machines.Instance) -> Instance:
+    if one.state == "failed":
+        error = InstanceError(ErrorClass.OUT_OF_RESOURCES, one.error_code, one.error)
+        return Instance(one.provider_id, InstanceState.CREATING, error)
+    return Instance(one.provider_id, InstanceState(one.state))
+
+
+def _hours(start: datetime, end: datetime) -> float:
+    if end < start:
+        raise InvalidRequestError("the end is before the start")
+    return (end - start).total_seconds() / 3600
+
+
+def _share(wanted: Mapping[str, int], group: machines.NodeGroup) -> Fraction | None:
+    """The share of a machine by the resource taken most of; None if it lacks one altogether."""
+    capacity = {name: parse(amount) for name, amount in group.node_allocatable().items()}
+    most = Fraction(0)
+    for name, amount in wanted.items():
+        has = capacity.get(name, Fraction(0)) * (1000 if name == CPU else 1)
+        if amount and not has:
+            return None
+        most = max(most, Fraction(amount) / has if amount else Fraction(0))
+    return most

@@ -1,0 +1,145 @@
+"""Values to messages and back, one pair of functions each.
+
+Cluster Autoscaler has two classes of errors on instances, 1 for what the cloud has not got and 99
+for all else; a quota is told from a stock-out by its code.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from bayplan.nodegroups.errors import InvalidRequestError
+from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
+from bayplan.nodegroups.values import (
+    ErrorClass,
+    GroupOptions,
+    Instance,
+    InstanceError,
+    InstanceState,
+    NodeGroup,
+    NodeRef,
+)
+
+QUOTA_CODE = "QUOTA_EXCEEDED"
+_NO_RESOURCES, _OTHER = 1, 99
+_STATES = {
+    InstanceState.RUNNING: pb.InstanceStatus.instanceRunning,
+    InstanceState.CREATING: pb.InstanceStatus.instanceCreating,
+    InstanceState.DELETING: pb.InstanceStatus.instanceDeleting,
+}
+_READ_STATES = {number: state for state, number in _STATES.items()}
+
+
+def group_message(group: NodeGroup) -> pb.NodeGroup:
+    """A group for the wire."""
+    return pb.NodeGroup(
+        id=group.id, minSize=group.min_size, maxSize=group.max_size, debug=group.debug
+    )
+
+
+def read_group(message: pb.NodeGroup) -> NodeGroup:
+    """A group from the wire."""
+    return NodeGroup(message.id, message.minSize, message.maxSize, message.debug)
+
+
+def node_message(node: NodeRef) -> pb.ExternalGrpcNode:
+    """A node for the wire."""
+    return pb.ExternalGrpcNode(
+        providerID=node.provider_id,
+        name=node.name,
+        labels=node.labels,
+        annotations=node.annotations,
+    )
+
+
+def read_node(message: pb.ExternalGrpcNode) -> NodeRef:
+    """A node from the wire."""
+    return NodeRef(
+        message.providerID, message.name, dict(message.labels), dict(message.annotations)
+    )
+
+
+def instance_message(instance: Instance) -> pb.Instance:
+    """An instance for the wire."""
+    status = pb.InstanceStatus(instanceState=_STATES[instance.state])
+    if instance.error is not None:
+        status.errorInfo.CopyFrom(_error_message(instance.error))
+    return pb.Instance(id=instance.provider_id, status=status)
+
+
+def read_instance(message: pb.Instance) -> Instance:
+    """An instance from the wire; one that says no state is there, as far as anybody knows."""
+    status = message.status
+    state = _READ_STATES.get(status.instanceState, InstanceState.RUNNING)
+    error = _read_error(status.errorInfo) if status.HasField("errorInfo") else None
+    return Instance(message.id, state, error)
+
+
+def options_message(options: GroupOptions) -> pb.NodeGroupAutoscalingOptions:
+    """Options for the wire."""
+    return pb.NodeGroupAutoscalingOptions(
+        scaleDownUtilizationThreshold=options.scale_down_utilization_threshold,
+        scaleDownGpuUtilizationThreshold=options.scale_down_gpu_utilization_threshold,
+        zeroOrMaxNodeScaling=options.zero_or_max_node_scaling,
+        ignoreDaemonSetsUtilization=options.ignore_daemon_sets_utilization,
+        scaleDownUnneededDuration=_duration(options.scale_down_unneeded_time),
+        scaleDownUnreadyDuration=_duration(options.scale_down_unready_time),
+        MaxNodeProvisionDuration=_duration(options.max_node_provision_time),
+    )
+
+
+def read_options(message: pb.NodeGroupAutoscalingOptions) -> GroupOptions:
+    """Options from the wire; a time that is left out is zero."""
+    return GroupOptions(
+        scale_down_utilization_threshold=message.scaleDownUtilizationThreshold,
+        scale_down_gpu_utilization_threshold=message.scaleDownGpuUtilizationThreshold,
+        scale_down_unneeded_time=_seconds(message.scaleDownUnneededDuration),
+        scale_down_unready_time=_seconds(message.scaleDownUnreadyDuration),
+        max_node_provision_time=_seconds(message.MaxNodeProvisionDuration),
+        zero_or_max_node_scaling=message.zeroOrMaxNodeScaling,
+        ignore_daemon_sets_utilization=message.ignoreDaemonSetsUtilization,
+    )
+
+
+def timestamp(moment: datetime) -> Timestamp:
+    """A moment for the wire."""
+    message = Timestamp()
+    message.FromDatetime(moment.astimezone(UTC))
+    return message
+
+
+def read_timestamp(message: Timestamp) -> datetime:
+    """A moment from the wire; InvalidRequestError if it is none."""
+    try:
+        return message.ToDatetime(UTC)
+    except (ValueError, OverflowError) as problem:
+        raise InvalidRequestError(f"a time is out of range: {problem}") from problem
+
+
+def _error_message(error: InstanceError) -> pb.InstanceErrorInfo:
+    class_ = _OTHER if error.kind is ErrorClass.OTHER else _NO_RESOURCES
+    code = QUOTA_CODE if error.kind is ErrorClass.QUOTA else error.code
+    return pb.InstanceErrorInfo(
+        errorCode=code, errorMessage=error.message, instanceErrorClass=class_
+    )
+
+
+def _read_error(message: pb.InstanceErrorInfo) -> InstanceError:
+    kind = ErrorClass.OTHER
+    if message.instanceErrorClass == _NO_RESOURCES:
+        is_quota = message.errorCode == QUOTA_CODE
+        kind = ErrorClass.QUOTA if is_quota else ErrorClass.OUT_OF_RESOURCES
+    return InstanceError(kind, message.errorCode, message.errorMessage)
+
+
+def _duration(seconds: float) -> Duration:
+    message = Duration()
+    message.FromTimedelta(timedelta(seconds=seconds))
+    return message
+
+
+def _seconds(message: Duration) -> float:
+    return message.seconds + message.nanos / 1e9

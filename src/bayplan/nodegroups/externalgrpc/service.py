@@ -1,0 +1,114 @@
+"""A provider's answers as messages: the serving end, one coroutine an RPC."""
+
+from __future__ import annotations
+
+from bayplan.nodegroups.externalgrpc import convert
+from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
+from bayplan.nodegroups.externalgrpc.objects import node_bytes, read_pod
+from bayplan.nodegroups.provider import Provider
+
+
+class Service:
+    """Answers for one provider."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    async def node_groups(self, _: pb.NodeGroupsRequest) -> pb.NodeGroupsResponse:
+        """All groups."""
+        found = await self._provider.groups()
+        return pb.NodeGroupsResponse(nodeGroups=[convert.group_message(one) for one in found])
+
+    async def group_for_node(
+        self, request: pb.NodeGroupForNodeRequest
+    ) -> pb.NodeGroupForNodeResponse:
+        """A node's group, or one without an id."""
+        found = await self._provider.group_for_node(convert.read_node(request.node))
+        group = pb.NodeGroup() if found is None else convert.group_message(found)
+        return pb.NodeGroupForNodeResponse(nodeGroup=group)
+
+    async def node_price(self, request: pb.PricingNodePriceRequest) -> pb.PricingNodePriceResponse:
+        """What a node costs."""
+        start = convert.read_timestamp(request.startTimestamp)
+        end = convert.read_timestamp(request.endTimestamp)
+        price = await self._provider.node_price(convert.read_node(request.node), start, end)
+        return pb.PricingNodePriceResponse(price=price)
+
+    async def pod_price(self, request: pb.PricingPodPriceRequest) -> pb.PricingPodPriceResponse:
+        """What a pod costs."""
+        start = convert.read_timestamp(request.startTimestamp)
+        end = convert.read_timestamp(request.endTimestamp)
+        price = await self._provider.pod_price(read_pod(request.pod_bytes), start, end)
+        return pb.PricingPodPriceResponse(price=price)
+
+    async def gpu_label(self, _: pb.GPULabelRequest) -> pb.GPULabelResponse:
+        """The label of GPUs."""
+        return pb.GPULabelResponse(label=await self._provider.gpu_label())
+
+    async def gpu_types(self, _: pb.GetAvailableGPUTypesRequest) -> pb.GetAvailableGPUTypesResponse:
+        """The GPUs there are; only the keys say anything."""
+        answer = pb.GetAvailableGPUTypesResponse()
+        for name in sorted(await self._provider.gpu_types()):
+            answer.gpuTypes[name].SetInParent()
+        return answer
+
+    async def cleanup(self, _: pb.CleanupRequest) -> pb.CleanupResponse:
+        """The end of somebody's questions."""
+        await self._provider.cleanup()
+        return pb.CleanupResponse()
+
+    async def refresh(self, _: pb.RefreshRequest) -> pb.RefreshResponse:
+        """Before a round of questions."""
+        await self._provider.refresh()
+        return pb.RefreshResponse()
+
+    async def target_size(
+        self, request: pb.NodeGroupTargetSizeRequest
+    ) -> pb.NodeGroupTargetSizeResponse:
+        """How many a group is meant to have."""
+        size = await self._provider.target_size(request.id)
+        return pb.NodeGroupTargetSizeResponse(targetSize=size)
+
+    async def increase(
+        self, request: pb.NodeGroupIncreaseSizeRequest
+    ) -> pb.NodeGroupIncreaseSizeResponse:
+        """Buy."""
+        await self._provider.increase(request.id, request.delta)
+        return pb.NodeGroupIncreaseSizeResponse()
+
+    async def delete_nodes(
+        self, request: pb.NodeGroupDeleteNodesRequest
+    ) -> pb.NodeGroupDeleteNodesResponse:
+        """Give back."""
+        nodes = [convert.read_node(one) for one in request.nodes]
+        await self._provider.delete_nodes(request.id, nodes)
+        return pb.NodeGroupDeleteNodesResponse()
+
+    async def decrease_target(
+        self, request: pb.NodeGroupDecreaseTargetSizeRequest
+    ) -> pb.NodeGroupDecreaseTargetSizeResponse:
+        """Want fewer: on the wire, a change of less than 0."""
+        await self._provider.decrease_target(request.id, -request.delta)
+        return pb.NodeGroupDecreaseTargetSizeResponse()
+
+    async def instances(self, request: pb.NodeGroupNodesRequest) -> pb.NodeGroupNodesResponse:
+        """A group's instances."""
+        found = await self._provider.instances(request.id)
+        return pb.NodeGroupNodesResponse(instances=[convert.instance_message(one) for one in found])
+
+    async def template(
+        self, request: pb.NodeGroupTemplateNodeInfoRequest
+    ) -> pb.NodeGroupTemplateNodeInfoResponse:
+        """A group's next node; its CSINode is what the Node itself says of limits."""
+        found = await self._provider.template(request.id)
+        return pb.NodeGroupTemplateNodeInfoResponse(nodeBytes=node_bytes(found.node))
+
+    async def options(
+        self, request: pb.NodeGroupAutoscalingOptionsRequest
+    ) -> pb.NodeGroupAutoscalingOptionsResponse:
+        """How a group wants to be scaled."""
+        defaults = convert.read_options(request.defaults)
+        found = await self._provider.options(request.id, defaults)
+        return pb.NodeGroupAutoscalingOptionsResponse(
+            nodeGroupAutoscalingOptions=convert.options_message(found)
+        )

@@ -1,0 +1,107 @@
+"""What a node will look like before there is one: a Node, and the CSINode that it will have.
+
+Where a cloud can only describe a Node, its CSI limits are inside it: as an annotation such as
+`ebs.csi.aws.com=25,efs.csi.aws.com=none`, or, without that annotation, as allocatable
+`attachable-volumes-csi-<driver>`. A count of 0 is no volume at all; `none` is a driver without a
+limit. A driver whose count cannot be read is left out, so that nothing is ever counted on that was
+not promised, and the problem is said. A Node with neither says nothing about drivers: no CSINode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.names import is_qualified_name
+from bayplan.kube.nodes import Node
+from bayplan.kube.quantity import QuantityError, value
+from bayplan.kube.resources import csi_attach_limit_driver
+from bayplan.kube.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
+
+CSI_DRIVERS = "capacity.cluster-autoscaler.kubernetes.io/csi-driver"
+_MOST = 2**31 - 1
+NO_LIMIT = "none"
+
+Limits = dict[str, int | None]
+"""By driver; None is a driver without a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The next node of a group, ready and empty."""
+
+    node: Node
+    csi_node: CSINode | None = None
+    """None if nobody said which drivers there will be."""
+    problems: tuple[str, ...] = ()
+    """What the group says of its limits that cannot be read."""
+
+
+def template_of(node: Node) -> Template:
+    """The template that a Node stands for, with the CSI limits that it carries."""
+    text = node.metadata.annotations.get(CSI_DRIVERS)
+    limits, problems = _in_allocatable(node) if text is None else read_limits(text)
+    if text is None and not limits and not problems:
+        return Template(node)
+    drivers = [_driver(name, limits[name], node.name) for name in sorted(limits)]
+    meta = ObjectMeta(name=node.name)
+    return Template(node, CSINode(metadata=meta, spec=CSINodeSpec(drivers=drivers)), problems)
+
+
+def limits_text(limits: Mapping[str, int | None]) -> str:
+    """Limits by driver as the annotation has them."""
+    pairs = sorted(limits.items())
+    return ",".join(f"{name}={NO_LIMIT if count is None else count}" for name, count in pairs)
+
+
+def read_limits(text: str) -> tuple[Limits, tuple[str, ...]]:
+    """The limits that the annotation says, and what of it cannot be read."""
+    limits: Limits = {}
+    problems: list[str] = []
+    seen: set[str] = set()
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, count = (part.strip() for part in entry.partition("="))
+        problem = "the driver is there twice" if name in seen else _problem(name, count)
+        seen.add(name)
+        if problem:
+            limits.pop(name, None)
+            problems.append(f"{CSI_DRIVERS}: {entry[:100]!r}: {problem}")
+        else:
+            limits[name] = None if count == NO_LIMIT else int(count)
+    return limits, tuple(problems)
+
+
+def _problem(name: str, count: str) -> str:
+    if not is_qualified_name(name):
+        return "this names no driver"
+    if count == NO_LIMIT or _is_count(count):
+        return ""
+    return "the limit must be a whole number, or none"
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MOST
+
+
+def _in_allocatable(node: Node) -> tuple[Limits, tuple[str, ...]]:
+    limits: Limits = {}
+    problems: list[str] = []
+    for key, amount in node.status.allocatable.items():
+        driver = csi_attach_limit_driver(key)
+        if not driver:
+            continue
+        try:
+            count = value(amount)
+        except QuantityError:
+            count = -1
+        if 0 <= count <= _MOST:
+            limits[driver] = count
+        else:
+            problems.append(f"allocatable {key}: {amount!r} is no count")
+    return limits, tuple(problems)
+
+
+def _driver(name: str, limit: int | None, node: str) -> CSINodeDriver:
+    count = None if limit is None else VolumeNodeResources(count=limit)
+    return CSINodeDriver(name=name, node_id=node, allocatable=count)

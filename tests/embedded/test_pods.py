@@ -222,8 +222,7 @@ async def test_an_eviction_waits_until_the_budget_is_counted(http: Http) -> None
 async def test_a_pod_that_is_not_ready_is_evicted_as_the_policy_says(
     http: Http, policy: str | None, healthy: int, desired: int, code: int
 ) -> None:
-    counts = {"currentHealthy": healthy, "desiredHealthy": desired}
-    await _guarded(http, policy, ready="False", **counts)
+    await _guarded(http, policy, ready="False", currentHealthy=healthy, desiredHealthy=desired)
     assert (await http.post(f"{PODS}/a/eviction", EVICTION)).code == code
     assert "disruptedPods" not in (await http.get(f"{BUDGETS}/b")).body["status"]
 

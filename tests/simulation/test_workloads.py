@@ -14,7 +14,7 @@ from bayplan.embedded.control.storages import (
     REPLICA_SETS,
     STATEFUL_SETS,
 )
-from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR
+from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR, STOPS_IN
 from tests.simulation.worlds import CLUSTER, World, workload, world
 
 
@@ -273,6 +273,54 @@ async def test_a_budget_by_unavailability_counts_the_wanted_replicas() -> None:
         status = w.get(BUDGETS, "rs")["status"]
         assert (status["expectedPods"], status["desiredHealthy"]) == (3, 2)
         assert status["disruptionsAllowed"] == 0
+
+
+async def test_a_budget_of_a_rolling_deployment_counts_its_replicas_once() -> None:
+    async with world(placing=True) as w:
+        web = workload("Deployment", "web", replicas=4, minReadySeconds=20)
+        await w.create(web, _budget("web", maxUnavailable=1))
+        await w.forward(60)
+        await w.edit(DEPLOYMENTS, "web", _new_image)
+        await w.forward(10)
+        assert len(w.view.pods) == 5
+        assert w.get(BUDGETS, "web")["status"]["expectedPods"] == 4
+
+
+async def test_a_budget_of_pods_that_nobody_scales_allows_nothing_and_says_why() -> None:
+    async with world(placing=True) as w:
+        await w.create(_job("sum", "10m"), _budget("sum", maxUnavailable=1))
+        await w.forward(30)
+        status = w.get(BUDGETS, "sum")["status"]
+        assert status["disruptionsAllowed"] == 0
+        assert status["conditions"][0]["reason"] == "SyncFailed"
+        assert "scale" in status["conditions"][0]["message"]
+
+
+async def test_a_daemon_set_is_updated_one_node_after_the_other() -> None:
+    async with world(CLUSTER.replace("count: 2", "count: 4"), placing=True) as w:
+        agent = workload("DaemonSet", "agent", minReadySeconds=5)
+        notes = {STOPS_IN: "15s"}
+        agent["spec"]["template"]["metadata"]["annotations"] = notes
+        await w.create(agent)
+        await w.forward(60)
+        await w.edit(DAEMON_SETS, "agent", _new_image)
+        least = 4
+        for _ in range(400):
+            await w.forward(0.5)
+            least = min(least, sum(pod.ready and not pod.deleting for pod in w.view.pods.values()))
+        assert least == 3
+        status = w.get(DAEMON_SETS, "agent")["status"]
+        assert (status["updatedNumberScheduled"], status["numberAvailable"]) == (4, 4)
+
+
+async def test_daemon_pods_are_available_once_they_were_ready_for_long_enough() -> None:
+    async with world(placing=True) as w:
+        await w.create(workload("DaemonSet", "agent", minReadySeconds=60))
+        await w.forward(20)
+        status = w.get(DAEMON_SETS, "agent")["status"]
+        assert (status["numberReady"], status["numberAvailable"]) == (2, 0)
+        await w.forward(60)
+        assert w.get(DAEMON_SETS, "agent")["status"]["numberAvailable"] == 2
 
 
 async def test_a_cordoned_node_keeps_its_daemon_pods() -> None:

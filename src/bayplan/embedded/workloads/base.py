@@ -55,10 +55,13 @@ class Workload(Controller[Key]):
 
     def available(self, pod: PodFacts, owner: JsonObject) -> bool:
         """Whether a pod has been ready for as long as the workload wants."""
-        wanted = owner["spec"].get("minReadySeconds") or 0
-        if not pod.ready:
-            return False
-        return not wanted or self._stage.seconds() - moment(pod.ready_since) >= wanted
+        return available(pod, owner, self._stage.seconds())
+
+
+def available(pod: PodFacts, owner: JsonObject, now: float) -> bool:
+    """Whether a pod has been ready for as long as its workload wants."""
+    wanted = owner["spec"].get("minReadySeconds") or 0
+    return pod.ready and (not wanted or now - moment(pod.ready_since) >= wanted)
 
 
 def ordinal(name: str) -> int:

@@ -11,12 +11,30 @@ from bayplan.embedded.apiserver.store.journal import Change as Written
 from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.facts import PodFacts, moment
 from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Plan
-from bayplan.embedded.control.storages import BUDGETS, PODS
+from bayplan.embedded.control.steps import Again, Plan
+from bayplan.embedded.control.storages import (
+    BUDGETS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
+)
 from bayplan.embedded.workloads.scaling import scaled
+from bayplan.embedded.workloads.template import (
+    Condition,
+    conditions_of,
+    status_change,
+    with_condition,
+)
 
 FORGET_SECONDS = 120.0
 """How long an eviction that the server granted is believed to be under way."""
+_TYPE = "DisruptionAllowed"
+
+
+class NotScalable(Exception):  # noqa: N818 - an outcome that is handled here
+    """Nobody says how many pods there should be."""
 
 
 class Budgets(Controller[Key]):
@@ -57,24 +75,21 @@ class Budgets(Controller[Key]):
         ]
         going, wait = self._under_way(budget)
         status = self._status(budget, [(one, pod) for one, pod in pods if not pod.terminal], going)
-        if status == {name: (budget.get("status") or {}).get(name) for name in status}:
-            return wait
-
-        def edit(obj: JsonObject) -> JsonObject:
-            obj["status"] = {**(obj.get("status") or {}), **status}
-            return obj
-
-        return [Change(key, edit, "status"), *wait]
+        return [*status_change(key, budget, status), *wait]
 
     def _status(
         self, budget: JsonObject, pods: list[tuple[Key, PodFacts]], going: JsonObject
     ) -> JsonObject:
+        try:
+            expected, desired = self._wanted(budget["spec"], [pod for _, pod in pods])
+        except NotScalable as problem:
+            failed = Condition(_TYPE, "False", "SyncFailed", str(problem))
+            return {"disruptionsAllowed": 0, "conditions": self._conditions(budget, failed)}
         present = {key.name for key, pod in pods if not pod.deleting}
         going = {name: since for name, since in going.items() if name in present}
         healthy = sum(pod.ready and not pod.deleting and key.name not in going for key, pod in pods)
-        expected, desired = self._wanted(budget["spec"], [pod for _, pod in pods])
         allowed = max(0, healthy - desired) if expected else 0
-        enough = allowed > 0
+        reason = "SufficientPods" if allowed else "InsufficientPods"
         return {
             "currentHealthy": healthy,
             "desiredHealthy": desired,
@@ -82,7 +97,7 @@ class Budgets(Controller[Key]):
             "disruptionsAllowed": allowed,
             "observedGeneration": budget["metadata"].get("generation", 1),
             "disruptedPods": going,
-            "conditions": self._conditions(budget, enough),
+            "conditions": self._conditions(budget, Condition(_TYPE, str(allowed > 0), reason, "")),
         }
 
     def _wanted(self, spec: JsonObject, pods: list[PodFacts]) -> tuple[int, int]:
@@ -96,18 +111,25 @@ class Budgets(Controller[Key]):
         return expected, scaled(least, expected, up=True)
 
     def _expected(self, pods: list[PodFacts]) -> int:
-        """The sum of the replicas that the pods' controllers want."""
+        """The sum of the replicas that the pods' controllers want; pods of nobody do not count."""
         owners = {pod.controller.uid for pod in pods if pod.controller is not None}
-        bare = sum(pod.controller is None for pod in pods)
-        return bare + sum(self._replicas(uid) for uid in sorted(owners))
+        return sum(dict(self._scale(uid) for uid in sorted(owners)).values())
 
-    def _replicas(self, uid: str) -> int:
+    def _scale(self, uid: str) -> tuple[str, int]:
+        """Whoever says how many pods there are, and what it says."""
         entry = self._view.store.by_uid(uid)
         owner = self._view.object(entry.key) if entry is not None else None
-        if owner is None:
-            return 0
+        if entry is None or owner is None:
+            return uid, 0
+        if entry.key.storage == REPLICA_SETS:
+            for parent in entry.owners:
+                found = self._view.store.by_uid(parent)
+                if found is not None and found.key.storage == DEPLOYMENTS:
+                    return self._scale(parent)
+        if entry.key.storage in (JOBS, DAEMON_SETS):
+            raise NotScalable(f"{entry.key.storage} does not implement the scale subresource")
         replicas = owner["spec"].get("replicas")
-        return replicas if isinstance(replicas, int) else len(self._view.pods_of(uid))
+        return uid, replicas if isinstance(replicas, int) else 1
 
     def _under_way(self, budget: JsonObject) -> tuple[JsonObject, Plan]:
         disrupted = (budget.get("status") or {}).get("disruptedPods") or {}
@@ -115,19 +137,10 @@ class Budgets(Controller[Key]):
         recent = {n: t for n, t in disrupted.items() if now < moment(t) + FORGET_SECONDS}
         return recent, [Again(FORGET_SECONDS)] if recent else []
 
-    def _conditions(self, budget: JsonObject, enough: bool) -> list[JsonObject]:
-        conditions = list((budget.get("status") or {}).get("conditions") or ())
-        status = str(enough)
-        if any(
-            one["type"] == "DisruptionAllowed" and one["status"] == status for one in conditions
-        ):
-            return conditions
-        new = {
-            "type": "DisruptionAllowed",
-            "status": status,
-            "reason": "SufficientPods" if enough else "InsufficientPods",
-            "message": "",
-            "lastTransitionTime": self._stage.now(),
-            "observedGeneration": budget["metadata"].get("generation", 1),
-        }
-        return [one for one in conditions if one["type"] != "DisruptionAllowed"] + [new]
+    def _conditions(self, budget: JsonObject, wanted: Condition) -> list[JsonObject]:
+        generation = budget["metadata"].get("generation", 1)
+        before = conditions_of(budget)
+        return [
+            one if one in before else {**one, "observedGeneration": generation}
+            for one in with_condition(before, wanted, self._stage.now())
+        ]

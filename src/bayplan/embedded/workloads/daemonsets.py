@@ -21,12 +21,12 @@ from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Again, Create, Delete, Plan
 from bayplan.embedded.control.storages import DAEMON_SETS, NODES, PODS
+from bayplan.embedded.workloads.base import available
 from bayplan.embedded.workloads.daemonpods import NODE_FIELD, daemon_pod, fits
-from bayplan.embedded.workloads.scaling import scaled
+from bayplan.embedded.workloads.daemonupdates import Available, ByNode, replace_old, revision
 from bayplan.embedded.workloads.template import status_change, template_hash
 from bayplan.kube.nodes import Node
 
-REVISION_HASH = "controller-revision-hash"
 COUNT_SECONDS = 1.0
 """Counting looks at every pod of a set, so it is done once for many changes."""
 
@@ -122,49 +122,40 @@ class DaemonSets(Controller[DaemonKey]):
         plan: Plan = []
         for node in sorted({*self._nodes, *by_node}):
             plan += self._place(owner, node, by_node.get(node, []))
-        return plan + self._update(owner) + self._count(key, owner, by_node)
+        on = {name: by_node.get(name, []) for name in self._wanted(owner)}
+        misplaced = sum(name not in on for name in by_node)
+        plan += replace_old(owner, on, self._available(owner))
+        return plan + self._count(key, owner, on, misplaced)
 
-    def _update(self, owner: JsonObject) -> Plan:
-        """Replace pods of an older template, as many at a time as may be unavailable."""
-        strategy = owner["spec"].get("updateStrategy") or {}
-        if strategy.get("type") == "OnDelete":
-            return []
-        digest = template_hash(owner)
-        pods = [(key, pod) for key, pod in self._pods(owner) if pod.active]
-        old = [(key, pod) for key, pod in pods if _revision(pod) != digest]
-        allowed = (strategy.get("rollingUpdate") or {}).get("maxUnavailable") or 1
-        budget = scaled(allowed, len(pods), up=True) - sum(not pod.ready for _, pod in pods)
-        unready = [(key, pod) for key, pod in old if not pod.ready]
-        ready = [(key, pod) for key, pod in old if pod.ready][: max(0, budget)]
-        return [Delete(key, pod.uid) for key, pod in (*unready, *ready)]
+    def _wanted(self, owner: JsonObject) -> list[str]:
+        return [name for name, (_, node) in self._nodes.items() if fits(owner, node)]
 
-    def _count(
-        self, key: Key, owner: JsonObject, by_node: dict[str, list[tuple[Key, PodFacts]]]
-    ) -> Plan:
-        wanted = [name for name, (_, node) in self._nodes.items() if fits(owner, node)]
-        on = {name: [pod for _, pod in by_node.get(name, ()) if pod.active] for name in wanted}
-        ready = sum(any(pod.ready for pod in pods) for pods in on.values())
+    def _count(self, key: Key, owner: JsonObject, on: ByNode, misplaced: int) -> Plan:
+        active = {name: [pod for _, pod in pods if pod.active] for name, pods in on.items()}
         digest = template_hash(owner)
+        ready = sum(any(pod.ready for pod in pods) for pods in active.values())
+        available = sum(any(map(self._available(owner), pods)) for pods in active.values())
         status = {
-            "desiredNumberScheduled": len(wanted),
-            "currentNumberScheduled": sum(bool(pods) for pods in on.values()),
-            "numberMisscheduled": sum(name not in on for name in by_node),
+            "desiredNumberScheduled": len(on),
+            "currentNumberScheduled": sum(bool(pods) for pods in active.values()),
+            "numberMisscheduled": misplaced,
             "numberReady": ready,
-            "numberAvailable": ready,
-            "numberUnavailable": len(wanted) - ready,
+            "numberAvailable": available,
+            "numberUnavailable": len(on) - available,
             "updatedNumberScheduled": sum(
-                any(_revision(pod) == digest for pod in pods) for pods in on.values()
+                any(revision(pod) == digest for pod in pods) for pods in active.values()
             ),
             "observedGeneration": owner["metadata"].get("generation", 1),
         }
-        return [*status_change(key, owner, status)]
+        plan: Plan = [*status_change(key, owner, status)]
+        return [*plan, Again(COUNT_SECONDS)] if available < ready else plan
+
+    def _available(self, owner: JsonObject) -> Available:
+        now = self._stage.seconds()
+        return lambda pod: available(pod, owner, now)
 
     def _pods(self, owner: JsonObject) -> list[tuple[Key, PodFacts]]:
         return self._view.pods_of(owner["metadata"]["uid"])
-
-
-def _revision(pod: PodFacts) -> str:
-    return (pod.metadata.labels or {}).get(REVISION_HASH, "")
 
 
 def _target_of(pod: PodFacts) -> str:

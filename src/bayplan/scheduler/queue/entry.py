@@ -1,0 +1,63 @@
+"""A pod in the queue, and what its tries so far have come to."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
+
+from bayplan.kube.pods import Pod
+
+
+class Place(Enum):
+    """Where in the queue a pod is; the values are kube-scheduler's words in metrics."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    IN_FLIGHT = "in-flight"
+    GONE = "gone"
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod that waits to be placed. All times are seconds of one monotonic clock."""
+
+    pod: Pod
+    priority: int
+    number: int
+    """Which one it is, in the order of arrival; settles what nothing else does."""
+    added: float
+    """When it first came, for how long it has waited in all."""
+    since: float
+    """When it came, or came back from its last try: the older goes first."""
+    place: Place = Place.GONE
+    attempts: int = 0
+    refusals: int = 0
+    """Tries that ended in no node fitting."""
+    failures: int = 0
+    """Tries in a row that ended in an error, such as a bind that the server did not take."""
+    plugins: frozenset[str] = frozenset()
+    """Who refused it last; empty if it has not been refused."""
+    likeness: Hashable = None
+    """Pods of equal likeness answer alike whether an event may help; None if it has no like."""
+    first_try: float | None = None
+    stamp: int = 0
+    """Changes with every move, so that what a heap still holds of an earlier place is known."""
+
+    @property
+    def uid(self) -> str:
+        """The pod's uid."""
+        return self.pod.metadata.uid
+
+    @property
+    def order(self) -> tuple[int, float, int]:
+        """Sorts the one to go first to the front: by priority, then by age."""
+        return (-self.priority, self.since, self.number)
+
+    @property
+    def group(self) -> Hashable:
+        """Those that wait for the same events."""
+        like = self.likeness if self.likeness is not None else ("only", self.uid)
+        return (like, self.plugins)

@@ -1,0 +1,296 @@
+"""Who is next, who rests, who waits, and what wakes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.kube.pods import Pod
+from bayplan.scheduler.config import Backoff
+from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
+from tests.builders import make_pod
+
+FIT = frozenset({"NodeResourcesFit"})
+PORTS = frozenset({"NodePorts"})
+
+
+def about_plugin(_pod: Pod, plugins: frozenset[str], event: str) -> bool:
+    """An event is the name of the plugin that it helps."""
+    return event in plugins
+
+
+def queue(**options: object) -> SchedulingQueue[str]:
+    return SchedulingQueue(about_plugin, **options)  # type: ignore[arg-type]
+
+
+def pod(name: str, priority: int = 0) -> Pod:
+    return make_pod(name).uid(name).priority(priority).obj()
+
+
+def popped(q: SchedulingQueue[str], now: float) -> str | None:
+    entry = q.pop(now)
+    return None if entry is None else entry.pod.name
+
+
+def take(q: SchedulingQueue[str], now: float) -> QueuedPod:
+    entry = q.pop(now)
+    assert entry is not None
+    return entry
+
+
+def test_the_most_important_goes_first_then_the_oldest() -> None:
+    q = queue()
+    q.put(pod("young"), 2.0)
+    q.put(pod("old"), 1.0)
+    q.put(pod("vip", 10), 3.0)
+    assert [popped(q, 4.0) for _ in range(4)] == ["vip", "old", "young", None]
+
+
+def test_pods_that_came_at_once_go_in_the_order_in_which_they_came() -> None:
+    q = queue()
+    for name in "cab":
+        q.put(pod(name), 0.0)
+    assert [popped(q, 0.0) for _ in range(3)] == ["c", "a", "b"]
+
+
+def test_a_refused_pod_waits_for_an_event_that_may_help_it() -> None:
+    q = queue()
+    q.put(pod("p"), 0.0)
+    q.refused(take(q, 0.0), FIT, 0.0)
+    assert q.count(Place.UNSCHEDULABLE) == 1
+    assert q.wake("NodePorts", 5.0) == 0
+    assert popped(q, 5.0) is None
+    assert q.wake("NodeResourcesFit", 6.0) == 1
+    assert popped(q, 6.0) == "p"
+
+
+def test_a_pod_woken_early_rests_first_but_only_while_there_is_other_work() -> None:
+    q = queue()
+    q.put(pod("p"), 0.0)
+    q.refused(take(q, 0.0), FIT, 0.0)
+    q.wake("NodeResourcesFit", 0.1)
+    assert q.count(Place.BACKOFF) == 1
+    q.put(pod("other", -1), 0.2)
+    assert popped(q, 0.2) == "other"
+    assert popped(q, 0.3) == "p"  # as kube-scheduler: the resting one, since nothing else is there
+
+
+def test_a_pod_that_failed_by_an_error_rests_in_any_case() -> None:
+    q = queue()
+    q.put(pod("p"), 0.0)
+    q.failed(take(q, 0.0), 0.0)
+    assert popped(q, 0.9) is None
+    assert q.next_due() == 1.0
+    assert popped(q, 1.0) == "p"
+
+
+def test_rests_double_from_one_second_to_ten() -> None:
+    q = queue()
+    q.put(pod("p"), 0.0)
+    now, rests = 0.0, []
+    for _ in range(6):
+        q.failed(take(q, now), now)
+        due = q.next_due()
+        assert due is not None
+        rests.append(due - now)
+        now = due
+    assert rests == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
+
+def test_rests_can_be_set() -> None:
+    q = queue(backoff=Backoff(3.0, 5.0))
+    q.put(pod("p"), 0.0)
+    q.failed(take(q, 0.0), 0.0)
+    assert q.next_due() == 3.0
+    q.failed(take(q, 3.0), 3.0)
+    assert q.next_due() == 8.0
+
+
+def test_an_error_starts_its_own_count_and_a_refusal_ends_it() -> None:
+    q = queue()
+    q.put(pod("p"), 0.0)
+    for now in (0.0, 100.0, 200.0):
+        q.refused(take(q, now), FIT, now)
+        q.wake("NodeResourcesFit", now + 50)
+    q.failed(take(q, 300.0), 300.0)
+    assert q.next_due() == 301.0
+
+
+def test_after_five_minutes_a_pod_is_tried_whatever_happens() -> None:
+    q = queue()
+    q.put(pod("p"), 0.0)
+    q.refused(take(q, 10.0), FIT, 10.0)
+    assert q.next_due() == 310.0
+    assert popped(q, 309.9) is None
+    assert popped(q, 310.0) == "p"
+
+
+def test_a_tried_pod_goes_behind_its_equals() -> None:
+    q = queue()
+    q.put(pod("a"), 0.0)
+    q.put(pod("b"), 1.0)
+    q.refused(take(q, 2.0), FIT, 2.0)
+    q.wake("NodeResourcesFit", 20.0)
+    assert [popped(q, 20.0) for _ in range(2)] == ["b", "a"]
+
+
+def test_gated_pods_are_held_until_their_gates_are_gone() -> None:
+    q = queue()
+    q.put(make_pod("p").uid("p").gate("example.com/wait").obj(), 0.0)
+    assert q.count(Place.GATED) == 1
+    q.wake("anything", 1.0)
+    assert popped(q, 1000.0) is None
+    assert q.next_due() is None
+    q.put(pod("p"), 1001.0)
+    assert popped(q, 1001.0) == "p"
+
+
+@pytest.mark.parametrize("helpful", [True, False])
+def test_what_happens_while_a_pod_is_decided_is_not_lost_on_it(helpful: bool) -> None:
+    q = queue()
+    q.put(pod("p"), 0.0)
+    entry = take(q, 0.0)
+    q.wake("NodeResourcesFit" if helpful else "NodePorts", 0.1)
+    q.refused(entry, FIT, 0.2)
+    assert entry.place is (Place.BACKOFF if helpful else Place.UNSCHEDULABLE)
+
+
+def test_what_happened_before_a_pod_was_looked_at_does_not_count() -> None:
+    q = queue()
+    for name in ("a", "b"):
+        q.put(pod(name), 0.0)
+    first = take(q, 0.0)
+    q.wake("NodeResourcesFit", 0.1)
+    second = take(q, 0.2)
+    q.refused(second, FIT, 0.3)
+    q.refused(first, FIT, 0.3)
+    assert (first.place, second.place) == (Place.BACKOFF, Place.UNSCHEDULABLE)
+
+
+def test_events_are_kept_only_for_those_who_may_ask() -> None:
+    q = queue()
+    for name in "abc":
+        q.put(pod(name), 0.0)
+    flying = [take(q, 0.0) for _ in range(3)]
+    for _ in range(100):
+        q.wake("NodePorts", 1.0)
+    q.done(flying[1])
+    assert q.events_kept == 100
+    q.refused(flying[0], FIT, 1.0)
+    q.wake("NodePorts", 2.0)
+    q.remove("c")
+    assert q.events_kept == 0
+    q.wake("NodePorts", 3.0)
+    assert q.events_kept == 0
+
+
+def test_a_pod_that_is_gone_is_gone_wherever_it_was() -> None:
+    q = queue()
+    for name in "abcdef":
+        q.put(pod(name), 0.0)
+    refused, failed, flying = (take(q, 0.0) for _ in range(3))
+    q.refused(refused, FIT, 0.0)
+    q.failed(failed, 0.0)
+    for name in "abcd":
+        q.remove(name)
+    q.refused(flying, FIT, 1.0)  # it came back too late
+    assert [popped(q, 400.0) for _ in range(3)] == ["e", "f", None]
+    assert len(q) == 2  # in flight
+    assert q.count(Place.IN_FLIGHT) == 2
+
+
+def test_a_changed_pod_keeps_its_place_in_its_new_order() -> None:
+    q = queue()
+    q.put(pod("a"), 0.0)
+    q.put(pod("b"), 1.0)
+    q.put(pod("b", 5), 2.0)
+    assert [popped(q, 3.0) for _ in range(2)] == ["b", "a"]
+    for entry in list(q):
+        q.refused(entry, FIT, 4.0)
+    newer = pod("a")
+    q.put(newer, 5.0)
+    changed = q.get("a")
+    assert changed is not None
+    assert (changed.place, changed.pod) == (Place.UNSCHEDULABLE, newer)
+
+
+def test_a_pod_that_changes_while_it_is_decided_comes_back_as_it_is_now() -> None:
+    q = queue()
+    q.put(pod("p"), 0.0)
+    entry = take(q, 0.0)
+    newer = pod("p", 3)
+    q.put(newer, 0.5)
+    q.failed(entry, 1.0)
+    again = take(q, 2.0)
+    assert again.pod is newer
+    assert again.priority == 3
+
+
+def test_activating_a_pod_ends_its_rest_and_its_wait() -> None:
+    q = queue()
+    for name in "ab":
+        q.put(pod(name), 0.0)
+    q.refused(take(q, 0.0), FIT, 0.0)
+    q.failed(take(q, 0.0), 0.0)
+    q.activate("a")
+    q.activate("b")
+    q.activate("nobody")
+    assert [popped(q, 0.1) for _ in range(3)] == ["a", "b", None]
+
+
+def test_pods_that_are_alike_are_asked_together() -> None:
+    asked: list[str] = []
+
+    def helps(one: Pod, plugins: frozenset[str], event: str) -> bool:
+        asked.append(one.name)
+        return event in plugins
+
+    q: SchedulingQueue[str] = SchedulingQueue(helps, likeness=lambda one: one.name[0])
+    for name in ("a1", "a2", "a3", "b1"):
+        q.put(pod(name), 0.0)
+    for _ in range(4):
+        q.refused(take(q, 0.0), FIT, 0.0)
+    assert q.wake("NodePorts", 1.0) == 0
+    assert sorted(asked) == ["a1", "b1"]
+    asked.clear()
+    assert q.wake("NodePorts", 1.0, each=True) == 0
+    assert sorted(asked) == ["a1", "a2", "a3", "b1"]
+    assert q.wake("NodeResourcesFit", 2.0) == 4
+
+
+def test_likes_can_be_taken_in_a_row() -> None:
+    q = queue(likeness=lambda one: one.name[0])
+    for name in ("a1", "a2", "b1", "a3"):
+        q.put(pod(name), 0.0)
+    first = take(q, 0.0)
+    row = [first.pod.name]
+    while (like := q.pop_like(first.likeness, 0.0)) is not None:
+        row.append(like.pod.name)
+    assert row == ["a1", "a2"]
+    assert popped(q, 0.0) == "b1"
+
+
+def test_hopeless_pods_of_high_priority_do_not_starve_the_others() -> None:
+    q = queue()
+    for number in range(50):
+        q.put(pod(f"hopeless-{number}", 1000), 0.0)
+    q.put(pod("modest"), 0.0)
+    tries = 0
+    while (entry := take(q, 0.0)).pod.name != "modest":
+        q.refused(entry, FIT, 0.0)
+        q.wake("NodeResourcesFit", 0.0)  # and everything that happens seems to help them
+        tries += 1
+    assert tries == 50
+
+
+def test_moves_are_told() -> None:
+    told: list[tuple[str, str, str]] = []
+    q = queue(moved=lambda entry, place, why: told.append((entry.pod.name, place.value, why)))
+    q.put(pod("p"), 0.0)
+    q.refused(take(q, 0.0), FIT, 0.0)
+    q.wake("NodeResourcesFit", 5.0, why="NodeAdd")
+    assert told == [
+        ("p", "active", "PodAdd"),
+        ("p", "in-flight", "Pop"),
+        ("p", "unschedulable", "ScheduleAttemptFailure"),
+        ("p", "active", "NodeAdd"),
+    ]

@@ -1,0 +1,123 @@
+"""Whatever happens: no pod is lost, none is in two places, none waits for ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from bayplan.kube.pods import Pod
+from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
+from bayplan.scheduler.queue.queue import LONGEST_WAIT
+from tests.builders import make_pod
+
+NAMES = st.sampled_from([f"pod-{number}" for number in range(6)])
+PLUGINS = st.sampled_from(["NodeResourcesFit", "NodePorts", "VolumeBinding"])
+
+
+def helps(_pod: Pod, plugins: frozenset[str], event: str) -> bool:
+    return event in plugins
+
+
+class Queueing(RuleBasedStateMachine):
+    """A queue beside the plainest account of what must be in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue: SchedulingQueue[str] = SchedulingQueue(
+            helps, likeness=lambda pod: pod.spec.priority
+        )
+        self.now = 0.0
+        self.there: dict[str, Pod] = {}
+        self.flying: dict[str, tuple[QueuedPod, list[str]]] = {}
+        """Pods in flight, each with what has happened since it left."""
+
+    @rule(name=NAMES, priority=st.integers(0, 2), gated=st.booleans())
+    def put(self, name: str, priority: int, gated: bool) -> None:
+        builder = make_pod(name).uid(name).priority(priority)
+        pod = (builder.gate("example.com/wait") if gated else builder).obj()
+        self.there[name] = pod
+        self.queue.put(pod, self.now)
+
+    @rule(name=NAMES)
+    def remove(self, name: str) -> None:
+        self.there.pop(name, None)
+        self.flying.pop(name, None)
+        self.queue.remove(name)
+
+    @rule()
+    def pop(self) -> None:
+        active = [entry for entry in self.queue if entry.place is Place.ACTIVE]
+        entry = self.queue.pop(self.now)
+        if active:
+            assert entry is not None
+            assert entry.order <= min(one.order for one in active)
+        if entry is not None:
+            assert not entry.pod.spec.scheduling_gates
+            self.flying[entry.uid] = (entry, [])
+
+    @precondition(lambda self: self.flying)
+    @rule(data=st.data(), plugins=st.frozensets(PLUGINS, max_size=2))
+    def refuse(self, data: st.DataObject, plugins: frozenset[str]) -> None:
+        entry, seen = self.flying.pop(data.draw(st.sampled_from(sorted(self.flying))))
+        self.queue.refused(entry, plugins, self.now)
+        if entry.pod.spec.scheduling_gates:
+            assert entry.place is Place.GATED
+        elif not plugins or plugins & set(seen):
+            assert entry.place is Place.BACKOFF
+        else:
+            assert entry.place is Place.UNSCHEDULABLE
+
+    @precondition(lambda self: self.flying)
+    @rule(data=st.data())
+    def fail(self, data: st.DataObject) -> None:
+        entry, _ = self.flying.pop(data.draw(st.sampled_from(sorted(self.flying))))
+        self.queue.failed(entry, self.now)
+
+    @rule(event=PLUGINS, each=st.booleans())
+    def happen(self, event: str, each: bool) -> None:
+        for _, seen in self.flying.values():
+            seen.append(event)
+        self.queue.wake(event, self.now, each=each)
+        for entry in self.queue:
+            assert not (entry.place is Place.UNSCHEDULABLE and event in entry.plugins)
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 7.0, 400.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(name=NAMES)
+    def activate(self, name: str) -> None:
+        self.queue.activate(name)
+
+    @invariant()
+    def every_pod_is_somewhere_once(self) -> None:
+        assert {entry.uid for entry in self.queue} == set(self.there)
+        counted = Counter(entry.place for entry in self.queue)
+        for place in set(Place) - {Place.GONE}:
+            assert self.queue.count(place) == counted[place]
+        for entry in self.queue:
+            assert entry.pod is self.there[entry.uid]
+            assert (entry.place is Place.IN_FLIGHT) is (entry.uid in self.flying)
+
+    @invariant()
+    def events_are_kept_for_flying_pods_only(self) -> None:
+        longest = max((len(seen) for _, seen in self.flying.values()), default=0)
+        assert self.queue.events_kept == longest
+
+    def teardown(self) -> None:
+        """In the end everybody who is not gated gets a try, without any event."""
+        for flying, _ in self.flying.values():
+            self.queue.failed(flying, self.now)
+        tried = set()
+        self.now += LONGEST_WAIT
+        while (entry := self.queue.pop(self.now)) is not None:
+            tried.add(entry.uid)
+        ungated = {name for name, pod in self.there.items() if not pod.spec.scheduling_gates}
+        assert tried == ungated
+
+
+TestQueueing = Queueing.TestCase
+TestQueueing.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

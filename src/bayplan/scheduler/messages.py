@@ -1,0 +1,119 @@
+"""What users see of the scheduler: events and conditions, in kube-scheduler's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bayplan.kube.events import EventType
+from bayplan.kube.meta import Condition
+from bayplan.kube.pods import Pod
+
+LONGEST_NOTE = 1024
+_CUT = " ..."
+POD_SCHEDULED = "PodScheduled"
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTED = "PreemptionByScheduler"
+Reason = Literal["Unschedulable", "SchedulerError"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An event about a pod."""
+
+    type: EventType
+    reason: str
+    action: str
+    text: str
+
+
+def scheduled(pod: Pod, node: str) -> Notice:
+    """The pod has its node."""
+    text = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
+    return Notice("Normal", "Scheduled", "Binding", text)
+
+
+def failed(message: str) -> Notice:
+    """The pod was tried, and got no node."""
+    return Notice("Warning", "FailedScheduling", "Scheduling", cut(message))
+
+
+def deleting(pod: Pod) -> Notice:
+    """The pod came up while it was being deleted."""
+    return failed(f"skip schedule deleting pod: {pod.namespace}/{pod.name}")
+
+
+def preempted(preemptor: Pod, node: str) -> Notice:
+    """A pod had to go for another; kube-scheduler names that one by its uid."""
+    text = f"Preempted by pod {preemptor.metadata.uid} on node {node}"
+    return Notice("Normal", "Preempted", "Preempting", text)
+
+
+def refused_condition(message: str, reason: Reason, now: str) -> Condition:
+    """The condition of a pod that got no node."""
+    return Condition(
+        type=POD_SCHEDULED, status="False", reason=reason, message=message, last_transition_time=now
+    )
+
+
+def victim_condition(scheduler: str, now: str) -> Condition:
+    """The condition of a pod that is to go for another."""
+    return Condition(
+        type=DISRUPTION_TARGET,
+        status="True",
+        reason=PREEMPTED,
+        message=f"{scheduler}: preempting to accommodate a higher priority pod",
+        last_transition_time=now,
+    )
+
+
+def condition_change(pod: Pod, wanted: Condition) -> Condition | None:
+    """The condition as it has to be written, or None if the pod says all that already.
+
+    The time stays if only the words change.
+    """
+    known = next((one for one in pod.status.conditions if one.type == wanted.type), None)
+    if known is None or known.status != wanted.status:
+        return wanted
+    if (known.reason, known.message) == (wanted.reason, wanted.message):
+        return None
+    return Condition(
+        type=wanted.type,
+        status=wanted.status,
+        reason=wanted.reason,
+        message=wanted.message,
+        last_transition_time=known.last_transition_time or wanted.last_transition_time,
+    )
+
+
+def status_patch(
+    pod: Pod, condition: Condition | None, nominated: str | None = None
+) -> dict[str, object] | None:
+    """A strategic merge patch of a pod's status, guarded by its uid; None if nothing changes.
+
+    `nominated` is the node that the pod shall be nominated for, empty for none any more; None
+    leaves what is there.
+    """
+    changed = None if condition is None else condition_change(pod, condition)
+    status: dict[str, object] = {}
+    if changed is not None:
+        status["conditions"] = [
+            {
+                "type": changed.type,
+                "status": changed.status,
+                "reason": changed.reason,
+                "message": changed.message,
+                "lastTransitionTime": changed.last_transition_time,
+            }
+        ]
+    if nominated is not None and nominated != pod.status.nominated_node_name:
+        status["nominatedNodeName"] = nominated or None
+    return {"metadata": {"uid": pod.metadata.uid}, "status": status} if status else None
+
+
+def cut(text: str) -> str:
+    """Text that an event can carry."""
+    data = text.encode()
+    if len(data) <= LONGEST_NOTE:
+        return text
+    return data[: LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT

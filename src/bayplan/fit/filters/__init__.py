@@ -22,10 +22,12 @@ from bayplan.fit.filters import (
     volume_zone,
 )
 from bayplan.fit.filters.base import Arrival, Filter, Question, Reads
+from bayplan.fit.filters.waiting import Hints
 from bayplan.fit.refusal import Refusal
 
 __all__ = [
     "BEFORE_NODES",
+    "HINTS",
     "PROFILE",
     "Arrival",
     "Filter",
@@ -65,6 +67,26 @@ def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
     """The first refusal of a pod whatever node it is; None if nodes are to be asked."""
     refusals = (refuse(arrival) for refuse in BEFORE_NODES)
     return next((one for one in refusals if one is not None), None)
+
+
+HINTS: dict[str, Hints] = {
+    module.NAME: module.HINTS
+    for module in (
+        node_unschedulable,
+        node_name,
+        taint_toleration,
+        node_affinity,
+        node_ports,
+        node_resources_fit,
+        volume_restrictions,
+        node_volume_limits,
+        volume_binding,
+        volume_zone,
+        pod_topology_spread,
+        inter_pod_affinity,
+    )
+}
+"""By plugin, the changes that may help a pod that it refused."""
 
 
 def compile_filters(question: Question) -> tuple[Filter, ...]:

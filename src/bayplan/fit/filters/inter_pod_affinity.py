@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Filter, Question, Reads
+from bayplan.fit.filters.waiting import Hints, Waiting, any_change, come, gone
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.matching import PodMatch, PodTerm
+from bayplan.fit.shapes.matching import Namespaces, PodMatch, PodTerm
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.shapes.terms import PlacedTerm, TermKind
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
@@ -16,7 +19,9 @@ from bayplan.fit.state.domains import DomainCounts
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.terms import StandingTerm
 from bayplan.fit.state.topology import ABSENT
+from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import Namespace
 
 NAME = "InterPodAffinity"
 NOT_NEAR = "node(s) didn't match pod affinity rules"
@@ -68,26 +73,13 @@ class InterPodAffinity:
     def heeds(self, record: PodRecord) -> bool:
         """Those that a term of the pod picks, or that keep it out themselves."""
         self._look_again()
+        namespaces = self._question.cluster.namespaces
         key = (record.class_key, record.shape)
         known = self._heeded.get(key)
         if known is None:
-            known = self._heeded[key] = self._is_picked(record.pod) or self._is_kept_out(record)
+            known = matters(record.pod, record.shape, self._question.shape, namespaces)
+            self._heeded[key] = known
         return known
-
-    def _is_picked(self, pod: Pod) -> bool:
-        terms, known = self._question.shape.terms, self._question.cluster.namespaces
-        return any(
-            placed.term.picks(pod.metadata.namespace, pod.metadata.labels, known)
-            for placed in (*terms.affinity, *terms.anti_affinity)
-        )
-
-    def _is_kept_out(self, record: PodRecord) -> bool:
-        shape, known = self._question.shape, self._question.cluster.namespaces
-        return any(
-            owned.kind is TermKind.KEEPS_OUT
-            and owned.term.concerns(shape.namespace, shape.labels, known)
-            for owned in record.shape.terms.owned
-        )
 
     def _near_enough(self, rows: Rows) -> BoolArray:
         """Nodes with the labels, and with a pod that matches all terms in each of the domains."""
@@ -150,3 +142,35 @@ def domain_counts(placed: PlacedTerm, terms: tuple[PodTerm, ...], cluster: Clust
 def compile_filter(question: Question) -> Filter | None:
     """The filter; whether others' rules concern the pod can change at any time."""
     return InterPodAffinity(question)
+
+
+def matters(pod: Pod, shape: Shape, waiting: Shape, known: Namespaces) -> bool:
+    """Whether a running pod, of this shape, is picked by a waiting one's terms or keeps it out."""
+    terms = (*waiting.terms.affinity, *waiting.terms.anti_affinity)
+    if any(one.term.picks(pod.metadata.namespace, pod.metadata.labels, known) for one in terms):
+        return True
+    return any(
+        owned.kind is TermKind.KEEPS_OUT
+        and owned.term.concerns(waiting.namespace, waiting.labels, known)
+        for owned in shape.terms.owned
+    )
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod came or went that one of the terms is about, or whose own terms are about the pod."""
+    shapes, known = waiting.cluster.shapes, waiting.cluster.namespaces
+    return any(
+        pod is not None and matters(pod, shapes.of(pod), waiting.shape, known)
+        for pod in (gone(event), come(event))
+    )
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
+    """A node came or went, or is in other domains."""
+    before, after = event.before, event.after
+    if before is None or after is None:
+        return True
+    return before.metadata.labels != after.metadata.labels
+
+
+HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help, Namespace: any_change}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Arrival, Filter, NodeSetFilter, Question
+from bayplan.fit.filters.waiting import Hints, Waiting, arrival_or_labels
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.nodesets import NodeSet
+from bayplan.kube.nodes import Node
 
 NAME = "NodeAffinity"
 REASON = "node(s) didn't match Pod's node affinity/selector"
@@ -30,3 +33,13 @@ def required_nodes(shape: Shape, cluster: Cluster) -> NodeSet:
     """The nodes that a shape's selector and required affinity allow."""
     required = shape.required_nodes
     return cluster.node_sets.where((NAME, required), required.matches)
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:
+    """A node that matches came, or has other labels."""
+    node = event.after
+    matches = isinstance(node, Node) and waiting.shape.required_nodes.matches(node)
+    return matches and arrival_or_labels(waiting, event)
+
+
+HINTS: Hints = {Node: _node_may_help}

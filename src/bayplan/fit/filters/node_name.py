@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+from bayplan.fit.filters.waiting import Hints
+from bayplan.kube.nodes import Node
 
 NAME = "NodeName"
 REASON = "node(s) didn't match the requested node name"
@@ -15,3 +17,9 @@ def compile_filter(question: Question) -> Filter | None:
         return None
     nodes = question.cluster.node_sets.where((NAME, wanted), lambda node: node.name == wanted)
     return NodeSetFilter(NAME, nodes, REASON)
+
+
+HINTS: Hints = {
+    Node: lambda waiting, event: event.before is None and event.key == waiting.pod.spec.node_name,
+}
+"""The node itself."""

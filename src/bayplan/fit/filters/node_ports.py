@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Filter, Question, UsageFilter
+from bayplan.fit.filters.waiting import Hints, Waiting, arrival, gone
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.ports import clash
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
 
 NAME = "NodePorts"
 REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -37,3 +41,15 @@ class NodePorts(UsageFilter):
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod takes host ports."""
     return NodePorts(question) if question.shape.ports else None
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod went that has one of the ports."""
+    pod = gone(event)
+    if pod is None:
+        return False
+    taken = waiting.cluster.shapes.of(pod).ports
+    return any(clash(port, other) for port in waiting.shape.ports for other in taken)
+
+
+HINTS: Hints = {Node: arrival, Pod: _pod_may_help}

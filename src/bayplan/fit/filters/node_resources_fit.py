@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Filter, Question, UsageFilter
+from bayplan.fit.filters.waiting import Hints, Waiting, place_of
 from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows, SlotArray, pick
 from bayplan.fit.state.pods import PodRecord
-from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from bayplan.fit.state.resources import allocatable
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 NAME = "NodeResourcesFit"
 TOO_MANY_PODS = "Too many pods"
@@ -76,3 +81,33 @@ class NodeResourcesFit(UsageFilter):
 def compile_filter(question: Question) -> Filter | None:
     """The filter."""
     return NodeResourcesFit(question)
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:
+    """A node that is large enough came, or has more of what the pod needs."""
+    before, after = event.before, event.after
+    if not isinstance(after, Node):
+        return False
+    needs = {PODS: 1, **waiting.shape.requests}
+    has = {name: allocatable(after.status.allocatable, name) for name in needs}
+    if any(has[name] < needs[name] for name in needs):
+        return False
+    if not isinstance(before, Node):
+        return True
+    return any(has[name] > allocatable(before.status.allocatable, name) for name in needs)
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod left a node, or takes less of what the pod needs."""
+    place = place_of(event.before)
+    if not place:
+        return False
+    before, after = event.before, event.after
+    if place != place_of(after) or not isinstance(before, Pod) or not isinstance(after, Pod):
+        return True
+    took = waiting.cluster.shapes.of(before).requests
+    takes = waiting.cluster.shapes.of(after).requests
+    return any(took.get(name, 0) > takes.get(name, 0) for name in waiting.shape.requests)
+
+
+HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
-from bayplan.kube.nodes import Taint
+from bayplan.fit.filters.waiting import Hints, newly
+from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.tolerations import tolerates
 
 NAME = "NodeUnschedulable"
@@ -17,3 +18,9 @@ def compile_filter(question: Question) -> Filter | None:
         return None
     nodes = question.cluster.node_sets.where(NAME, lambda node: not node.spec.unschedulable)
     return NodeSetFilter(NAME, nodes, REASON)
+
+
+HINTS: Hints = {
+    Node: lambda _, event: newly(event, lambda node: not node.spec.unschedulable),
+}
+"""A node that takes pods again."""

@@ -12,7 +12,9 @@ from operator import attrgetter
 
 import numpy as np
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Filter, Question, UsageFilter
+from bayplan.fit.filters.waiting import Hints, Waiting, any_change, gone, own_claim
 from bayplan.fit.needs.claims import AttachNeed
 from bayplan.fit.profile import MissingDriver
 from bayplan.fit.refusal import Refusal
@@ -22,6 +24,15 @@ from bayplan.fit.state.nodesets import NodeSet
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.identity import VolumeId
 from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
 NAME = "NodeVolumeLimits"
 EXCEEDED = "node(s) exceed max volume count"
@@ -161,3 +172,44 @@ def _by_driver(attach: tuple[AttachNeed, ...]) -> dict[str, int]:
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if something must be attached."""
     return NodeVolumeLimits(question) if question.needs.attach else None
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
+    """A pod with volumes went."""
+    pod = gone(event)
+    return pod is not None and bool(pod.spec.volumes)
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
+    """A node came, or says something else of its type or of what can be attached."""
+    before, after = event.before, event.after
+    if not isinstance(after, Node):
+        return False
+    return not isinstance(before, Node) or (
+        before.metadata.labels != after.metadata.labels
+        or before.status.allocatable != after.status.allocatable
+    )
+
+
+def _claim_may_help(waiting: Waiting, event: Event) -> bool:
+    """A claim of the pod came or changed; or a running pod's, which may now count elsewhere."""
+    if own_claim(waiting, event):
+        return True
+    return event.before is not None and bool(waiting.cluster.pods.by_claim.of(event.key))
+
+
+def _has_gone(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
+    return event.before is not None
+
+
+HINTS: Hints = {
+    Node: _node_may_help,
+    Pod: _pod_may_help,
+    PersistentVolumeClaim: _claim_may_help,
+    VolumeAttachment: _has_gone,
+    PersistentVolume: any_change,
+    StorageClass: any_change,
+    CSINode: any_change,
+    CSIDriver: any_change,
+}
+"""A place that may be free; a driver that came, or is no longer waited for."""

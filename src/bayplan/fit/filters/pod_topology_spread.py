@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Filter, Question, Reads
 from bayplan.fit.filters.spreading import pods_to_spread, spread_counts
+from bayplan.fit.filters.waiting import Hints, Waiting, come, gone
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.matching import ClassKey
 from bayplan.fit.shapes.terms import SpreadConstraint
 from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.topology import ABSENT
+from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
 NAME = "PodTopologySpread"
@@ -109,3 +112,25 @@ class PodTopologySpread:
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod has constraints that must hold."""
     return PodTopologySpread(question) if question.shape.hard_spread else None
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod came or went that a constraint counts."""
+    pods = [pod for pod in (gone(event), come(event)) if pod is not None]
+    return any(
+        pod.metadata.namespace == waiting.shape.namespace
+        and constraint.selector.matches(pod.metadata.labels)
+        for pod in pods
+        for constraint in waiting.shape.hard_spread
+    )
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
+    """A node came or went, or something changed that says whether its pods count."""
+    before, after = event.before, event.after
+    if not isinstance(before, Node) or not isinstance(after, Node):
+        return True
+    return before.metadata.labels != after.metadata.labels or before.spec != after.spec
+
+
+HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help}

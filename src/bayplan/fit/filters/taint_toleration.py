@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+from bayplan.fit.filters.waiting import Hints, newly
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.nodesets import NodeSet
+from bayplan.kube.nodes import Node
 from bayplan.kube.tolerations import find_untolerated
 
 NAME = "TaintToleration"
@@ -22,8 +24,17 @@ def tolerated_nodes(shape: Shape, cluster: Cluster) -> NodeSet:
     """The nodes whose taints a shape tolerates."""
     return cluster.node_sets.where(
         (NAME, shape.tolerations_key),
-        lambda node: (
-            not node.spec.taints
-            or find_untolerated(node.spec.taints, shape.tolerations, REPELLING) is None
-        ),
+        lambda node: is_tolerated(shape, node),
     )
+
+
+def is_tolerated(shape: Shape, node: Node) -> bool:
+    """Whether a shape tolerates all taints of a node that repel."""
+    taints = node.spec.taints
+    return not taints or find_untolerated(taints, shape.tolerations, REPELLING) is None
+
+
+HINTS: Hints = {
+    Node: lambda waiting, event: newly(event, lambda node: is_tolerated(waiting.shape, node)),
+}
+"""A node that lost its taints."""

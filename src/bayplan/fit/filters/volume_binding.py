@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bayplan.fit.filters.base import Arrival, Filter, NodeFilter, Question, Reads
 from bayplan.fit.filters.open_volumes import served_claims
+from bayplan.fit.filters.waiting import Hints, any_change, arrival_or_labels
 from bayplan.fit.needs.claims import LOST
 from bayplan.fit.needs.pods import PodClaim, is_anothers
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal
@@ -13,6 +14,14 @@ from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.volumes.binding import FirstConsumerClaim, has_capacity, volume_for
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 
 NAME = "VolumeBinding"
 UNREACHABLE = "node(s) didn't match PersistentVolume's node affinity"
@@ -132,3 +141,15 @@ def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod has claims."""
     needs = question.needs
     return VolumeBinding(question) if needs.bound or needs.first_consumer else None
+
+
+HINTS: Hints = {
+    Node: arrival_or_labels,
+    PersistentVolumeClaim: any_change,
+    PersistentVolume: any_change,
+    StorageClass: any_change,
+    CSINode: any_change,
+    CSIDriver: any_change,
+    CSIStorageCapacity: any_change,
+}
+"""Whatever claims and volumes are about; a claim that goes may leave its volume to another."""

@@ -6,10 +6,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Arrival, Filter, Question, UsageFilter
+from bayplan.fit.filters.waiting import Hints, Waiting, claims_of, gone, own_claim
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.state.disks import disks_of
 from bayplan.fit.state.pods import PodRecord
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import PersistentVolumeClaim
 
 NAME = "VolumeRestrictions"
 DISK_CONFLICT = "node(s) had no available disk"
@@ -62,3 +68,19 @@ def compile_filter(question: Question) -> Filter | None:
     if not needs.disks and not needs.exclusive_claim_in_use:
         return None
     return VolumeRestrictions(question)
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod went that has disks, or one of the claims."""
+    pod = gone(event)
+    if pod is None or not pod.spec.volumes:
+        return False
+    return bool(disks_of(pod)) or not claims_of(pod).isdisjoint(waiting.claims)
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:
+    """A node came, or went with a pod that has one of the claims."""
+    return event.before is None or (event.after is None and bool(waiting.claims))
+
+
+HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help, PersistentVolumeClaim: own_claim}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Arrival, Filter, NodeSetFilter, Question
+from bayplan.fit.filters.waiting import Hints, Waiting, any_change, arrival_or_labels, own_claim
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.volumes.topology import ZONE_LABELS
 from bayplan.kube.nodes import Node
+from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 NAME = "VolumeZone"
 REASON = "node(s) had no available volume zone"
@@ -33,3 +36,18 @@ def compile_filter(question: Question) -> Filter | None:
 
     nodes = question.cluster.node_sets.where((NAME, zones), suits)
     return NodeSetFilter(NAME, nodes, REASON)
+
+
+def _volume_may_help(waiting: Waiting, event: Event) -> bool:
+    """A volume came or changed that one of the pod's claims names."""
+    claims = waiting.cluster.storage.claims
+    named = {claims[key].spec.volume_name for key in waiting.claims if key in claims}
+    return event.after is not None and event.key in named
+
+
+HINTS: Hints = {
+    Node: arrival_or_labels,
+    PersistentVolumeClaim: own_claim,
+    PersistentVolume: _volume_may_help,
+    StorageClass: any_change,
+}

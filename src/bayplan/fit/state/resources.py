@@ -44,7 +44,7 @@ class Resources:
     def set_node(self, slot: int, node: Node | None) -> None:
         """A node with nothing on it takes the slot, or leaves it."""
         amounts = node.status.allocatable if node else {}
-        row = [_allocatable(amounts, name) for name in self.columns]
+        row = [allocatable(amounts, name) for name in self.columns]
         self.allocatable[slot] = row
         self.free[slot] = row
         self.scored.set_node(slot, row[1], row[2])
@@ -92,13 +92,14 @@ class Resources:
             return
         self.columns[name] = len(self.columns)
         self._vectors.clear()
-        amounts = [_allocatable(n.status.allocatable, name) if n else 0 for n in self._nodes]
+        amounts = [allocatable(n.status.allocatable, name) if n else 0 for n in self._nodes]
         column = np.array(amounts, dtype=np.int64)[:, None]
         self.allocatable = np.hstack([self.allocatable, column])
         self.free = np.hstack([self.free, column])
 
 
-def _allocatable(amounts: Mapping[str, Quantity], name: str) -> int:
+def allocatable(amounts: Mapping[str, Quantity], name: str) -> int:
+    """How much of a resource a node has, in the columns' unit."""
     written = amounts.get(name)
     if written is None:
         return 0

@@ -1,0 +1,67 @@
+"""Queueing hints: whether a change may unblock a pod that was refused.
+
+A decision that finds no node names the plugins that refused (`Decision.plugins`). A pod waits until
+something changes that one of them says may help; see `bayplan.fit.filters.waiting`. A change is an
+`Event`, told once it is in the snapshot. What is not an object counts as the pod it is about: a
+forgotten assumption is a pod deleted from the node it was assumed on, a cleared nomination one that
+was nominated before and is not after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from bayplan.fit.events import Action, Event
+from bayplan.fit.filters import HINTS
+from bayplan.fit.filters.waiting import Waiting, place_of
+from bayplan.fit.shapes.shape import Shapes
+from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import PriorityClass
+
+__all__ = ["Action", "Event", "may_unblock"]
+
+
+def may_unblock(snapshot: Snapshot, pod: Pod, plugins: Collection[str], event: Event) -> bool:
+    """Whether a change may help a pod that these plugins refused; True when unsure.
+
+    Where no plugin refused (there were no nodes, or something failed) any change may help.
+    """
+    if not plugins or event.kind is PriorityClass:
+        return True
+    if event.kind is Pod and event.key == pod.key:
+        return _changes_itself(event, snapshot.cluster.shapes)
+    if event.kind is Pod and _outranks_differently(event):
+        return True
+    waiting = Waiting(pod, snapshot.cluster.shapes.of(pod), snapshot.cluster)
+    return any(_may_help(plugin, waiting, event) for plugin in plugins)
+
+
+def _may_help(plugin: str, waiting: Waiting, event: Event) -> bool:
+    hints = HINTS.get(plugin)
+    if hints is None:  # not one of ours: who knows
+        return True
+    hint = hints.get(event.kind)
+    return hint is not None and hint(waiting, event)
+
+
+def _changes_itself(event: Event, shapes: Shapes) -> bool:
+    """The pod itself changed in a way that filters may see."""
+    before, after = event.before, event.after
+    if not isinstance(before, Pod) or not isinstance(after, Pod):
+        return True
+    return (
+        before.spec != after.spec
+        or before.metadata.labels != after.metadata.labels
+        or before.metadata.uid != after.metadata.uid
+        or shapes.of(before) is not shapes.of(after)
+    )
+
+
+def _outranks_differently(event: Event) -> bool:
+    """A pod that is nominated for a node has another priority: others may no longer yield to it."""
+    before, after = event.before, event.after
+    if not isinstance(before, Pod) or not isinstance(after, Pod):
+        return False
+    ranks = (before.spec.priority, before.spec.priority_class_name)
+    return bool(place_of(before)) and ranks != (after.spec.priority, after.spec.priority_class_name)

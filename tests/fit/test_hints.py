@@ -1,0 +1,132 @@
+"""Queueing hints: a pod that waits is woken by whatever may help it, and by little else."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.fit import Profile, Refusal, Snapshot
+from bayplan.fit.hints import Event, may_unblock
+from bayplan.fit.verdicts import refusers
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+from tests.builders import make_node, make_pod, make_pvc, selector
+from tests.fit.worlds import random_object, random_pod
+
+Change = tuple[int, bool]
+HOST = "kubernetes.io/hostname"
+
+
+def refused_by(snapshot: Snapshot, pod: Pod) -> set[str]:
+    """The plugins that refused a pod."""
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
+        return {evaluation.plugin}
+    return {one.name for one, _ in refusers(evaluation)}
+
+
+@settings(max_examples=300)
+@given(
+    world=st.lists(st.integers(0, 2**32), min_size=15, max_size=60),
+    changes=st.lists(st.tuples(st.integers(0, 2**32), st.booleans()), min_size=1, max_size=12),
+    probes=st.integers(0, 2**32),
+    upstream=st.booleans(),
+)
+def test_whatever_makes_a_refused_pod_fit_wakes_it(
+    world: list[int], changes: list[Change], probes: int, upstream: bool
+) -> None:
+    profile = Profile.kubernetes(volume_limit_scaling=True) if upstream else Profile()
+    snapshot = Snapshot((random_object(random.Random(seed)) for seed in world), profile=profile)
+    pods = [random_pod(random.Random(probes + index)) for index in range(4)]
+    for index, pod in enumerate(pods):
+        pod.metadata.name, pod.spec.node_name = f"probe{index}", ""
+    for seed, deletes in changes:
+        obj = random_object(random.Random(seed))
+        before = snapshot.get(type(obj), obj.key)
+        if deletes and before is None:
+            continue
+        waiting = [pod for pod in pods if snapshot.decide(pod).node is None]
+        plugins = [refused_by(snapshot, pod) for pod in waiting]
+        if deletes:
+            snapshot.delete(type(obj), obj.key)
+        else:
+            snapshot.put(obj)
+        event = Event.of(before, None if deletes else obj)
+        for pod, refusing in zip(waiting, plugins, strict=True):
+            if snapshot.decide(pod).node is not None:
+                assert may_unblock(snapshot, pod, refusing, event), (refusing, event)
+
+
+def small() -> KubeObject:
+    """A node that is too small for most."""
+    return make_node("small").capacity(cpu="1", memory="1Gi", pods=9).label(HOST, "small").obj()
+
+
+def large() -> KubeObject:
+    """A node that is not."""
+    return make_node("large").capacity(cpu="9", memory="9Gi", pods=9).label(HOST, "large").obj()
+
+
+def test_a_pod_that_lacks_cpu_waits_for_a_node_or_a_pod_that_has_some() -> None:
+    snapshot = Snapshot([small()])
+    pod = make_pod("p").cpu("2").obj()
+    plugins = {"NodeResourcesFit"}
+    leaving = make_pod("other").cpu("1").node("small").obj()
+    pending = make_pod("pending").cpu("1").obj()
+    helps = [Event.of(None, large()), Event.of(leaving, None)]
+    does_not = [
+        Event.of(None, small()),
+        Event.of(small(), small()),
+        Event.of(pending, None),
+        Event.of(None, leaving),
+        Event.of(None, make_pvc("c").obj()),
+    ]
+    assert [may_unblock(snapshot, pod, plugins, event) for event in helps] == [True, True]
+    assert not any(may_unblock(snapshot, pod, plugins, event) for event in does_not)
+
+
+def test_a_pod_that_waits_for_its_claim_is_woken_by_that_claim_alone() -> None:
+    snapshot = Snapshot([small()])
+    pod = make_pod("p").claim("mine").obj()
+    plugins = {"VolumeRestrictions"}
+    assert may_unblock(snapshot, pod, plugins, Event.of(None, make_pvc("mine").obj()))
+    assert not may_unblock(snapshot, pod, plugins, Event.of(None, make_pvc("other").obj()))
+    assert not may_unblock(snapshot, pod, plugins, Event.of(make_pvc("mine").obj(), None))
+
+
+def test_a_pod_that_is_kept_out_is_woken_by_the_pod_that_keeps_it_out() -> None:
+    snapshot = Snapshot([small()])
+    pod = make_pod("p").labels(app="web").obj()
+    keeper = make_pod("k").node("small").anti_affinity(HOST, selector(app="web")).obj()
+    stranger = make_pod("s").node("small").anti_affinity(HOST, selector(app="db")).obj()
+    assert may_unblock(snapshot, pod, {"InterPodAffinity"}, Event.of(keeper, None))
+    assert not may_unblock(snapshot, pod, {"InterPodAffinity"}, Event.of(stranger, None))
+
+
+def test_a_nominated_pod_that_goes_wakes_those_that_made_room_for_it() -> None:
+    snapshot = Snapshot([small()])
+    pod = make_pod("p").cpu("1").obj()
+    nominated = make_pod("n").cpu("1").nominated("small").obj()
+    cleared = make_pod("n").cpu("1").obj()
+    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(nominated, None))
+    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(nominated, cleared))
+
+
+@pytest.mark.parametrize("plugins", [set(), {"SomebodyElses"}])
+def test_when_it_is_not_known_who_refused_everything_wakes(plugins: set[str]) -> None:
+    pod = make_pod("p").obj()
+    assert may_unblock(Snapshot([small()]), pod, plugins, Event.of(None, make_pvc("c").obj()))
+
+
+def test_a_pod_is_woken_by_its_own_change_unless_only_its_status_is_new() -> None:
+    snapshot = Snapshot([small()])
+    pod = make_pod("p").cpu("2").obj()
+    smaller = make_pod("p").cpu("1").obj()
+    status = make_pod("p").condition("PodScheduled", reason="Unschedulable").obj().status
+    told = msgspec.structs.replace(pod, status=status)
+    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(pod, smaller))
+    assert not may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(pod, told))

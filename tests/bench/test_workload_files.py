@@ -1,0 +1,126 @@
+"""Workload files in the form of Kubernetes' benchmark are read, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.scheduler_perf import objects
+from bench.scheduler_perf.workloads import WorkloadError, read_workloads, select
+
+CONFIG = """
+- name: Plain
+  defaultPodTemplatePath: ../templates/pod.yaml
+  workloadTemplate:
+  - opcode: createNodes
+    countParam: $nodes
+    labelNodePrepareStrategy: {labelKey: zone, labelValues: [a, b]}
+  - opcode: createPods
+    countParam: $pods
+    templateParams: {size: "$size|100m"}
+    collectMetrics: true
+  workloads:
+  - name: small
+    params: {nodes: 2, pods: 3}
+  - name: large
+    labels: [performance]
+    threshold: 270
+    params: {nodes: 20, pods: 30, size: 200m}
+  - name: broken
+    params: {nodes: 20}
+- name: Volumes
+  workloadTemplate:
+  - opcode: createNodes
+    count: 1
+    nodeAllocatableStrategy:
+      nodeAllocatable: {attachable-volumes-csi-d: "3"}
+      csiNodeAllocatable: {d: {count: 3}}
+      migratedPlugins: [kubernetes.io/aws-ebs]
+  - opcode: createPods
+    count: 2
+    persistentVolumeTemplatePath: ../templates/pv.yaml
+    persistentVolumeClaimTemplatePath: ../templates/pvc.yaml
+  workloads: [{name: one}]
+- name: Groups
+  workloadTemplate: [{opcode: createPodGroups}]
+  workloads: [{name: one, labels: [performance]}]
+"""
+POD = """
+kind: Pod
+metadata: {generateName: pod-}
+spec: {containers: [{name: "c-{{.Index}}", resources: {requests: {cpu: "{{.size}}"}}}]}
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    root = tmp_path / "test/integration/scheduler_perf"
+    (root / "misc").mkdir(parents=True)
+    (root / "templates").mkdir()
+    (root / "misc/performance-config.yaml").write_text(CONFIG)
+    (root / "templates/pod.yaml").write_text(POD)
+    (root / "templates/pv.yaml").write_text("kind: PersistentVolume\nspec: {csi: {driver: d}}\n")
+    (root / "templates/pvc.yaml").write_text("kind: PersistentVolumeClaim\nspec: {}\n")
+    return tmp_path
+
+
+def test_workloads_are_named_by_folder_case_and_workload(checkout: Path) -> None:
+    names = [one.name for one in read_workloads(checkout)]
+    assert names == [
+        "misc/Plain/small",
+        "misc/Plain/large",
+        "misc/Plain/broken",
+        "misc/Volumes/one",
+        "misc/Groups/one",
+    ]
+
+
+def test_upstreams_own_choice_or_what_is_named(checkout: Path) -> None:
+    found = read_workloads(checkout)
+    assert [one.name for one in select(found, [])] == ["misc/Plain/large", "misc/Groups/one"]
+    assert [one.name for one in select(found, ["Plain/small"])] == ["misc/Plain/small"]
+    assert len(select(found, ["Plain", "Volumes"])) == 4
+    with pytest.raises(WorkloadError, match="Nothing"):
+        select(found, ["Nothing"])
+
+
+def test_what_cannot_be_run_says_why(checkout: Path) -> None:
+    reasons = {one.name: one.left_out for one in read_workloads(checkout) if one.left_out}
+    assert reasons == {
+        "misc/Groups/one": "pod groups",
+        "misc/Plain/broken": "the missing parameter $pods",
+    }
+
+
+def test_parameters_are_filled_in(checkout: Path) -> None:
+    large = read_workloads(checkout)[1]
+    nodes, pods = large.operations
+    assert (large.threshold, nodes.count(), pods.count()) == (270.0, 20, 30)
+    assert pods.flag("collectMetrics")
+    made = objects.pod(pods, large.default_pod, "ns", 7)
+    assert made["metadata"] == {"generateName": "pod-", "namespace": "ns"}
+    (container,) = made["spec"]["containers"]
+    assert (container["name"], container["resources"]["requests"]["cpu"]) == ("c-7", "200m")
+    zones = [objects.node(nodes, 0, index)["metadata"]["labels"]["zone"] for index in range(3)]
+    assert zones == ["a", "b", "a"]
+
+
+def test_volumes_are_bound_to_their_claims(checkout: Path) -> None:
+    nodes, pods = read_workloads(checkout)[3].operations
+    node = objects.node(nodes, 0, 0)
+    assert node["status"]["allocatable"]["attachable-volumes-csi-d"] == "3"
+    csi = objects.csi_node(nodes, node["metadata"]["name"])
+    assert csi is not None
+    assert csi["spec"]["drivers"][0]["allocatable"] == {"count": 3}
+    volume, claim = objects.volume_and_claim(pods, "ns", 1)
+    assert volume["spec"]["csi"] == {"driver": "d", "volumeHandle": "ns-vol-1"}
+    assert volume["spec"]["claimRef"]["name"] == claim["metadata"]["name"] == "pvc-1"
+    assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
+    pod = objects.pod(pods, None, "ns", 1)
+    assert pod["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "pvc-1"}
+
+
+def test_a_folder_without_workloads_is_said(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"there is no performance-config\.yaml"):
+        read_workloads(tmp_path)

@@ -18,6 +18,10 @@ from tests.simulation.worlds import CLUSTER, world
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 _GROUP = "instanceTypes: [{name: a}]\nnodeGroups:\n  - name: g\n    instanceType: a\n"
+_MANIFEST = (
+    "workloads:\n  - manifest:\n      apiVersion: apps/v1\n      kind: Deployment\n"
+    "      metadata: {name: web}\n      spec:\n"
+)
 BAD = {
     "an unknown field": (
         "instanceTypes:\n  - name: a\n    cpus: 4\n",
@@ -86,6 +90,80 @@ BAD = {
         "workloads[0].manifest",
         "kind",
     ),
+    "a misspelt fault": (
+        "faults:\n  - kind: node-die\n",
+        2,
+        "faults[0].kind",
+        "did you mean 'node-dies'? there are: attach-fails, detach-sticks",
+    ),
+    "a misspelt node": (
+        _GROUP + "    count: 2\nfaults:\n  - kind: node-dies\n    node: h-1\n",
+        8,
+        "faults[0].node",
+        "there is no node 'h-1'; did you mean 'g-1'? there are: g-1, g-2",
+    ),
+    "a node that no group can have": (
+        _GROUP + "    max: 2\nfaults:\n  - kind: node-dies\n    node: g-3\n",
+        8,
+        "faults[0].node",
+        "there are: g-1",
+    ),
+    "a misspelt zone": (
+        _GROUP + "faults:\n  - kind: stock-out\n    zone: zone-b\n",
+        7,
+        "faults[0].zone",
+        "there is no zone 'zone-b'; did you mean 'zone-a'? there are: zone-a",
+    ),
+    "a misspelt driver": (
+        "csiDrivers: [{name: disk}]\nfaults:\n  - kind: attach-fails\n    driver: disc\n",
+        4,
+        "faults[0].driver",
+        "did you mean 'disk'?",
+    ),
+    "a misspelt field": (
+        "csiDrivers:\n  - name: d\n    atach: 3s\n",
+        3,
+        "csiDrivers[0].atach",
+        "did you mean 'attach'? there are: attach, attachRequired, detach",
+    ),
+    "a misspelt word": (
+        (
+            "csiDrivers: [{name: d}]\nstorageClasses:\n  - name: s\n    driver: d\n"
+            "    binding: immediate\n"
+        ),
+        5,
+        "storageClasses[0].binding",
+        "did you mean 'Immediate'?",
+    ),
+    "a misspelt field of a manifest": (
+        _MANIFEST + "        replicaz: 3\n",
+        7,
+        "workloads[0].manifest.spec.replicaz",
+        "there is no such field; did you mean 'replicas'?",
+    ),
+    "a misspelt field deep in a manifest": (
+        _MANIFEST + "        template:\n          spec:\n            containers:\n"
+        "              - name: c\n                resources:\n                  request: {}\n",
+        12,
+        "workloads[0].manifest.spec.template.spec.containers[0].resources.request",
+        "did you mean 'requests'?",
+    ),
+    "a wrong type in a manifest": (
+        _MANIFEST + "        replicas: three\n",
+        7,
+        "workloads[0].manifest.spec.replicas",
+        'cannot read "three" as int32',
+    ),
+    "a misspelt field of the second manifest": (
+        (
+            "workloads:\n  - manifest:\n"
+            "      - {apiVersion: v1, kind: Namespace, metadata: {name: a}}\n"
+            "      - {apiVersion: v1, kind: Pod, metadata: {name: a, label: {}}}\n"
+        ),
+        4,
+        "workloads[0].manifest[1].metadata.label",
+        "did you mean 'labels'?",
+    ),
     "a bad label": (
         _GROUP + "    labels:\n      team: a b\n",
         6,
@@ -121,6 +199,26 @@ workloads:
         async with world(text):
             pass
     assert caught.value.line == text.splitlines().index("  - manifest:") + 1
+
+
+def test_a_misspelt_field_in_another_file_is_named_with_its_line_there(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n# two\napiVersion: v1\n"
+        "kind: Pod\nmetadata: {name: p}\nspec:\n  container: []\n"
+    )
+    with pytest.raises(ConfigFileError) as caught:
+        parse_cluster(b"workloads:\n  - file: web.yaml\n", "c.yaml", tmp_path)
+    assert (caught.value.line, caught.value.field) == (2, "workloads[0].file")
+    said = "web.yaml:10: spec.container: there is no such field; did you mean 'containers'"
+    assert said in str(caught.value)
+
+
+async def test_a_misspelt_kind_is_named_with_what_was_meant() -> None:
+    obj = "{apiVersion: apps/v1, kind: Deploymnt, metadata: {name: a}}"
+    text = f"workloads:\n  - at: 5m\n    manifest: {obj}\n"
+    with pytest.raises(ConfigFileError, match="did you mean 'apps/v1 Deployment'"):
+        async with world(text):
+            pass
 
 
 async def test_a_kind_that_nobody_serves_is_named() -> None:

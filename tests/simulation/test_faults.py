@@ -197,11 +197,14 @@ faults:
 async def test_faults_can_be_injected_by_a_config_map() -> None:
     async with world() as w:
         data = {"one": "{kind: node-dies, node: workers-1}", "bad": "{kind: no-such-thing}"}
+        data["typo"] = "{kind: node-dies, node: worker-1}"
         meta = {"name": "bayplan-faults", "namespace": "kube-system"}
         await w.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
         await w.forward(60)
         assert w.ready("workers-1") == "Unknown"
-        assert "bad" in w.events("BadFault")[0]["message"]
+        said = sorted(one["message"] for one in w.events("BadFault"))
+        assert "bad: kind: there is no fault 'no-such-thing'" in said[0]
+        assert "typo: node: there is no node 'worker-1'; did you mean 'workers-1'?" in said[1]
         await w.simulation.sink.delete("configmaps", "kube-system", "bayplan-faults")
         await w.forward(60)
         assert w.ready("workers-1") == "True"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar, get_args
+from typing import Generic, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 import yaml
@@ -20,6 +20,7 @@ from bayplan.kube.codec.objects import JsonValue
 from bayplan.kube.codec.places import locate, reason
 from bayplan.kube.codec.problems import printable
 from bayplan.kube.loading.yaml_values import YamlError, build
+from bayplan.kube.misspelt import suggestion
 
 T = TypeVar("T")
 MAX_BYTES = 16 << 20
@@ -107,10 +108,15 @@ def shaped(value: object, shape: type[T], field: str = "") -> T:
     except msgspec.ValidationError as error:
         message = str(error)
         unknown = _UNKNOWN.search(message)
-        path = _joined(field, locate(value, message)[0])
+        inner, found = locate(value, message)
+        path, annotation = _joined(field, inner), _at(shape, inner)
         if unknown:
-            raise FieldProblem(_joined(path, unknown[1]), "there is no such field") from None
-        raise FieldProblem(path, reason(message)) from None
+            known = suggestion(unknown[1], _fields(annotation))
+            said = f"there is no such field{known}"
+            raise FieldProblem(_joined(path, unknown[1]), said) from None
+        choices = _choices(annotation)
+        meant = suggestion(found, choices) if choices and isinstance(found, str) else ""
+        raise FieldProblem(path, reason(message) + meant) from None
 
 
 def refuse_unknown(value: object, shape: type[msgspec.Struct], field: str) -> None:
@@ -119,11 +125,37 @@ def refuse_unknown(value: object, shape: type[msgspec.Struct], field: str) -> No
     for name, inner in value.items() if isinstance(value, dict) else ():
         place = _joined(field, str(name))
         if name not in known:
-            raise FieldProblem(place, "there is no such field")
+            said = f"there is no such field{suggestion(str(name), known)}"
+            raise FieldProblem(place, said)
         for part in _structs_in(known[name]):
             many = isinstance(inner, list)
             for index, one in enumerate(inner if many else [inner]):
                 refuse_unknown(one, part, f"{place}[{index}]" if many else place)
+
+
+def _at(shape: object, path: str) -> object:
+    """What the field at a path should be; None if that cannot be told."""
+    for name, _ in _STEP.findall(path):
+        if name:
+            inner = _structs_in(shape)
+            known = {one.encode_name: one.type for one in _struct_fields(inner)}
+            shape = known.get(name)
+    return shape
+
+
+def _struct_fields(found: list[type[msgspec.Struct]]) -> list[msgspec.structs.FieldInfo]:
+    return list(msgspec.structs.fields(found[0])) if found else []
+
+
+def _fields(annotation: object) -> list[str]:
+    return [one.encode_name for one in _struct_fields(_structs_in(annotation))]
+
+
+def _choices(annotation: object) -> list[str]:
+    """The words that a field may be, if it may be only some."""
+    if get_origin(annotation) is Literal:
+        return [str(one) for one in get_args(annotation)]
+    return [found for part in get_args(annotation) for found in _choices(part)]
 
 
 def _structs_in(annotation: object) -> list[type[msgspec.Struct]]:

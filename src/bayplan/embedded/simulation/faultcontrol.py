@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
 import yaml
 
 from bayplan.embedded.apiserver.store.entry import Key
@@ -23,9 +22,8 @@ from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Plan, Tell
 from bayplan.embedded.control.storages import CONFIG_MAPS
-from bayplan.embedded.simulation.clusterfile import building
-from bayplan.embedded.simulation.clusterfile.schema import FaultFile
-from bayplan.kube.configfiles import FieldProblem
+from bayplan.embedded.simulation.clusterfile.faults import FaultSection, Targets
+from bayplan.kube.configfiles import FieldProblem, shaped
 from bayplan.kube.loading.yaml_values import YamlError, build
 
 CONTROL = Key(CONFIG_MAPS, "kube-system", "bayplan-faults")
@@ -38,8 +36,9 @@ class FaultControl(Controller[Key]):
     name = "fault-control"
     storages = (CONFIG_MAPS,)
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, targets: Targets) -> None:
         self._stage = stage
+        self._targets = targets
 
     def notice(self, change: Change) -> Iterable[Key]:
         """The control, and no other ConfigMap."""
@@ -53,7 +52,7 @@ class FaultControl(Controller[Key]):
         plan: Plan = []
         for name in sorted(entries):
             try:
-                wanted[_PREFIX + name] = parse_fault(entries[name])
+                wanted[_PREFIX + name] = parse_fault(entries[name], self._targets)
             except ValueError as problem:
                 plan.append(Tell(key, "BadFault", f"{name}: {problem}"[:500], "Warning"))
         for name in [one for one in board.active if one.startswith(_PREFIX)]:
@@ -65,12 +64,12 @@ class FaultControl(Controller[Key]):
         return plan
 
 
-def parse_fault(text: str) -> Fault:
+def parse_fault(text: str, targets: Targets) -> Fault:
     """A fault as a cluster file writes it, without its times; ValueError if it is none."""
     try:
         value = build(yaml.parse(text, Loader=yaml.CSafeLoader))
-        return building.fault_of(msgspec.convert(value, FaultFile))
+        return shaped(value, FaultSection).fault(targets)
     except FieldProblem as problem:
-        raise ValueError(f"{problem.field}: {problem}") from None
-    except (YamlError, yaml.YAMLError, msgspec.ValidationError) as error:
+        raise ValueError(str(problem)) from None
+    except (YamlError, yaml.YAMLError) as error:
         raise ValueError(" ".join(str(error).split())[:300]) from None

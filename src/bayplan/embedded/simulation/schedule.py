@@ -9,7 +9,7 @@ from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Again, Create, Plan
-from bayplan.embedded.simulation.clusterfile.spec import ScheduledFault, WorkloadSpec
+from bayplan.embedded.simulation.clusterfile import ScheduledFault, WorkloadSpec
 
 
 class FaultSchedule(Controller[int]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from random import Random
 
 from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.cloud.boot import Boot
 from bayplan.embedded.cloud.cloud import Cloud
@@ -49,6 +50,7 @@ from bayplan.embedded.workloads.jobs import Jobs
 from bayplan.embedded.workloads.replicasets import ReplicaSets
 from bayplan.embedded.workloads.statefulsets import StatefulSets
 from bayplan.kube.configfiles import ConfigFileError
+from bayplan.kube.misspelt import nearest
 
 
 class Simulation:
@@ -87,7 +89,7 @@ class Simulation:
         engine.add(Eviction(stage))
         engine.add(self.leases)
         engine.add(FaultSchedule(stage, self.spec.faults))
-        engine.add(FaultControl(stage))
+        engine.add(FaultControl(stage, self.spec.targets()))
         self.cloud.listeners.append(lambda name: engine.ask(self._boot, name))
 
     def _add_storage(self) -> None:
@@ -122,7 +124,7 @@ class Simulation:
         for driver in self.spec.drivers.values():
             await self._ensure(CSI_DRIVERS, driver.csi_driver())
         for class_ in self.spec.classes:
-            await self._ensure(CLASSES, class_.storage_class())
+            await self._ensure(CLASSES, class_)
         for instance in self.cloud.instances.values():
             if instance.state == "running":
                 self.fleet.add(instance)  # from an earlier run, kept in a data file
@@ -152,7 +154,7 @@ class Simulation:
                 if workload.at <= 0 and not workload.count:
                     await self.sink.create(step.storage, step.object)
             except KeyError as kind:
-                said = f"nothing here serves {kind}"
+                said = f"nothing here serves {kind}{_meant(self._backend.catalog, str(kind))}"
                 raise ConfigFileError(self.spec.source, line, workload.place, said) from None
             except ApiError as error:
                 if error.reason != "AlreadyExists":
@@ -180,3 +182,8 @@ class Simulation:
         elif fault.kind in ("attach-fails", "detach-sticks"):
             for name in sorted(self.view.attachments):
                 ask(self._attacher, name)
+
+
+def _meant(catalog: Catalog, kind: str) -> str:
+    near = nearest(kind, [f"{one.api_version} {one.kind}" for one in catalog])
+    return f"; did you mean {near!r}?" if near else ""

@@ -38,9 +38,12 @@ def take_yaml(collector: Collector, data: bytes) -> None:
             collector.report_text(place, "nested too deeply or too large")
 
 
-def yaml_values(data: bytes) -> list[JsonValue]:
-    """The value of each document; YamlError or yaml.YAMLError at the first that is broken."""
-    return [_value(text) for _, text in _cut(data)]
+def yaml_documents(data: bytes) -> list[tuple[int, bytes, JsonValue]]:
+    """The lines before each document, its text and its value.
+
+    YamlError or yaml.YAMLError at the first that is broken.
+    """
+    return [(line, text, _value(text)) for line, text in _cut(data)]
 
 
 def _cut(data: bytes) -> Iterator[Cut]:

@@ -1,17 +1,16 @@
 """The cluster file: one YAML document that says what a simulated cluster is made of."""
 
-from bayplan.embedded.simulation.clusterfile.reading import parse_cluster, read_cluster
-from bayplan.embedded.simulation.clusterfile.spec import (
+from bayplan.embedded.simulation.clusterfile.cluster import (
     ClusterSpec,
-    ScheduledFault,
-    StorageClassSpec,
-    WorkloadSpec,
+    parse_cluster,
+    read_cluster,
 )
+from bayplan.embedded.simulation.clusterfile.faults import ScheduledFault
+from bayplan.embedded.simulation.clusterfile.workloads import WorkloadSpec
 
 __all__ = [
     "ClusterSpec",
     "ScheduledFault",
-    "StorageClassSpec",
     "WorkloadSpec",
     "parse_cluster",
     "read_cluster",

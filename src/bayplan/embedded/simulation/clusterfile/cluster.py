@@ -1,0 +1,104 @@
+"""Reading a cluster file: YAML, then its shape, then its sense; each error names line and field.
+
+Each section has a module that says how it is written and what becomes of it; here they come
+together, from a `ClusterFile` to the `ClusterSpec` that a simulation is made from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.nodes.machines import NodeGroup
+from bayplan.embedded.simulation.clusterfile.faults import (
+    FaultSection,
+    ScheduledFault,
+    Targets,
+    faults,
+)
+from bayplan.embedded.simulation.clusterfile.groups import (
+    GroupSection,
+    InstanceTypeSection,
+    groups,
+)
+from bayplan.embedded.simulation.clusterfile.storage import (
+    ClassSection,
+    DriverSection,
+    classes,
+    drivers,
+)
+from bayplan.embedded.simulation.clusterfile.values import Section
+from bayplan.embedded.simulation.clusterfile.workloads import (
+    WorkloadSection,
+    WorkloadSpec,
+    workloads,
+)
+from bayplan.kube.configfiles import Document, FieldProblem, parse, read_text
+
+
+class ClusterFile(Section):
+    """Everything, as it is written; docs/cluster-file.md explains every field."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 1
+    csi_drivers: list[DriverSection] = []
+    storage_classes: list[ClassSection] = []
+    instance_types: list[InstanceTypeSection] = []
+    node_groups: list[GroupSection] = []
+    faults: list[FaultSection] = []
+    workloads: list[WorkloadSection] = []
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """What a cluster is made from."""
+
+    source: str = "cluster"
+    seed: int = 1
+    drivers: dict[str, Driver] = field(default_factory=dict)
+    classes: tuple[JsonObject, ...] = ()
+    groups: tuple[NodeGroup, ...] = ()
+    faults: tuple[ScheduledFault, ...] = ()
+    workloads: tuple[WorkloadSpec, ...] = ()
+    lines: dict[str, int] = field(default_factory=dict)
+    """The lines of the workloads' places."""
+
+    def targets(self) -> Targets:
+        """Whom faults can strike."""
+        return Targets.of(self.groups, self.drivers)
+
+
+def read_cluster(path: Path) -> ClusterSpec:
+    """The cluster that a file describes; ConfigFileError if it cannot be used."""
+    return parse_cluster(read_text(path), str(path), path.parent)
+
+
+def parse_cluster(text: bytes, source: str, folder: Path) -> ClusterSpec:
+    """The cluster that a text describes; other files are looked for in the folder."""
+    document = parse(text, source, ClusterFile)
+    try:
+        return _spec(document, folder)
+    except FieldProblem as problem:
+        raise document.error(problem) from None
+
+
+def _spec(document: Document[ClusterFile], folder: Path) -> ClusterSpec:
+    file = document.value
+    known = drivers(file.csi_drivers)
+    found = groups(file.instance_types, file.node_groups, known)
+    struck = faults(file.faults, Targets.of(found, known))
+    made = workloads(file.workloads, folder)
+    return ClusterSpec(
+        source=document.source,
+        seed=file.seed,
+        drivers=known,
+        classes=classes(file.storage_classes, known),
+        groups=found,
+        faults=struck,
+        workloads=made,
+        lines={one.place: document.places.line(one.place) for one in made},
+    )

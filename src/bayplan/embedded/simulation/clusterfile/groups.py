@@ -1,0 +1,141 @@
+"""The sections `instanceTypes` and `nodeGroups`: as they are written, and the groups they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import msgspec
+
+from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, NodeGroup
+from bayplan.embedded.simulation.clusterfile.values import (
+    Count,
+    Duration,
+    Name,
+    Section,
+    check_labels,
+    check_quantities,
+    find,
+    once,
+    seconds,
+)
+from bayplan.kube.configfiles import FieldProblem
+from bayplan.kube.meta import Quantity
+from bayplan.kube.nodes import Taint, TaintEffect
+
+
+class InstanceTypeSection(Section):
+    """A size of machine."""
+
+    name: str
+    cpu: Quantity = "4"
+    memory: Quantity = "16Gi"
+    pods: Count = 110
+    ephemeral_storage: Quantity = "100Gi"
+    resources: dict[str, Quantity] = {}
+    price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+
+    def instance_type(self, path: str) -> InstanceType:
+        """The instance type."""
+        own = {"cpu": self.cpu, "memory": self.memory, "ephemeralStorage": self.ephemeral_storage}
+        check_quantities(own, path)
+        check_quantities(self.resources, f"{path}.resources")
+        return InstanceType(**msgspec.structs.asdict(self))
+
+
+class TaintSection(Section):
+    """A taint of a group's nodes."""
+
+    key: str
+    effect: TaintEffect
+    value: str = ""
+
+
+class GroupDriverSection(Section):
+    """A CSI driver on the nodes of a group."""
+
+    name: str
+    limit: Count | Literal["none"] = "none"
+    real_limit: Count | Literal["none"] | None = None
+    delay: Duration = 10
+    registers: bool = True
+
+    def group_driver(self, path: str) -> GroupDriver:
+        """The driver; the machine can do what it says unless told otherwise."""
+        limit = None if self.limit == "none" else self.limit
+        real = limit if self.real_limit is None else self.real_limit
+        return GroupDriver(
+            limit=limit,
+            real_limit=None if real == "none" else real,
+            delay=seconds(self.delay, f"{path}.delay"),
+            registers=self.registers,
+        )
+
+
+class GroupSection(Section):
+    """Equal nodes."""
+
+    name: Name
+    instance_type: str
+    count: Count = 0
+    min: Count = 0
+    max: Count = 1000
+    zones: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("zone-a",)
+    labels: dict[str, str] = {}
+    taints: list[TaintSection] = []
+    allocatable: dict[str, Quantity] = {}
+    start: Duration = 30
+    drivers: list[GroupDriverSection] = []
+
+    def group(self, type_: InstanceType, known: Mapping[str, Driver], path: str) -> NodeGroup:
+        """The node group."""
+        if not self.min <= self.count <= self.max:
+            said = f"{self.count} is not between min {self.min} and max {self.max}"
+            raise FieldProblem(f"{path}.count", said)
+        check_labels(self.labels, f"{path}.labels")
+        check_quantities(self.allocatable, f"{path}.allocatable")
+        taints = [Taint(key=t.key, effect=t.effect, value=t.value) for t in self.taints]
+        return NodeGroup(
+            name=self.name,
+            instance_type=type_,
+            minimum=self.min,
+            maximum=self.max,
+            count=self.count,
+            zones=self.zones,
+            labels=self.labels,
+            taints=tuple(taints),
+            allocatable=self.allocatable,
+            start_seconds=seconds(self.start, f"{path}.start"),
+            drivers=self._drivers(known, f"{path}.drivers"),
+        )
+
+    def _drivers(self, known: Mapping[str, Driver], path: str) -> dict[str, GroupDriver]:
+        found: dict[str, GroupDriver] = {}
+        for index, one in enumerate(self.drivers):
+            find(known, one.name, f"{path}[{index}].name", "CSI driver")
+            once(found, one.name, f"{path}[{index}].name")
+            found[one.name] = one.group_driver(f"{path}[{index}]")
+        return found
+
+
+def groups(
+    types: list[InstanceTypeSection], sections: list[GroupSection], known: Mapping[str, Driver]
+) -> tuple[NodeGroup, ...]:
+    """The node groups, each with its instance type."""
+    sizes = _types(types)
+    found: dict[str, NodeGroup] = {}
+    for index, one in enumerate(sections):
+        path = f"nodeGroups[{index}]"
+        once(found, one.name, f"{path}.name")
+        size = find(sizes, one.instance_type, f"{path}.instanceType", "instance type")
+        found[one.name] = one.group(size, known, path)
+    return tuple(found.values())
+
+
+def _types(sections: list[InstanceTypeSection]) -> dict[str, InstanceType]:
+    found: dict[str, InstanceType] = {}
+    for index, one in enumerate(sections):
+        once(found, one.name, f"instanceTypes[{index}].name")
+        found[one.name] = one.instance_type(f"instanceTypes[{index}]")
+    return found

@@ -1,0 +1,90 @@
+"""The sections `csiDrivers` and `storageClasses`: as they are written, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.simulation.clusterfile.values import (
+    Duration,
+    Name,
+    Section,
+    find,
+    once,
+    seconds,
+)
+from bayplan.kube.configfiles import FieldProblem
+from bayplan.kube.names import is_qualified_name
+
+
+class DriverSection(Section):
+    """A CSI driver."""
+
+    name: Name
+    topology_key: str = "topology.kubernetes.io/zone"
+    provision: Duration = 2
+    attach: Duration = 3
+    detach: Duration = 2
+    attach_required: bool = True
+
+    def driver(self, path: str) -> Driver:
+        """The driver."""
+        if self.topology_key and not is_qualified_name(self.topology_key):
+            raise FieldProblem(f"{path}.topologyKey", f"{self.topology_key!r} is no label key")
+        return Driver(
+            name=self.name,
+            topology_key=self.topology_key,
+            provision_seconds=seconds(self.provision, f"{path}.provision"),
+            attach_seconds=seconds(self.attach, f"{path}.attach"),
+            detach_seconds=seconds(self.detach, f"{path}.detach"),
+            attach_required=self.attach_required,
+        )
+
+
+class ClassSection(Section):
+    """A storage class of one of the drivers."""
+
+    name: Name
+    driver: str
+    binding: Literal["WaitForFirstConsumer", "Immediate"] = "WaitForFirstConsumer"
+    reclaim: Literal["Delete", "Retain"] = "Delete"
+    default: bool = False
+    zones: list[str] = []
+
+    def storage_class(self, driver: Driver) -> JsonObject:
+        """The StorageClass."""
+        meta: JsonObject = {"name": self.name}
+        if self.default:
+            meta["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
+        obj: JsonObject = {
+            "metadata": meta,
+            "provisioner": driver.name,
+            "volumeBindingMode": self.binding,
+            "reclaimPolicy": self.reclaim,
+        }
+        if self.zones:
+            wanted = {"key": driver.topology_key, "values": list(self.zones)}
+            obj["allowedTopologies"] = [{"matchLabelExpressions": [wanted]}]
+        return obj
+
+
+def drivers(sections: list[DriverSection]) -> dict[str, Driver]:
+    """The CSI drivers by name."""
+    found: dict[str, Driver] = {}
+    for index, one in enumerate(sections):
+        once(found, one.name, f"csiDrivers[{index}].name")
+        found[one.name] = one.driver(f"csiDrivers[{index}]")
+    return found
+
+
+def classes(sections: list[ClassSection], known: Mapping[str, Driver]) -> tuple[JsonObject, ...]:
+    """The StorageClasses to create."""
+    found: dict[str, JsonObject] = {}
+    for index, one in enumerate(sections):
+        path = f"storageClasses[{index}]"
+        once(found, one.name, f"{path}.name")
+        driver = find(known, one.driver, f"{path}.driver", "CSI driver")
+        found[one.name] = one.storage_class(driver)
+    return tuple(found.values())

@@ -1,0 +1,99 @@
+"""The section `workloads`: objects to create, written here or in files beside the cluster file.
+
+An object of a built-in kind must have that kind's shape, down to the last field, before anything
+runs: what a server would drop in silence, or refuse hours later, is an error with its line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import yaml
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.simulation.clusterfile.manifests import check_manifest
+from bayplan.embedded.simulation.clusterfile.values import Duration, Section, seconds
+from bayplan.kube.configfiles import ConfigFileError, FieldProblem, Places, read_text
+from bayplan.kube.loading.yaml_documents import yaml_documents
+from bayplan.kube.loading.yaml_values import YamlError
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """Objects to create at a moment, or many copies of them over a while."""
+
+    place: str
+    """Where in the file it stands, for errors."""
+    objects: tuple[JsonObject, ...]
+    at: float = 0.0
+    count: int = 0
+    """How many copies arrive; 0 for the objects themselves."""
+    over: float = 0.0
+    random: bool = True
+
+
+class ArrivalsSection(Section):
+    """Many copies of a manifest, one after the other."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    over: Duration
+    spread: Literal["random", "even"] = "random"
+
+
+class WorkloadSection(Section):
+    """Objects to create: from a file, or written here."""
+
+    file: str = ""
+    manifest: dict[str, object] | list[dict[str, object]] | None = None
+    at: Duration = 0
+    arrivals: ArrivalsSection | None = None
+
+    def workload(self, path: str, folder: Path) -> WorkloadSpec:
+        """The objects and their times."""
+        if bool(self.file) == (self.manifest is not None):
+            raise FieldProblem(path, "needs either file or manifest")
+        place = f"{path}.file" if self.file else f"{path}.manifest"
+        objects = _in_file(folder / self.file, place) if self.file else self._written(place)
+        at = seconds(self.at, f"{path}.at")
+        if self.arrivals is None:
+            return WorkloadSpec(place, tuple(objects), at)
+        over = seconds(self.arrivals.over, f"{path}.arrivals.over")
+        random = self.arrivals.spread == "random"
+        return WorkloadSpec(place, tuple(objects), at, self.arrivals.count, over, random)
+
+    def _written(self, place: str) -> list[JsonObject]:
+        if isinstance(self.manifest, dict):
+            check_manifest(self.manifest, place)
+            return [self.manifest]
+        for index, one in enumerate(self.manifest or ()):
+            check_manifest(one, f"{place}[{index}]")
+        return list(self.manifest or ())
+
+
+def workloads(sections: list[WorkloadSection], folder: Path) -> tuple[WorkloadSpec, ...]:
+    """All workloads; files are looked for in the folder."""
+    return tuple(one.workload(f"workloads[{index}]", folder) for index, one in enumerate(sections))
+
+
+def _in_file(path: Path, place: str) -> list[JsonObject]:
+    try:
+        return [
+            _checked(value, path, line, text)
+            for line, text, value in yaml_documents(read_text(path))
+        ]
+    except ConfigFileError as error:
+        raise FieldProblem(place, str(error)) from None
+    except (YamlError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise FieldProblem(place, f"{path}: not YAML: {error}"[:300]) from None
+
+
+def _checked(value: object, path: Path, line: int, text: bytes) -> JsonObject:
+    """The object of one document of a file, which starts after that line."""
+    try:
+        return check_manifest(value, "")
+    except FieldProblem as problem:
+        at = line + Places(text).line(problem.field)
+        raise ConfigFileError(str(path), at, problem.field, problem.problem) from None

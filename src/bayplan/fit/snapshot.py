@@ -23,12 +23,13 @@ import msgspec
 from bayplan.fit.defaults import default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation
 from bayplan.fit.filters import Arrival, Question, refusal_before_nodes
+from bayplan.fit.limits import Limits
 from bayplan.fit.needs.pods import NeedsBook, VolumeNeeds
 from bayplan.fit.needs.report import VolumeReport, all_volumes
 from bayplan.fit.objects import Kind, Objects, shown
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.shape import Shape, Shapes
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.verdicts import first_refusal
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from bayplan.fit.explanation.answer import Explanation
 
 Undo = tuple[Callable[..., Any], tuple[Any, ...]]
-EVALUATION_BYTES = 256 * 1024 * 1024
-"""What standing answers may take; the least recently asked are dropped first."""
+BYTES_A_SLOT = 32
+"""What one standing answer takes for each node, about."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -57,10 +58,15 @@ class Snapshot:
     """A cluster's objects, ready to be asked what fits."""
 
     def __init__(
-        self, objects: Iterable[KubeObject] = (), *, profile: Profile | None = None
+        self,
+        objects: Iterable[KubeObject] = (),
+        *,
+        profile: Profile | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.profile = profile or Profile()
-        self.cluster = Cluster(self.profile)
+        self.limits = limits or Limits()
+        self.cluster = Cluster(self.profile, self.limits)
         self._objects = Objects(self.cluster)
         self._needs = NeedsBook(self.cluster)
         self._journal: list[Undo] = []
@@ -283,7 +289,7 @@ class Snapshot:
         generation = self.cluster.workloads.generations[shape.namespace]
         known = self._defaults.get(shape)
         if known is None or known[0] != generation:
-            if len(self._defaults) > Shapes.MOST:
+            if len(self._defaults) > self.limits.shapes:
                 self._defaults.clear()
             known = (generation, default_spread(shape, self.cluster))
             self._defaults[shape] = known
@@ -293,8 +299,8 @@ class Snapshot:
         if self.cluster.census.is_crowded:
             self._evaluations.clear()
             self.cluster.census.forget_counters()
-        each = self.cluster.slots.capacity * 64
-        while len(self._evaluations) * each > EVALUATION_BYTES:
+        each = self.cluster.slots.capacity * BYTES_A_SLOT
+        while len(self._evaluations) * each > self.limits.evaluation_bytes:
             self._evaluations.popitem(last=False)
 
 

@@ -4,6 +4,8 @@ too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bayplan.fit.events import Event
@@ -77,7 +79,8 @@ class InterPodAffinity:
         key = (record.class_key, record.shape)
         known = self._heeded.get(key)
         if known is None:
-            known = matters(record.pod, record.shape, self._question.shape, namespaces)
+            waiting = self._question.shape
+            known = matters(record.pod, record.shape, waiting, waiting.labels, namespaces)
             self._heeded[key] = known
         return known
 
@@ -144,14 +147,18 @@ def compile_filter(question: Question) -> Filter | None:
     return InterPodAffinity(question)
 
 
-def matters(pod: Pod, shape: Shape, waiting: Shape, known: Namespaces) -> bool:
-    """Whether a running pod, of this shape, is picked by a waiting one's terms or keeps it out."""
+def matters(
+    pod: Pod, shape: Shape, waiting: Shape, labels: Mapping[str, str], known: Namespaces
+) -> bool:
+    """Whether a running pod, of this shape, is picked by a waiting one's terms or keeps it out;
+    `labels` are what of the waiting pod's labels the running one may read.
+    """
     terms = (*waiting.terms.affinity, *waiting.terms.anti_affinity)
     if any(one.term.picks(pod.metadata.namespace, pod.metadata.labels, known) for one in terms):
         return True
     return any(
         owned.kind is TermKind.KEEPS_OUT
-        and owned.term.concerns(waiting.namespace, waiting.labels, known)
+        and owned.term.concerns(waiting.namespace, labels, known)
         for owned in shape.terms.owned
     )
 
@@ -159,8 +166,9 @@ def matters(pod: Pod, shape: Shape, waiting: Shape, known: Namespaces) -> bool:
 def _pod_may_help(waiting: Waiting, event: Event) -> bool:
     """A pod came or went that one of the terms is about, or whose own terms are about the pod."""
     shapes, known = waiting.cluster.shapes, waiting.cluster.namespaces
+    labels = waiting.pod.metadata.labels  # all: the pod that is gone is no longer heeded
     return any(
-        pod is not None and matters(pod, shapes.of(pod), waiting.shape, known)
+        pod is not None and matters(pod, shapes.of(pod), waiting.shape, labels, known)
         for pod in (gone(event), come(event))
     )
 

@@ -30,7 +30,6 @@ from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 LOST = "Lost"
-MOST_KEPT = 500_000
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -150,7 +149,7 @@ class ClaimBook:
             self._attach_needs,
         )
         for one in kept:
-            if len(one) > MOST_KEPT:
+            if len(one) > self._cluster.limits.claims:
                 one.clear()
 
     def _work_out(self, facts: ClaimFacts) -> ClaimFacts:

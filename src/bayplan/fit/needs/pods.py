@@ -22,8 +22,6 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.kube.volumes import Volume
 
-MOST_KEPT = 100_000
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VolumeNeeds:
@@ -75,7 +73,7 @@ class NeedsBook:
         key = (attach, claims, disks, in_use, ready)
         needs = self._kept.get(key)
         if needs is None:
-            if len(self._kept) > MOST_KEPT:
+            if len(self._kept) > self._cluster.limits.needs:
                 self._kept.clear()
             needs = self._kept[key] = _combined(attach, claims, disks, in_use=in_use, ready=ready)
         return needs

@@ -2,8 +2,8 @@
 
 Pods of one shape are interchangeable, volumes aside (see `bayplan.fit.volumes`), so whatever is
 worked out for a shape holds for all its pods. Shapes are found by the encoded bytes of the fields
-that matter, which costs a few microseconds. Labels that only number the replicas of a set do not
-count, unless some selector speaks of them: the pod's own, a running pod's, or a service's.
+that matter, which costs a few microseconds. A label counts only if some selector that can concern
+the pod reads it: its own, that of a running pod's term, or a service's.
 """
 
 from __future__ import annotations
@@ -13,8 +13,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.fit.shapes.matching import ClassKey, class_key
-from bayplan.fit.shapes.terms import SpreadConstraint, TermSet, compile_spread, compile_terms
+from bayplan.fit.limits import Limits
+from bayplan.fit.shapes.reads import LabelReads
+from bayplan.fit.shapes.terms import (
+    SpreadConstraint,
+    TermSet,
+    compile_spread,
+    compile_terms,
+    own_label_keys,
+)
 from bayplan.kube.meta import Labels
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod, PodStatus, Toleration
@@ -27,18 +34,10 @@ from bayplan.kube.resources import CPU, MEMORY
 from bayplan.kube.selectors import (
     NodeSelectorMatcher,
     NodeTermMatcher,
-    Selector,
     compile_node_selector,
     compile_node_term,
 )
 
-NUMBERING_LABELS = frozenset(
-    {
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-completion-index",
-        "statefulset.kubernetes.io/pod-name",
-    }
-)
 LARGEST = 1 << 52
 """No request counts for more, and no node has as much (4 PiB of memory): hostile numbers fit
 nowhere, and no sum of them can wrap around.
@@ -82,8 +81,7 @@ class Shape:
 
     namespace: str
     labels: Labels
-    class_key: ClassKey
-    """Namespace, labels and 'not terminating': how selectors see pods of this shape."""
+    """Those that tell pods apart; all others are left out."""
     requests: dict[str, int]
     nonzero: tuple[int, int]
     """CPU (milli) and memory as scores count them: a default where a container does not say."""
@@ -108,47 +106,59 @@ class Shape:
 class Shapes:
     """Every shape seen, by the bytes of the fields that make it."""
 
-    MOST = 100_000
-
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._most = limits.shapes
         self._shapes: dict[bytes, Shape] = {}
-        self._last: tuple[Pod | None, Shape | None] = (None, None)
-        self._by_number = False
+        self._own_keys: dict[bytes, frozenset[str]] = {}
+        self._last: tuple[Pod | None, Shape | None, int] = (None, None, 0)
+        self.reads = LabelReads()
+        """The labels that services, and the terms of running pods, read."""
 
     def of(self, pod: Pod) -> Shape:
         """The shape of a pod."""
-        last, known = self._last
-        if last is pod and known is not None:  # a pod is decided on, then assumed
+        last, known, version = self._last
+        # A pod is decided on, then assumed.
+        if last is pod and known is not None and version == self.reads.version:
             return known
         shape = self._find(pod)
-        self._last = (pod, shape)
+        self._last = (pod, shape, self.reads.version)
         return shape
 
-    def heed(self, selector: Selector) -> None:
-        """Tell replicas apart from now on, if a selector does."""
-        if not self._by_number and any(
-            requirement.key in NUMBERING_LABELS for requirement in selector.requirements or ()
-        ):
-            self._by_number = True
-            self._shapes.clear()
-            self._last = (None, None)
-
     def _find(self, pod: Pod) -> Shape:
-        key = _shape_key(pod, by_number=self._by_number)
+        key = _spec_key(pod)
+        labels = self._telling(pod, key)
+        if labels:
+            key += _encode(sorted(labels.items()) if len(labels) > 1 else labels)
         shape = self._shapes.get(key)
         if shape is None:
-            if len(self._shapes) >= self.MOST:
+            if len(self._shapes) >= self._most:
                 self._shapes.clear()  # shapes in use live on with their users
-            shape = compile_shape(pod)
+            shape = compile_shape(pod, labels)
             self._shapes[key] = shape
         return shape
 
+    def _telling(self, pod: Pod, spec_key: bytes) -> Labels:
+        """The labels that somebody reads: others, or the pod itself."""
+        labels = pod.metadata.labels
+        if not labels:
+            return labels
+        told = self.reads.telling(pod.metadata.namespace, labels)
+        spec = pod.spec
+        if told is labels or (spec.affinity is None and not spec.topology_spread_constraints):
+            return told
+        own = self._own_keys.get(spec_key)
+        if own is None:
+            if len(self._own_keys) >= self._most:
+                self._own_keys.clear()
+            own = self._own_keys[spec_key] = own_label_keys(pod)
+        if own.isdisjoint(labels):
+            return told
+        return {key: value for key, value in labels.items() if key in told or key in own}
 
-def _shape_key(pod: Pod, *, by_number: bool) -> bytes:
+
+def _spec_key(pod: Pod) -> bytes:
     meta, spec = pod.metadata, pod.spec
-    labels = meta.labels
-    numbered = not (by_number or NUMBERING_LABELS.isdisjoint(labels))
-    key = _encode(
+    return _encode(
         (
             meta.namespace,
             spec.containers,
@@ -161,17 +171,8 @@ def _shape_key(pod: Pod, *, by_number: bool) -> bytes:
             spec.resources,
             _owner(pod) if meta.owner_references else None,
             _resizing(pod.status),
-            None if numbered else labels,
         )
     )
-    return key + _encode(_telling_labels(labels, key)) if numbered else key
-
-
-def _telling_labels(labels: Labels, spec_key: bytes) -> Labels:
-    """The labels without those that only number replicas (and that the pod itself ignores)."""
-    if any(name.encode() in spec_key for name in NUMBERING_LABELS):
-        return labels
-    return {key: value for key, value in labels.items() if key not in NUMBERING_LABELS}
 
 
 def _resizing(status: PodStatus) -> tuple[object, ...]:
@@ -195,8 +196,8 @@ def _owner(pod: Pod) -> tuple[str, str] | None:
     return (owner.kind, owner.name) if owner.api_version == expected else None
 
 
-def compile_shape(pod: Pod) -> Shape:
-    """Work a pod's shape out."""
+def compile_shape(pod: Pod, labels: Labels) -> Shape:
+    """Work a pod's shape out; `labels` are those of its labels that count."""
     spec, affinity = pod.spec, pod.spec.affinity
     node_affinity = affinity.node_affinity if affinity else None
     required = node_affinity.required if node_affinity else None
@@ -204,8 +205,7 @@ def compile_shape(pod: Pod) -> Shape:
     hard, soft = compile_spread(pod)
     return Shape(
         namespace=pod.metadata.namespace,
-        labels=pod.metadata.labels,
-        class_key=class_key(pod.metadata.namespace, pod.metadata.labels),
+        labels=labels,
         requests={
             name: min(amount, LARGEST) for name, amount in pod_requests(pod).items() if amount
         },

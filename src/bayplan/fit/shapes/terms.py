@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bayplan.fit.shapes.matching import PodTerm
-from bayplan.kube.meta import Labels
+from bayplan.kube.meta import Labels, LabelSelector
 from bayplan.kube.pods import Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from bayplan.kube.selectors import Selector, compile_selector
 
@@ -155,3 +155,29 @@ def _spread(constraint: TopologySpreadConstraint, labels: Labels) -> SpreadConst
         honor_affinity=constraint.node_affinity_policy == "Honor",
         honor_taints=constraint.node_taints_policy == "Honor",
     )
+
+
+def own_label_keys(pod: Pod) -> frozenset[str]:
+    """The labels that a pod's own terms and constraints read, of itself as of others."""
+    keys: set[str] = set()
+    for term in _terms(pod):
+        keys.update(term.match_label_keys, term.mismatch_label_keys)
+        keys |= _selector_keys(term.label_selector)
+    for constraint in pod.spec.topology_spread_constraints:
+        keys.update(constraint.match_label_keys)
+        keys |= _selector_keys(constraint.label_selector)
+    return frozenset(keys)
+
+
+def _terms(pod: Pod) -> Iterable[PodAffinityTerm]:
+    affinity = pod.spec.affinity
+    for one in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
+        if one is not None:
+            yield from one.required
+            yield from (preferred.pod_affinity_term for preferred in one.preferred)
+
+
+def _selector_keys(selector: LabelSelector | None) -> set[str]:
+    if selector is None:
+        return set()
+    return {*selector.match_labels, *(one.key for one in selector.match_expressions)}

@@ -1,33 +1,39 @@
-"""Who is where, by kind: pods grouped by namespace, labels and whether they are terminating.
+"""How many pods of a kind there are, and where: pods by class, a class by what selectors see.
 
-Replicas share their labels, so there are far fewer classes than pods. A counter (of pods that match
-a selector, by topology domain or by node) is matched against a class once; after that, placing a
-pod adds one to the counters of its class and looks at no selector at all.
+A class is a namespace, the labels that some counter reads there, and whether the pods are
+terminating; there are far fewer classes than pods. A counter (of pods that match a selector, by
+topology domain or by node) is matched against a class once; after that, placing a pod adds one to
+the counters of its class and looks at no selector at all. When a counter comes that reads a label
+which none read before, the classes whose pods have that label are divided by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from bayplan.fit.shapes.matching import ClassKey, Namespaces, PodMatch
+from bayplan.fit.limits import Limits
+from bayplan.fit.shapes.matching import ClassKey, Namespaces, PodMatch, class_key
+from bayplan.fit.shapes.reads import LabelReads
 from bayplan.fit.state.domains import DomainCounts, SlotCounts
+from bayplan.fit.state.pods import PodRecord
+from bayplan.kube.meta import Labels
 
 Counts = DomainCounts | SlotCounts
 
 
-MOST_COUNTERS = 5000
-
-
 class PodClass:
-    """Pods that no selector can tell apart, and the nodes they are on."""
+    """Pods that no counter can tell apart, and the nodes they are on."""
 
-    __slots__ = ("counters", "key", "labels", "slots")
+    __slots__ = ("counters", "key", "labels", "records", "slots", "unread")
 
-    def __init__(self, key: ClassKey, labels: Mapping[str, str]) -> None:
+    def __init__(self, key: ClassKey, labels: Labels) -> None:
         self.key = key
         self.labels = labels
         self.slots: dict[int, int] = {}
         self.counters: list[Counter] = []
+        self.records: set[PodRecord] = set()
+        self.unread: set[str] = set()
+        """Labels that its pods have and no counter reads."""
 
 
 class Counter:
@@ -44,30 +50,36 @@ class Counter:
 class Census:
     """All classes and all counters."""
 
-    def __init__(self, namespaces: Namespaces) -> None:
+    def __init__(self, namespaces: Namespaces, limits: Limits) -> None:
+        self._most_counters = limits.counters
         self._namespaces = namespaces
-        self._classes: dict[ClassKey, PodClass] = {}
+        self._classes: dict[str, dict[ClassKey, PodClass]] = {}
+        """By namespace."""
         self._counters: dict[Hashable, Counter] = {}
+        self._reads = LabelReads(self._divide)
 
-    def add(self, key: ClassKey, labels: Mapping[str, str], slot: int) -> None:
-        """A pod of this class is on this slot's node."""
-        pods = self._classes.get(key)
-        if pods is None:
-            pods = self._new_class(key, labels)
+    def add(self, record: PodRecord, slot: int) -> None:
+        """A pod is on this slot's node."""
+        pods = record.pod_class = self._class_of(record)
+        pods.records.add(record)
         pods.slots[slot] = pods.slots.get(slot, 0) + 1
         for counter in pods.counters:
             counter.counts.add(slot, 1)
 
-    def remove(self, key: ClassKey, slot: int) -> None:
-        """A pod of this class is no longer there."""
-        pods = self._classes[key]
+    def remove(self, record: PodRecord, slot: int) -> None:
+        """A pod is no longer there."""
+        pods = record.pod_class
+        if pods is None:
+            raise LookupError(f"{record.pod.key} is not counted")
+        record.pod_class = None
+        pods.records.remove(record)
         left = pods.slots[slot] - 1
         if left:
             pods.slots[slot] = left
         else:
             del pods.slots[slot]
             if not pods.slots:
-                del self._classes[key]
+                self._drop(pods)
         for counter in pods.counters:
             counter.counts.add(slot, -1)
 
@@ -75,22 +87,26 @@ class Census:
         """The counts of a standing question; it is asked of every class the first time."""
         counter = self._counters.get(key)
         if counter is None:
+            for term in match.terms:
+                self._reads.heed_term(term)
             counter = Counter(key, match, make())
             self._counters[key] = counter
-            for pods in self._classes.values():
+            for pods in self._concerned(match):
                 self._enlist(counter, pods)
         return counter.counts
 
     @property
     def is_crowded(self) -> bool:
         """Whether there are more counters than are likely to be needed."""
-        return len(self._counters) > MOST_COUNTERS
+        return len(self._counters) > self._most_counters
 
     def forget_counters(self) -> None:
         """Drop every counter; those still needed are asked for again."""
         self._counters.clear()
-        for pods in self._classes.values():
-            pods.counters.clear()
+        self._reads.clear()
+        for classes in self._classes.values():
+            for pods in classes.values():
+                pods.counters.clear()
 
     def joined(self, slot: int, delta: int) -> None:
         """A node came to (+1) or leaves (-1) a slot, without its pods."""
@@ -106,8 +122,8 @@ class Census:
     def namespace_changed(self, name: str) -> None:
         """A namespace's labels changed: ask those counters again that read them."""
         readers = [c for c in self._counters.values() if c.match.reads_namespaces]
-        for pods in self._classes.values():
-            if readers and pods.key[0] == name:
+        if readers:
+            for pods in self._classes.get(name, {}).values():
                 self._reask(pods, readers)
 
     def _reask(self, pods: PodClass, readers: list[Counter]) -> None:
@@ -117,12 +133,55 @@ class Census:
                 self._tally(counter, pods, -1)
             self._enlist(counter, pods)
 
-    def _new_class(self, key: ClassKey, labels: Mapping[str, str]) -> PodClass:
+    def _class_of(self, record: PodRecord) -> PodClass:
+        meta = record.pod.metadata
+        told = self._reads.telling(meta.namespace, meta.labels)
+        key = class_key(meta.namespace, told, terminating=record.pod.is_terminating)
+        classes = self._classes.get(meta.namespace)
+        if classes is None:
+            classes = self._classes[meta.namespace] = {}
+        pods = classes.get(key)
+        if pods is None:
+            pods = classes[key] = self._new_class(key, told)
+        if told is not meta.labels:
+            pods.unread |= meta.labels.keys() - told.keys()
+        return pods
+
+    def _new_class(self, key: ClassKey, labels: Labels) -> PodClass:
         pods = PodClass(key, labels)
-        self._classes[key] = pods
         for counter in self._counters.values():
             self._enlist(counter, pods)
         return pods
+
+    def _drop(self, pods: PodClass) -> None:
+        classes = self._classes[pods.key[0]]
+        del classes[pods.key]
+        if not classes:
+            del self._classes[pods.key[0]]
+
+    def _divide(self, namespace: str | None, keys: frozenset[str]) -> None:
+        """Tell pods apart by labels that are read from now on."""
+        names = list(self._classes) if namespace is None else [namespace]
+        for name in names:
+            for pods in list(self._classes.get(name, {}).values()):
+                if not keys.isdisjoint(pods.unread):
+                    self._move_out(pods, keys)
+
+    def _move_out(self, pods: PodClass, keys: frozenset[str]) -> None:
+        for record in list(pods.records):
+            if not keys.isdisjoint(record.pod.metadata.labels):
+                slot = record.slot
+                self.remove(record, slot)
+                self.add(record, slot)
+        pods.unread -= keys
+
+    def _concerned(self, match: PodMatch) -> Iterator[PodClass]:
+        """The classes of namespaces that a counter may speak of."""
+        names: Iterable[str] = self._classes
+        if not match.reads_namespaces:
+            names = frozenset.intersection(*(term.namespaces for term in match.terms))
+        for name in names:
+            yield from self._classes.get(name, {}).values()
 
     def _enlist(self, counter: Counter, pods: PodClass) -> None:
         namespace, _, terminating = pods.key

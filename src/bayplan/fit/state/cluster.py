@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+from bayplan.fit.limits import Limits
 from bayplan.fit.profile import Profile
-from bayplan.fit.shapes.shape import Shapes
 from bayplan.fit.state.columns import grown
 from bayplan.fit.state.placing import Placing
 from bayplan.fit.state.reachable import Reachable
@@ -21,15 +21,13 @@ from bayplan.kube.storage import CSIDriver, CSINode, PersistentVolume, VolumeAtt
 
 TIE_BITS = 48
 """Bits of a node's name's hash that decide between nodes of one score."""
-MOST_CLASSES = 1000
-"""Of storage, whose open volumes are kept by node; more are looked at anew."""
 
 
 class Cluster(Placing):
     """Nodes, pods and storage as columns and indexes."""
 
-    def __init__(self, profile: Profile) -> None:
-        super().__init__(profile)
+    def __init__(self, profile: Profile, limits: Limits) -> None:
+        super().__init__(profile, limits)
         self.volume_attachments = VolumeAttachments()
         self._reachable: dict[str, Reachable] = {}
         self.slots.on_growth(self._grow)
@@ -45,7 +43,7 @@ class Cluster(Placing):
         """
         self.node_changes.trim()
         self.usage_changes.trim()
-        if self.terms.prune() or len(self._standing) > Shapes.MOST:
+        if self.terms.prune() or len(self._standing) > self.limits.shapes:
             self._standing.clear()
 
     # -- nodes ---------------------------------------------------------------------------------
@@ -126,7 +124,7 @@ class Cluster(Placing):
         volumes = self.storage.open_in(class_name)
         found = self._reachable.get(class_name)
         if found is None or found.volumes is not volumes:
-            if len(self._reachable) > MOST_CLASSES:
+            if len(self._reachable) > self.limits.storage_classes:
                 self._reachable.clear()
             found = self._reachable[class_name] = Reachable(self, volumes)
         return found

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from bayplan.fit.limits import Limits
 from bayplan.fit.state.changes import ChangeLog
 from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
 from bayplan.kube.nodes import Node
@@ -56,18 +57,17 @@ class NodeSet:
 class NodeSets:
     """All sets in use, by the value of their condition."""
 
-    MOST = 10_000
-
-    def __init__(self, nodes: list[Node | None], changes: ChangeLog) -> None:
+    def __init__(self, nodes: list[Node | None], changes: ChangeLog, limits: Limits) -> None:
         self._nodes = nodes
         self._changes = changes
+        self._most = limits.node_sets
         self._sets: dict[Hashable, NodeSet] = {}
 
     def where(self, key: Hashable, condition: Condition) -> NodeSet:
         """The set for a condition that `key` stands for."""
         found = self._sets.get(key)
         if found is None:
-            if len(self._sets) >= self.MOST:
+            if len(self._sets) >= self._most:
                 self._sets.clear()  # readers keep theirs; the registry only saves work
             found = NodeSet(condition, self._nodes, self._changes)
             self._sets[key] = found

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bayplan.fit.limits import Limits
 from bayplan.fit.profile import Profile
 from bayplan.fit.shapes.matching import Namespaces
 from bayplan.fit.shapes.shape import Shape, Shapes
@@ -39,31 +40,32 @@ from bayplan.kube.storage import CSINode
 class Placing:
     """The parts of a cluster's state, and the pods that are counted in them."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, limits: Limits) -> None:
         self.profile = profile
+        self.limits = limits
         self.slots = Slots()
         capacity = self.slots.capacity
         self.nodes: list[Node | None] = [None] * capacity
         self.csi = CSINodes()
-        self.node_changes = ChangeLog()
+        self.node_changes = ChangeLog(limits.changes)
         """Slots whose node (or CSINode) changed."""
-        self.usage_changes = ChangeLog()
+        self.usage_changes = ChangeLog(limits.changes)
         """Slots whose pods or attachments changed."""
         self.alive: BoolArray = np.zeros(capacity, dtype=np.bool_)
         self.ties: IntArray = np.zeros(capacity, dtype=np.int64)
-        self.resources = Resources(capacity, self.nodes)
+        self.resources = Resources(capacity, self.nodes, limits)
         self.ports = HostPorts()
         self.disks = Disks()
         self.images = NodeImages()
         self.volume_places = VolumePlaces(capacity, self._limit)
         self.topologies: dict[str, Topology] = {}
-        self.node_sets = NodeSets(self.nodes, self.node_changes)
+        self.node_sets = NodeSets(self.nodes, self.node_changes, limits)
         self.namespaces = Namespaces()
-        self.census = Census(self.namespaces)
-        self.terms = TermBook(self.namespaces)
+        self.census = Census(self.namespaces, limits)
+        self.shapes = Shapes(limits)
+        self.terms = TermBook(self.namespaces, self.shapes.reads, limits)
         self.storage = StorageObjects()
-        self.shapes = Shapes()
-        self.workloads = Workloads(self.shapes)
+        self.workloads = Workloads(self.shapes.reads)
         self.pods = Pods()
         self._standing: dict[Shape, tuple[StandingTerm, ...]] = {}
 
@@ -132,8 +134,6 @@ class Placing:
         """Where a shape's own terms are counted."""
         found = self._standing.get(shape)
         if found is None:
-            for owned in shape.terms.owned:
-                self.shapes.heed(owned.term.selector)
             found = tuple(
                 self.terms.standing(owned, self.topology(owned.topology_key))
                 for owned in shape.terms.owned
@@ -151,9 +151,9 @@ class Placing:
         shape = record.shape
         self.resources.take(slot, shape, sign)
         if sign > 0:
-            self.census.add(record.class_key, record.pod.metadata.labels, slot)
+            self.census.add(record, slot)
         else:
-            self.census.remove(record.class_key, slot)
+            self.census.remove(record, slot)
             record.slot = NO_SLOT
         if shape.ports:
             self.ports.take(slot, shape.ports, sign)

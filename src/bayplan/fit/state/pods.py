@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from bayplan.fit.index import Index
 from bayplan.fit.shapes.matching import ClassKey, class_key
-from bayplan.fit.shapes.shape import NUMBERING_LABELS, Shape
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.disks import Disk
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.pods import Pod
+
+if TYPE_CHECKING:
+    from bayplan.fit.state.census import PodClass
 
 NO_SLOT = -1
 
@@ -17,7 +22,7 @@ NO_SLOT = -1
 class PodRecord:
     """A pod, its shape, and the node it is (or is assumed to be) on."""
 
-    __slots__ = ("class_key", "disks", "node", "pod", "shape", "slot", "standing", "volumes")
+    __slots__ = ("disks", "node", "pod", "pod_class", "shape", "slot", "standing", "volumes")
 
     def __init__(self, pod: Pod, shape: Shape, node: str) -> None:
         self.pod = pod
@@ -25,18 +30,20 @@ class PodRecord:
         self.node = node
         self.slot = NO_SLOT
         """The slot it is counted on; NO_SLOT while its node is unknown or it has none."""
-        self.class_key: ClassKey = _class_key(pod, shape)
+        self.pod_class: PodClass | None = None
+        """What it is counted as."""
         self.volumes: tuple[VolumeIdentity, ...] = ()
         self.disks: tuple[Disk, ...] = ()
         self.standing: object = None
         """What preemption has worked out for the pod, to be kept with it."""
 
-
-def _class_key(pod: Pod, shape: Shape) -> ClassKey:
-    labels = pod.metadata.labels
-    if not pod.is_terminating and NUMBERING_LABELS.isdisjoint(labels):
-        return shape.class_key
-    return class_key(shape.namespace, labels, terminating=pod.is_terminating)
+    @property
+    def class_key(self) -> ClassKey:
+        """How counters see it: pods of one key are one to all that are counted."""
+        if self.pod_class is not None:
+            return self.pod_class.key
+        meta = self.pod.metadata
+        return class_key(meta.namespace, meta.labels, terminating=self.pod.is_terminating)
 
 
 def placed_on(pod: Pod, node: str) -> Pod:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bayplan.fit.limits import Limits
 from bayplan.fit.shapes.shape import LARGEST, Shape
 from bayplan.fit.state.columns import IntArray, grown
-from bayplan.fit.state.scored import MOST_VECTORS, ScoredColumns
+from bayplan.fit.state.scored import ScoredColumns
 from bayplan.kube import quantity
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node
@@ -27,12 +28,13 @@ BASE_COLUMNS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
 class Resources:
     """Allocatable and free amounts by slot, with what each shape takes."""
 
-    def __init__(self, capacity: int, nodes: list[Node | None]) -> None:
+    def __init__(self, capacity: int, nodes: list[Node | None], limits: Limits) -> None:
         self._nodes = nodes
+        self._most_vectors = limits.shapes
         self.columns = {name: index for index, name in enumerate(BASE_COLUMNS)}
         self.allocatable: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
         self.free: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
-        self.scored = ScoredColumns(capacity)
+        self.scored = ScoredColumns(capacity, limits)
         self._vectors: dict[Shape, IntArray] = {}
 
     def grow(self, capacity: int) -> None:
@@ -75,7 +77,7 @@ class Resources:
         known = self._vectors.get(shape)
         if known is not None:
             return known
-        if len(self._vectors) > MOST_VECTORS:
+        if len(self._vectors) > self._most_vectors:
             self._vectors.clear()
         for name in shape.requests:
             self._column(name)

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.fit.limits import Limits
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.columns import FloatArray, IntArray, grown
 from bayplan.kube.resources import CPU, MEMORY
 
 MAX_SCORE = 100
 EVEN = 50
-MOST_VECTORS = 100_000
 
 
 class ScoredColumns:
     """Cpu (milli) and memory as scores count them."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, limits: Limits) -> None:
+        self._most_vectors = limits.shapes
         self.total: IntArray = np.ones((capacity, 2), dtype=np.int64)
         """What nodes have; 1 stands for none, so that it can be divided by."""
         self._totals: list[tuple[int, int]] = [(1, 1)] * capacity
@@ -84,7 +85,7 @@ class ScoredColumns:
             self.unevenness[slot] = EVEN + MAX_SCORE - int((1 - uneven) * MAX_SCORE)
 
     def _vectors_of(self, shape: Shape) -> tuple[IntArray, FloatArray]:
-        if len(self._vectors) > MOST_VECTORS:
+        if len(self._vectors) > self._most_vectors:
             self._vectors.clear()
         counted = np.array(shape.nonzero_placed, dtype=np.int64)
         requested = [shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)]

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from bayplan.fit.limits import Limits
 from bayplan.fit.shapes.matching import Namespaces
+from bayplan.fit.shapes.reads import LabelReads
 from bayplan.fit.shapes.terms import OwnedTerm
 from bayplan.fit.state.domains import DomainCounts
 from bayplan.fit.state.topology import Topology
-
-FEW_TERMS = 1000
-"""As long as there are no more than this, those that no pod has any more do no harm."""
 
 
 class StandingTerm:
@@ -31,8 +30,10 @@ class StandingTerm:
 class TermBook:
     """All terms that running pods have."""
 
-    def __init__(self, namespaces: Namespaces) -> None:
+    def __init__(self, namespaces: Namespaces, reads: LabelReads, limits: Limits) -> None:
+        self._few = limits.idle_terms
         self._namespaces = namespaces
+        self._reads = reads
         self._terms: dict[OwnedTerm, StandingTerm] = {}
         self.generation = 0
         """Grows with every new term; a reader matches again when it has moved."""
@@ -43,6 +44,7 @@ class TermBook:
         if found is None:
             found = StandingTerm(owned, DomainCounts(topology))
             self._terms[owned] = found
+            self._reads.heed_term(owned.term)
             self.generation += 1
         return found
 
@@ -57,11 +59,13 @@ class TermBook:
 
     def prune(self) -> bool:
         """Forget terms that no pod has any more, if most are such; says whether it did."""
-        if len(self._terms) < FEW_TERMS:
+        if len(self._terms) < self._few:
             return False
         alive = {owned: one for owned, one in self._terms.items() if one.counts.total}
         if len(alive) * 2 > len(self._terms):
             return False
+        for owned in self._terms.keys() - alive.keys():
+            self._reads.drop_term(owned.term)
         self._terms = alive
         self.generation += 1
         return True

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bayplan.fit.shapes.shape import Shape, Shapes
+from bayplan.fit.shapes.reads import LabelReads
+from bayplan.fit.shapes.shape import Shape
 from bayplan.kube.meta import Labels
 from bayplan.kube.selectors import EVERYTHING, Selector, compile_selector, selector_from_labels
 from bayplan.kube.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
@@ -20,8 +21,8 @@ Controller = ReplicaSet | ReplicationController | StatefulSet
 class Workloads:
     """Services by namespace, and the selectors of controllers."""
 
-    def __init__(self, shapes: Shapes) -> None:
-        self._shapes = shapes
+    def __init__(self, reads: LabelReads) -> None:
+        self._reads = reads
         self.services: dict[str, dict[str, Service]] = defaultdict(dict)
         self.controllers: dict[tuple[str, str], Controller] = {}
         self.generations: dict[str, int] = defaultdict(int)
@@ -29,20 +30,23 @@ class Workloads:
 
     def put_service(self, service: Service) -> None:
         """Add or replace a service."""
+        before = self.services[service.namespace].get(service.name)
         self.services[service.namespace][service.name] = service
-        self._shapes.heed(selector_from_labels(service.spec.selector))
+        self._reads.heed(service.namespace, service.spec.selector)
+        if before is not None:
+            self._reads.drop(service.namespace, before.spec.selector)
         self.generations[service.namespace] += 1
 
     def remove_service(self, key: str) -> None:
         """Forget a service."""
         namespace, _, name = key.partition("/")
-        del self.services[namespace][name]
+        gone = self.services[namespace].pop(name)
+        self._reads.drop(namespace, gone.spec.selector)
         self.generations[namespace] += 1
 
     def put_controller(self, controller: Controller) -> None:
         """Add or replace a controller."""
         self.controllers[type(controller).__name__, controller.key] = controller
-        self._shapes.heed(_selector(controller))
         self.generations[controller.namespace] += 1
 
     def remove_controller(self, kind: str, key: str) -> None:

@@ -44,6 +44,35 @@ EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 NUMBER = "apps.kubernetes.io/pod-index"
 
 
+class Dice(random.Random):
+    """Randomness for a world of another size than the usual one; in a calm one, pods say nothing
+    of other pods and nodes discourage nobody.
+    """
+
+    def __init__(self, seed: int, *, nodes: int, pods: int, volumes: int, calm: bool) -> None:
+        super().__init__(seed)
+        self.calm = calm
+        self.nodes = [f"n{index}" for index in range(nodes)]
+        self.pods = [f"p{index}" for index in range(pods)]
+        self.volumes = [f"v{index}" for index in range(volumes)]
+
+
+def _is_calm(rng: random.Random) -> bool:
+    return isinstance(rng, Dice) and rng.calm
+
+
+def _nodes(rng: random.Random) -> list[str]:
+    return rng.nodes if isinstance(rng, Dice) else NODES
+
+
+def _pods(rng: random.Random) -> list[str]:
+    return rng.pods if isinstance(rng, Dice) else PODS
+
+
+def _volumes(rng: random.Random) -> list[str]:
+    return rng.volumes if isinstance(rng, Dice) else VOLUMES
+
+
 def random_object(rng: random.Random) -> KubeObject:
     """Any object."""
     make: Callable[[random.Random], KubeObject] = rng.choice(
@@ -53,7 +82,7 @@ def random_object(rng: random.Random) -> KubeObject:
 
 
 def _node(rng: random.Random) -> KubeObject:
-    name = rng.choice(NODES)
+    name = rng.choice(_nodes(rng))
     node = make_node(name).capacity(
         cpu=rng.choice(["1", "4", "8"]), memory=rng.choice(["2Gi", "8Gi"]), pods=rng.choice([2, 10])
     )
@@ -64,7 +93,8 @@ def _node(rng: random.Random) -> KubeObject:
     if rng.random() < 0.3:
         node.label(EBS_ZONE, rng.choice("abc"))
     if rng.random() < 0.3:
-        effects: list[TaintEffect] = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
+        effects: list[TaintEffect] = ["NoSchedule", "NoExecute"]
+        effects += [] if _is_calm(rng) else ["PreferNoSchedule"]
         node.taint("dedicated", rng.choice(APPS), rng.choice(effects))
     if rng.random() < 0.1:
         node.unschedulable()
@@ -74,7 +104,7 @@ def _node(rng: random.Random) -> KubeObject:
 
 
 def _csinode(rng: random.Random) -> KubeObject:
-    csinode = make_csinode(rng.choice(NODES))
+    csinode = make_csinode(rng.choice(_nodes(rng)))
     for driver in rng.sample(DRIVERS, rng.randrange(3)):
         csinode.driver(driver, rng.choice([None, 0, 1, 2]))
     if rng.random() < 0.5:
@@ -84,13 +114,13 @@ def _csinode(rng: random.Random) -> KubeObject:
 
 def random_pod(rng: random.Random) -> Pod:
     """A pod, placed or not, with some of everything."""
-    pod = make_pod(rng.choice(PODS), rng.choice(NAMESPACES))
+    pod = make_pod(rng.choice(_pods(rng)), rng.choice(NAMESPACES))
     pod.cpu(rng.choice(["100m", "1", "3"])).memory(rng.choice(["64Mi", "1Gi"]))
     pod.labels(app=rng.choice(APPS)).priority(rng.randrange(3))
     if rng.random() < 0.5:
-        pod.node(rng.choice(NODES))
+        pod.node(rng.choice(_nodes(rng)))
     for decorate in _DECORATIONS:
-        if rng.random() < 0.25:
+        if rng.random() < 0.25 and not (_is_calm(rng) and decorate in _ABOUT_OTHERS):
             decorate(pod, rng)
     return pod.obj()
 
@@ -142,9 +172,11 @@ def _decorate_affinity(pod: PodBuilder, rng: random.Random) -> None:
 
 
 def _about_pods(rng: random.Random) -> LabelSelector:
-    """A selector of pods; a few speak of labels that number replicas."""
+    """A selector of pods; a few speak of labels that number replicas, or that few pods have."""
     if rng.random() < 0.1:
         return expression(NUMBER, rng.choice(["In", "NotIn"]), "0")
+    if rng.random() < 0.1:
+        return expression(rng.choice(["rev", "app"]), rng.choice(["Exists", "DoesNotExist"]))
     return selector(app=rng.choice(APPS))
 
 
@@ -198,7 +230,7 @@ def _decorate_resize(pod: PodBuilder, rng: random.Random) -> None:
 
 
 def _decorate_nomination(pod: PodBuilder, rng: random.Random) -> None:
-    pod.nominated(rng.choice(NODES)).started(f"2026-01-0{rng.randrange(1, 4)}T00:00:00Z")
+    pod.nominated(rng.choice(_nodes(rng))).started(f"2026-01-0{rng.randrange(1, 4)}T00:00:00Z")
 
 
 _DECORATIONS = (
@@ -220,9 +252,12 @@ _DECORATIONS = (
 )
 
 
+_ABOUT_OTHERS = (_decorate_affinity, _decorate_preference, _decorate_spread)
+
+
 def _pvc(rng: random.Random) -> KubeObject:
     if rng.random() < 0.2:
-        name = f"{rng.choice(PODS)}-data"
+        name = f"{rng.choice(_pods(rng))}-data"
         claim = make_pvc(name, rng.choice(NAMESPACES)).owner("Pod", name, uid="")
     else:
         claim = make_pvc(rng.choice(CLAIMS), rng.choice(NAMESPACES))
@@ -230,14 +265,14 @@ def _pvc(rng: random.Random) -> KubeObject:
     claim.storage_class(rng.choice(CLASSES))
     claim.access(rng.choice(["ReadWriteOnce", "ReadWriteOncePod"]))
     if rng.random() < 0.5:
-        claim.volume(rng.choice(VOLUMES))
+        claim.volume(rng.choice(_volumes(rng)))
     if rng.random() < 0.1:
-        claim.annotation("volume.kubernetes.io/selected-node", rng.choice(NODES))
+        claim.annotation("volume.kubernetes.io/selected-node", rng.choice(_nodes(rng)))
     return claim.obj()
 
 
 def _pv(rng: random.Random) -> KubeObject:
-    volume = make_pv(rng.choice(VOLUMES)).size(rng.choice(["1Gi", "10Gi"]))
+    volume = make_pv(rng.choice(_volumes(rng))).size(rng.choice(["1Gi", "10Gi"]))
     volume.storage_class(rng.choice(CLASSES))
     if rng.random() < 0.7:
         volume.csi(rng.choice(DRIVERS), f"handle-{rng.randrange(3)}")
@@ -249,6 +284,8 @@ def _pv(rng: random.Random) -> KubeObject:
         volume.available()
     if rng.random() < 0.3:
         volume.node_affinity(node_term(rng.choice([ZONE, EBS_ZONE]), "In", rng.choice("abc")))
+    elif rng.random() < 0.5:
+        volume.node_affinity(node_term(HOST, "In", rng.choice(_nodes(rng))))
     if rng.random() < 0.2:
         volume.label(ZONE, rng.choice("abc"))
     return volume.obj()
@@ -276,11 +313,15 @@ def _capacity(rng: random.Random) -> KubeObject:
 
 def _attachment(rng: random.Random) -> KubeObject:
     name = f"va{rng.randrange(3)}"
-    return make_attachment(name, rng.choice(DRIVERS), rng.choice(NODES), rng.choice(VOLUMES)).obj()
+    node, volume = rng.choice(_nodes(rng)), rng.choice(_volumes(rng))
+    return make_attachment(name, rng.choice(DRIVERS), node, volume).obj()
 
 
 def _service(rng: random.Random) -> KubeObject:
-    return make_service(f"svc{rng.randrange(2)}", app=rng.choice(APPS)).obj()
+    name = f"svc{rng.randrange(2)}"
+    if rng.random() < 0.3:
+        return make_service(name, rev=rng.choice("01")).obj()
+    return make_service(name, app=rng.choice(APPS)).obj()
 
 
 def _controller(rng: random.Random) -> KubeObject:

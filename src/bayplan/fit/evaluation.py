@@ -39,6 +39,10 @@ class Evaluation:
         self._flat = DOES_NOT_FIT
         self._quiet_version = -1
         """While rules and relative scores have no say, and nothing has changed that."""
+        self.partial_refreshes = 0
+        """How often some nodes were redone, and not all."""
+        self.partial_rankings = 0
+        """How often only those were ranked anew."""
         self._reset()
 
     def best(self) -> int:
@@ -54,6 +58,7 @@ class Evaluation:
             self._reset()
         rows = self._changed_rows()
         if rows is not None:
+            self.partial_refreshes += not isinstance(rows, slice)
             self._refresh_local(rows)
         self._rank(rows)
 
@@ -113,6 +118,7 @@ class Evaluation:
     def _rank(self, rows: Rows | None) -> None:
         if self._quiet_version == self.question.cluster.rules_version:
             if rows is not None:
+                self.partial_rankings += not isinstance(rows, slice)
                 self._rank_alone(rows)
             return
         rules = [f for f in self._of_cluster if has_say(f)]

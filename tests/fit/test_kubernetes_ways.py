@@ -6,9 +6,8 @@ Each was seen in the real scheduler, next to clusters made at random.
 from __future__ import annotations
 
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.evaluation import Evaluation
 from bayplan.fit.preemption import preempt
-from bayplan.fit.verdicts import Verdicts, verdicts
+from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.meta import KubeObject, LabelSelector, LabelSelectorRequirement
 from bayplan.kube.nodes import Node, NodeSelectorTerm
 from bayplan.kube.pods import Pod, PodAffinityTerm
@@ -43,9 +42,9 @@ def kubernetes(*objects: KubeObject) -> Snapshot:
 
 
 def asked(snapshot: Snapshot, pod: Pod) -> Verdicts:
-    evaluation = snapshot.evaluation(pod)
-    assert isinstance(evaluation, Evaluation)
-    return verdicts(evaluation)
+    found = snapshot.verdicts(pod)
+    assert isinstance(found, Verdicts)
+    return found
 
 
 def reasons(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from bayplan.fit import Profile, Refusal, Snapshot
 from bayplan.fit.preemption import preempt
-from bayplan.fit.verdicts import verdicts
 from bayplan.kube.pods import Pod
 from tests.fit.worlds import NODES, random_object, random_pod
 
@@ -17,7 +16,9 @@ Step = tuple[str, int]
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["put"] * 6 + ["delete", "assume", "unassume", "begin", "commit", "revert", "ask"]
+            ["put"] * 6
+            + ["delete", "assume", "unassume", "begin", "commit", "revert", "ask"]
+            + ["nominate", "clear"]
         ),
         st.integers(0, 2**32),
     ),
@@ -28,10 +29,9 @@ STEPS = st.lists(
 
 def answers(snapshot: Snapshot, pod: Pod) -> object:
     """Everything a snapshot says of a pod."""
-    evaluation = snapshot.evaluation(pod)
-    if isinstance(evaluation, Refusal):
-        return evaluation
-    said = verdicts(evaluation)
+    said = snapshot.verdicts(pod)
+    if isinstance(said, Refusal):
+        return said
     preemption = preempt(snapshot, pod)
     victims = sorted(victim.key for victim in preemption.victims)
     return said, snapshot.decide(pod), preemption.node, victims, preemption.message
@@ -51,6 +51,10 @@ def apply(snapshot: Snapshot, step: Step, depth: int) -> int:
         snapshot.assume(random_pod(rng), rng.choice(NODES))
     elif action == "unassume" and placed:
         snapshot.unassume(snapshot.cluster.pods.by_key[rng.choice(placed)].pod)
+    elif action == "nominate":
+        snapshot.nominate(random_pod(rng), rng.choice(NODES))
+    elif action == "clear":
+        snapshot.clear_nomination(random_pod(rng))
     elif action == "ask":
         answers(snapshot, random_pod(rng))
     elif action == "begin":

@@ -10,6 +10,8 @@ does not fit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bayplan.fit.filters import Filter, Question, Reads, compile_filters
@@ -50,6 +52,16 @@ class Evaluation:
         self.refresh()
         slot = int(self.ranks.argmax())
         return slot if self.ranks[slot] >= 0 else DOES_NOT_FIT
+
+    def ranks_without(self, slots: Iterable[int]) -> IntArray:
+        """The ranks if these slots' nodes did not fit: scores compare only those that do."""
+        self.refresh()
+        feasible = self.ranks >= 0
+        feasible[list(slots)] = False
+        relative, flat = self._comparing()
+        if relative:
+            return self._ranked(feasible, relative, flat)
+        return np.where(feasible, self.ranks, DOES_NOT_FIT)
 
     def refresh(self) -> None:
         """Bring the ranks up to date."""
@@ -122,13 +134,7 @@ class Evaluation:
                 self._rank_alone(rows)
             return
         rules = [f for f in self._of_cluster if has_say(f)]
-        relative: list[RelativeScore] = []
-        flat = 0
-        for score in self._relative:
-            if score.is_flat:
-                flat += score.flat_points * score.weight
-            else:
-                relative.append(score)
+        relative, flat = self._comparing()
         if rules or relative:
             self._quiet_version = -1
             self._rank_together(rules, relative, flat)
@@ -137,6 +143,17 @@ class Evaluation:
         self._rank_alone(ALL_ROWS)
         if all(score.stays_flat for score in self._relative):
             self._quiet_version = self.question.cluster.rules_version
+
+    def _comparing(self) -> tuple[list[RelativeScore], int]:
+        """The scores that compare nodes now, and the points that the others give to all."""
+        relative: list[RelativeScore] = []
+        flat = 0
+        for score in self._relative:
+            if score.is_flat:
+                flat += score.flat_points * score.weight
+            else:
+                relative.append(score)
+        return relative, flat
 
     def _rank_alone(self, rows: Rows) -> None:
         ranks = self._as_ranks(self._points[rows] + self._flat, rows)
@@ -147,10 +164,13 @@ class Evaluation:
         feasible = self._passes
         for rule in rules:
             feasible = feasible & rule.passes(ALL_ROWS)
+        self.ranks = self._ranked(feasible, relative, flat)
+
+    def _ranked(self, feasible: BoolArray, relative: list[RelativeScore], flat: int) -> IntArray:
         totals = self._points + flat
         for score in relative:
             totals = totals + score.points(feasible) * score.weight
-        self.ranks = np.where(feasible, self._as_ranks(totals, ALL_ROWS), DOES_NOT_FIT)
+        return np.where(feasible, self._as_ranks(totals, ALL_ROWS), DOES_NOT_FIT)
 
     def _as_ranks(self, totals: IntArray, rows: Rows) -> IntArray:
         return (totals << TIE_BITS) | self.question.cluster.ties[rows]

@@ -134,7 +134,8 @@ class Objects:
         return None if record is None else shown(record)
 
     def _every_pod(self) -> Iterable[Pod]:
-        return [shown(record) for record in self._cluster.pods.by_key.values()]
+        told = self._cluster.nominations.shown
+        return [told(shown(record)) for record in self._cluster.pods.by_key.values()]
 
     def _put_pod(self, pod: Pod) -> None:
         if pod.key in self._cluster.pods.by_key:

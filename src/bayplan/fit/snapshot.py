@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from bayplan.fit.defaults import default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation
@@ -26,13 +27,15 @@ from bayplan.fit.filters import Arrival, Question, refusal_before_nodes
 from bayplan.fit.limits import Limits
 from bayplan.fit.needs.pods import NeedsBook, VolumeNeeds
 from bayplan.fit.needs.report import VolumeReport, all_volumes
+from bayplan.fit.nominated import Contest
 from bayplan.fit.objects import Kind, Objects, shown
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.verdicts import first_refusal
+from bayplan.fit.state.nominations import says_anew
+from bayplan.fit.verdicts import Verdicts, verdicts
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.loading import Progress, load
 from bayplan.kube.meta import KubeObject
@@ -105,6 +108,7 @@ class Snapshot:
         ignored.
         """
         if self._objects.knows(type(obj)):
+            self._end_told(type(obj), obj.key, obj)
             before = self._objects.put(obj)
             self._note(self._restore, type(obj), obj.key, before)
 
@@ -119,6 +123,7 @@ class Snapshot:
     def delete(self, kind: Kind, key: str) -> None:
         """Remove an object by its kind and key (`namespace/name`, or the name alone)."""
         if self._objects.knows(kind):
+            self._end_told(kind, key, None)
             before = self._objects.remove(kind, key)
             if before is not None:
                 self._note(self._restore, kind, key, before)
@@ -149,6 +154,44 @@ class Snapshot:
         if named is None and not pod.spec.priority_class_name:
             named = next((one for one in classes.values() if one.global_default), None)
         return named.value if named else 0
+
+    # -- nominations ---------------------------------------------------------------------------
+
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Keep a node for a pod that waits for others to leave it; it is put if it is not there.
+
+        That holds until its status says something of a nomination, or it is placed or deleted.
+        """
+        if pod.key not in self.cluster.pods.by_key:
+            self.put(pod)
+        self._tell(pod.key, node)
+
+    def clear_nomination(self, pod: Pod) -> None:
+        """Keep no node for a pod any more, whatever its status still says."""
+        record = self.cluster.pods.by_key.get(pod.key)
+        if record is not None:
+            self._tell(pod.key, "" if record.pod.status.nominated_node_name else None)
+
+    def nominated_node(self, pod: Pod) -> str:
+        """The node that a pod is nominated for, or empty."""
+        return self.cluster.nominations.node_of(pod)
+
+    def nominated_for(self, node: str) -> list[Pod]:
+        """The pods that are nominated for a node."""
+        records = self.cluster.nominations.by_node.get(node, {}).values()
+        return [record.pod for record in records]
+
+    def _tell(self, key: str, node: str | None) -> None:
+        self._note(self.cluster.nominate, key, self.cluster.nominations.told.get(key))
+        self.cluster.nominate(key, node)
+
+    def _end_told(self, kind: Kind, key: str, after: KubeObject | None) -> None:
+        """Forget what was told of a pod's nomination, if the pod goes or its status speaks."""
+        if kind is not Pod or key not in self.cluster.nominations.told:
+            return
+        record = self.cluster.pods.by_key.get(key)
+        if record is None or not isinstance(after, Pod) or says_anew(record.pod, after):
+            self._tell(key, None)
 
     # -- forks ---------------------------------------------------------------------------------
 
@@ -203,8 +246,26 @@ class Snapshot:
         evaluation = self.evaluation(pod)
         if isinstance(evaluation, Refusal):
             return Decision(None, evaluation)
-        slot = evaluation.best()
+        slot = self._best(pod, evaluation)
         return Decision(None if slot == DOES_NOT_FIT else self.cluster.slots.names[slot])
+
+    def _best(self, pod: Pod, evaluation: Evaluation) -> int:
+        """The slot of the node that a pod is nominated for, if it fits there, or of the best."""
+        nominated = self.cluster.slots.by_name.get(self.nominated_node(pod))
+        if nominated is None and not self.cluster.nominations.by_node:
+            return evaluation.best()
+        contest = self.contest(pod)
+        if nominated is not None and contest.refusal(nominated) is None:
+            return nominated
+        evaluation.refresh()
+        feasible = np.flatnonzero(evaluation.ranks >= 0).tolist()
+        ranks = evaluation.ranks_without(contest.refusals_beside(set(feasible)))
+        slot = int(ranks.argmax())
+        return slot if ranks[slot] >= 0 else DOES_NOT_FIT
+
+    def contest(self, pod: Pod) -> Contest:
+        """A pod's question beside pods that are nominated for nodes."""
+        return Contest(pod, self.cluster, self.evaluation, self.priority)
 
     def assume(self, pod: Pod, node: str) -> None:
         """Take a pod as placed on a node, as if it had been bound; one that has ended takes
@@ -254,10 +315,15 @@ class Snapshot:
 
     def refusal(self, pod: Pod, node: str) -> Refusal | None:
         """The first refusal of a pod on one node; None if it fits there."""
+        return self.contest(pod).refusal(self.cluster.slots.by_name[node])
+
+    def verdicts(self, pod: Pod) -> Verdicts | Refusal:
+        """What every filter and score says of every node, or why none is looked at."""
         evaluation = self.evaluation(pod)
         if isinstance(evaluation, Refusal):
             return evaluation
-        return first_refusal(evaluation, self.cluster.slots.by_name[node])
+        contest = self.contest(pod)
+        return verdicts(evaluation, contest.refusals_beside(contest.rivals))
 
     def evaluation(self, pod: Pod) -> Evaluation | Refusal:
         """The standing answers for pods like this one, or why no node is even looked at."""

@@ -6,16 +6,19 @@ first filter that refused it and why, and for each node that passes, what each s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayplan.fit.evaluation import Evaluation, has_say
 from bayplan.fit.filters import Filter
+from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.scores import LocalScore, RelativeScore
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, SlotArray
+
+NOBODY: Mapping[int, Refusal] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,11 @@ def refusers(evaluation: Evaluation) -> Iterator[tuple[Filter, SlotArray]]:
                 yield one, slots
 
 
-def verdicts(evaluation: Evaluation) -> Verdicts:
-    """What the filters and scores say of every node."""
+def verdicts(evaluation: Evaluation, beside: Mapping[int, Refusal] = NOBODY) -> Verdicts:
+    """What the filters and scores say of every node.
+
+    Where nominated pods leave no room, `beside` says so by slot, and that comes first.
+    """
     cluster = evaluation.question.cluster
     names = cluster.slots.names
     left = cluster.alive.copy()
@@ -50,14 +56,21 @@ def verdicts(evaluation: Evaluation) -> Verdicts:
         left[slots] = False
         for slot in slots.tolist():
             refusals[names[slot]] = one.refusal(slot)
+    for slot, refusal in beside.items():
+        left[slot] = False
+        refusals[names[slot]] = refusal
     return Verdicts(refusals, _scores(evaluation, left))
 
 
-def first_refusal(evaluation: Evaluation, slot: int) -> Refusal | None:
-    """The first filter's refusal of one node; None if it passes them all."""
+def first_refusal(evaluation: Evaluation, slot: int, *, affinity: bool = True) -> Refusal | None:
+    """The first filter's refusal of one node; None if it passes them all.
+
+    Affinity between pods can be left out.
+    """
     row = np.array([slot], dtype=np.intp)
     for one in evaluation.filters:
-        if has_say(one) and not one.passes(row)[0]:
+        asked = has_say(one) and (affinity or not isinstance(one, InterPodAffinity))
+        if asked and not one.passes(row)[0]:
             return one.refusal(slot)
     return None
 

@@ -13,7 +13,7 @@ from bayplan.fit.filters.named_nodes import SUMMARY_REASON
 from bayplan.fit.preemption import Preemption, preempt
 from bayplan.fit.refusal import Refusal, summary, summary_before_nodes
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.verdicts import Verdicts, verdicts
+from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.pods import Pod
 
 NO_NODES = "no nodes available to schedule pods"
@@ -24,10 +24,9 @@ def explain(snapshot: Snapshot, pod: Pod, *, with_fixes: bool = True) -> Explana
     standing = standing_of(snapshot, pod)
     if standing in {Standing.PLACED, Standing.ENDED, Standing.TERMINATING}:
         return _settled(snapshot, pod, standing)
-    evaluation = snapshot.evaluation(pod)
-    if isinstance(evaluation, Refusal):
-        return _refused_before(snapshot, pod, standing, evaluation, with_fixes=with_fixes)
-    found = verdicts(evaluation)
+    found = snapshot.verdicts(pod)
+    if isinstance(found, Refusal):
+        return _refused_before(snapshot, pod, standing, found, with_fixes=with_fixes)
     chosen = snapshot.decide(pod).node
     if chosen is None:
         return _does_not_fit(snapshot, pod, standing, found, with_fixes=with_fixes)
@@ -36,7 +35,7 @@ def explain(snapshot: Snapshot, pod: Pod, *, with_fixes: bool = True) -> Explana
         standing=standing,
         node=chosen,
         message=_gated(pod) or f"fits node {chosen}",
-        why=why_chosen(chosen, found.scores),
+        why=_why(snapshot, pod, chosen, found),
         nodes=_answers(snapshot, pod, found),
     )
 
@@ -50,6 +49,12 @@ def standing_of(snapshot: Snapshot, pod: Pod) -> Standing:
     if pod.is_terminating:
         return Standing.TERMINATING
     return Standing.GATED if pod.spec.scheduling_gates else Standing.WAITING
+
+
+def _why(snapshot: Snapshot, pod: Pod, chosen: str, found: Verdicts) -> str:
+    if snapshot.nominated_node(pod) == chosen:
+        return "it is the node that the pod is nominated for"
+    return why_chosen(chosen, found.scores)
 
 
 def why_chosen(chosen: str, scores: Mapping[str, Mapping[str, int]]) -> str:

@@ -18,7 +18,6 @@ from bayplan.fit.explanation.trial import Trial, filter_of
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.verdicts import verdicts
 from bayplan.kube.pods import Pod
 
 MOST_STEPS = 3
@@ -65,12 +64,11 @@ def verified(snapshot: Snapshot, steps: Steps) -> Fix | None:
 
 def _search(snapshot: Snapshot, pod: Pod, before: int) -> list[Steps]:
     """Ways to make a pod fit; `before` more steps may be taken for what refuses it everywhere."""
-    evaluation = snapshot.evaluation(pod)
-    if isinstance(evaluation, Refusal):
+    verdicts = snapshot.verdicts(pod)
+    if isinstance(verdicts, Refusal):
         return _before_nodes(snapshot, pod, before)
-    refusals = verdicts(evaluation).refusals
     found: list[Steps] = [(step,) for step in one_more_node(snapshot, pod)]
-    for node in _nearest_nodes(snapshot, pod, refusals):
+    for node in _nearest_nodes(snapshot, pod, verdicts.refusals):
         found += _repairs(snapshot, pod, node, MOST_STEPS)
     return found
 

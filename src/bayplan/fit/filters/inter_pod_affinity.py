@@ -125,6 +125,12 @@ class InterPodAffinity:
         ]
 
     @property
+    def applies(self) -> bool:
+        """Whether a pod that runs or a term of its own restrains the pod now."""
+        standing = self._keeping_out()
+        return bool(self._near or self._away or any(one.counts.total for one in standing))
+
+    @property
     def has_rules(self) -> bool:
         """Whether any rule, of the pod or of others, concerns it now."""
         return bool(self._near or self._away or self._keeping_out())

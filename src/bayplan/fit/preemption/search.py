@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bayplan.fit.evaluation import Evaluation
+from bayplan.fit.nominated import Contest
 from bayplan.fit.objects import shown
 from bayplan.fit.preemption.found import Found, cost
 from bayplan.fit.preemption.importance import Standings
 from bayplan.fit.preemption.tables import Row, Table
 from bayplan.fit.preemption.trials import victims_on
-from bayplan.fit.refusal import Refusal, summary
+from bayplan.fit.refusal import UNRESOLVABLE, Refusal, summary
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.verdicts import refusers
@@ -55,6 +56,8 @@ class Preemption:
     victims: tuple[Pod, ...] = ()
     budgets_broken: int = 0
     message: str = ""
+    lower_nominated: tuple[Pod, ...] = ()
+    """Pods of lower priority that are nominated for the node, and should be so no longer."""
 
 
 def preempt(
@@ -62,7 +65,8 @@ def preempt(
 ) -> Preemption:
     """The best preemption for a pod that fits nowhere; nothing is changed."""
     evaluation = snapshot.evaluation(pod)
-    slots = [] if isinstance(evaluation, Refusal) else _resolvable(evaluation)
+    contest = snapshot.contest(pod)
+    slots = [] if isinstance(evaluation, Refusal) else _resolvable(evaluation, contest)
     problem = _not_eligible(snapshot, pod, slots)
     if problem:
         return Preemption(None, message=f"preemption: {problem}")
@@ -70,23 +74,29 @@ def preempt(
     reasons = [NOT_HELPFUL] * (len(snapshot.cluster.slots) - len(slots))
     if slots and isinstance(evaluation, Evaluation):
         start = offset % len(slots)
-        search = _Search(snapshot, pod, evaluation)
+        search = _Search(snapshot, pod, evaluation, contest)
         candidates = search.candidates(slots[start:] + slots[:start], bounds, reasons)
     if not candidates:
         line = summary(len(snapshot.cluster.slots), reasons)
         return Preemption(None, message=f"preemption: {line}")
     best = min(candidates, key=cost)
     victims = tuple(shown(one.record) for one in best.victims)
-    return Preemption(best.node, victims, best.budgets_broken)
+    lower = [one for one in snapshot.nominated_for(best.node) if _yields(snapshot, one, pod)]
+    return Preemption(best.node, victims, best.budgets_broken, lower_nominated=tuple(lower))
+
+
+def _yields(snapshot: Snapshot, nominated: Pod, pod: Pod) -> bool:
+    return snapshot.priority(nominated) < snapshot.priority(pod)
 
 
 class _Search:
     """One pod's search for victims."""
 
-    def __init__(self, snapshot: Snapshot, pod: Pod, evaluation: Evaluation) -> None:
-        self._snapshot = snapshot
+    def __init__(
+        self, snapshot: Snapshot, pod: Pod, evaluation: Evaluation, contest: Contest
+    ) -> None:
         self._cluster = snapshot.cluster
-        self._pod = pod
+        self._contest = contest
         self._priority = snapshot.priority(pod)
         self._standings = Standings(snapshot.budgets, snapshot.priority)
         self._table = Table(evaluation, self._standings)
@@ -113,11 +123,14 @@ class _Search:
     def _together(self, slots: Sequence[int]) -> Iterator[Found | Refusal]:
         """What is found on some nodes: together where that is possible, else one by one."""
         lower = {slot: self._lower(slot) for slot in slots}
-        simple = [slot for slot in slots if lower[slot] and self._table.takes(lower[slot])]
+        simple = [slot for slot in slots if self._is_simple(slot, lower[slot])]
         rows = [Row(slot, lower[slot]) for slot in simple]
         outcomes = dict(zip(simple, self._table.outcomes(rows), strict=True))
         for slot in slots:
             yield outcomes[slot] if slot in outcomes else self._alone(slot, lower[slot])
+
+    def _is_simple(self, slot: int, lower: list[PodRecord]) -> bool:
+        return bool(lower) and slot not in self._contest.rivals and self._table.takes(lower)
 
     def _alone(self, slot: int, lower: list[PodRecord]) -> Found | Refusal:
         if not lower:
@@ -130,14 +143,16 @@ class _Search:
         return self._standings.below(records, self._priority)
 
     def _check(self, node: str) -> Refusal | None:
-        return self._snapshot.refusal(self._pod, node)
+        return self._contest.refusal(self._cluster.slots.by_name[node])
 
 
-def _resolvable(evaluation: Evaluation) -> list[int]:
+def _resolvable(evaluation: Evaluation, contest: Contest) -> list[int]:
     """The slots whose refusal would pass if pods left, in the order of their nodes' names."""
-    slots: list[int] = []
+    slots: set[int] = set()
     for refuser, refused in refusers(evaluation):
-        slots += refused[~refuser.unresolvable(refused)].tolist()
+        slots.update(refused[~refuser.unresolvable(refused)].tolist())
+    for slot, refusal in contest.refusals_beside(contest.rivals).items():
+        (slots.discard if refusal.code == UNRESOLVABLE else slots.add)(slot)
     names = evaluation.question.cluster.slots.names
     return sorted(slots, key=names.__getitem__)
 

@@ -8,7 +8,8 @@ taken out, the change is made, and they are put back: no part needs to know more
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from bayplan.fit.state.csinodes import CSINodes
 from bayplan.fit.state.disks import Disks, disks_of
 from bayplan.fit.state.images import NodeImages
 from bayplan.fit.state.nodesets import NodeSets
+from bayplan.fit.state.nominations import Nominations
 from bayplan.fit.state.places import VolumePlaces
 from bayplan.fit.state.pods import NO_SLOT, PodRecord, Pods
 from bayplan.fit.state.ports import HostPorts
@@ -67,6 +69,7 @@ class Placing:
         self.storage = StorageObjects()
         self.workloads = Workloads(self.shapes.reads)
         self.pods = Pods()
+        self.nominations = Nominations()
         self._standing: dict[Shape, tuple[StandingTerm, ...]] = {}
 
     @property
@@ -108,11 +111,14 @@ class Placing:
         if node:
             self.pods.settle(pod.key, record)
             self._count(record, 1)
+        else:
+            self.nominations.enlist(record)
         return record
 
     def remove_pod(self, key: str) -> PodRecord:
         """A pod goes."""
         record = self.pods.by_key.pop(key)
+        self.nominations.strike(record)
         if record.node:
             self._count(record, -1)
             self.pods.unsettle(key, record)
@@ -122,6 +128,7 @@ class Placing:
     def move_pod(self, record: PodRecord, node: str) -> None:
         """A pod is now on another node, or (empty) on none."""
         key = record.pod.key
+        self.nominations.strike(record)
         if record.node:
             self._count(record, -1)
             self.pods.unsettle(key, record)
@@ -129,6 +136,36 @@ class Placing:
         if node:
             self.pods.settle(key, record)
             self._count(record, 1)
+        else:
+            self.nominations.enlist(record)
+
+    def nominate(self, key: str, node: str | None) -> None:
+        """Keep a node (or, empty, none) for a known pod, whatever its status says; None takes that
+        back.
+        """
+        if node is None:
+            self.nominations.told.pop(key, None)
+        else:
+            self.nominations.told[key] = node
+        record = self.pods.by_key.get(key)
+        if record is not None:
+            self.nominations.strike(record)
+            self.nominations.enlist(record)
+
+    @contextmanager
+    def counted(self, records: Iterable[PodRecord], node: str) -> Iterator[None]:
+        """Count pods that have no node on this one, for as long as this lasts."""
+        counted: list[PodRecord] = []
+        try:
+            for record in records:
+                record.node = node
+                self._count(record, 1)
+                counted.append(record)
+            yield
+        finally:
+            for record in counted:
+                self._count(record, -1)
+                record.node = ""
 
     def standing_terms(self, shape: Shape) -> tuple[StandingTerm, ...]:
         """Where a shape's own terms are counted."""

@@ -22,7 +22,17 @@ NO_SLOT = -1
 class PodRecord:
     """A pod, its shape, and the node it is (or is assumed to be) on."""
 
-    __slots__ = ("disks", "node", "pod", "pod_class", "shape", "slot", "standing", "volumes")
+    __slots__ = (
+        "disks",
+        "node",
+        "nominated",
+        "pod",
+        "pod_class",
+        "shape",
+        "slot",
+        "standing",
+        "volumes",
+    )
 
     def __init__(self, pod: Pod, shape: Shape, node: str) -> None:
         self.pod = pod
@@ -34,6 +44,8 @@ class PodRecord:
         """What it is counted as."""
         self.volumes: tuple[VolumeIdentity, ...] = ()
         self.disks: tuple[Disk, ...] = ()
+        self.nominated = ""
+        """The node that is kept for it while it has none; see `nominations`."""
         self.standing: object = None
         """What preemption has worked out for the pod, to be kept with it."""
 

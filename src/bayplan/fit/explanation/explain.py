@@ -6,17 +6,14 @@ from collections.abc import Mapping
 
 from bayplan.fit.explanation.answer import Explanation, NodeAnswer, Standing
 from bayplan.fit.explanation.details import details_of
+from bayplan.fit.explanation.message import message_before_nodes, message_of
 from bayplan.fit.explanation.search import nearest_fixes
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
-from bayplan.fit.filters.named_nodes import SUMMARY_REASON
-from bayplan.fit.preemption import Preemption, preempt
-from bayplan.fit.refusal import Refusal, summary, summary_before_nodes
+from bayplan.fit.preemption import preempt
+from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.pods import Pod
-
-NO_NODES = "no nodes available to schedule pods"
 
 
 def explain(snapshot: Snapshot, pod: Pod, *, with_fixes: bool = True) -> Explanation:
@@ -101,14 +98,12 @@ def _settled(snapshot: Snapshot, pod: Pod, standing: Standing) -> Explanation:
 def _refused_before(
     snapshot: Snapshot, pod: Pod, standing: Standing, refusal: Refusal, *, with_fixes: bool
 ) -> Explanation:
-    count = len(snapshot.cluster.slots)
     preemption = preempt(snapshot, pod)
-    line = summary_before_nodes(count, refusal) if count else NO_NODES
     return Explanation(
         pod=pod.key,
         standing=standing,
         node=None,
-        message=_gated(pod) or _with_preemption(line, preemption, count),
+        message=_gated(pod) or message_before_nodes(snapshot, refusal, preemption),
         refused_before=refusal,
         preemption=preemption,
         fixes=nearest_fixes(snapshot, pod) if with_fixes else (),
@@ -118,36 +113,22 @@ def _refused_before(
 def _does_not_fit(
     snapshot: Snapshot, pod: Pod, standing: Standing, found: Verdicts, *, with_fixes: bool
 ) -> Explanation:
-    count = len(snapshot.cluster.slots)
     preemption = preempt(snapshot, pod)
-    line = summary(count, _reasons(found)) if count else NO_NODES
     return Explanation(
         pod=pod.key,
         standing=standing,
         node=None,
-        message=_gated(pod) or _with_preemption(line, preemption, count),
+        message=_gated(pod) or message_of(snapshot, found, preemption),
         nodes=_answers(snapshot, pod, found),
         preemption=preemption,
         fixes=nearest_fixes(snapshot, pod) if with_fixes else (),
     )
 
 
-def _with_preemption(line: str, preemption: Preemption, count: int) -> str:
-    return f"{line} {preemption.message}" if preemption.message and count else line
-
-
 def _gated(pod: Pod) -> str:
     """kube-scheduler's word on a pod with gates, which it does not look at."""
     gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
     return f"waiting for scheduling gates: [{gates}]" if gates else ""
-
-
-def _reasons(found: Verdicts) -> list[str]:
-    return [
-        reason
-        for refusal in found.refusals.values()
-        for reason in ((SUMMARY_REASON,) if refusal.plugin == NOT_ASKED else refusal.reasons)
-    ]
 
 
 def _answers(snapshot: Snapshot, pod: Pod, found: Verdicts) -> tuple[NodeAnswer, ...]:

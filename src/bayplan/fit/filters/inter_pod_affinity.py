@@ -163,8 +163,7 @@ def matters(
     if any(one.term.picks(pod.metadata.namespace, pod.metadata.labels, known) for one in terms):
         return True
     return any(
-        owned.kind is TermKind.KEEPS_OUT
-        and owned.term.concerns(waiting.namespace, labels, known)
+        owned.kind is TermKind.KEEPS_OUT and owned.term.concerns(waiting.namespace, labels, known)
         for owned in shape.terms.owned
     )
 

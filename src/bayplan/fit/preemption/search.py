@@ -58,6 +58,10 @@ class Preemption:
     message: str = ""
     lower_nominated: tuple[Pod, ...] = ()
     """Pods of lower priority that are nominated for the node, and should be so no longer."""
+    eligible: bool = True
+    """Whether others were looked at; not so if it must not preempt, or already has victims that
+    are leaving.
+    """
 
 
 def preempt(
@@ -69,7 +73,7 @@ def preempt(
     slots = [] if isinstance(evaluation, Refusal) else _resolvable(evaluation, contest)
     problem = _not_eligible(snapshot, pod, slots)
     if problem:
-        return Preemption(None, message=f"preemption: {problem}")
+        return Preemption(None, message=f"preemption: {problem}", eligible=False)
     candidates: list[Found] = []
     reasons = [NOT_HELPFUL] * (len(snapshot.cluster.slots) - len(slots))
     if slots and isinstance(evaluation, Evaluation):

@@ -1,0 +1,50 @@
+"""The one line that says why a pod fits nowhere: kube-scheduler's own, to the letter."""
+
+from __future__ import annotations
+
+from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
+from bayplan.fit.filters.named_nodes import SUMMARY_REASON
+from bayplan.fit.preemption import Preemption
+from bayplan.fit.refusal import Refusal, summary, summary_before_nodes
+from bayplan.fit.snapshot import Snapshot
+from bayplan.fit.verdicts import Verdicts, verdicts
+from bayplan.kube.pods import Pod
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+def unschedulable_message(snapshot: Snapshot, pod: Pod, preemption: Preemption | None) -> str:
+    """Why a pod that fits nowhere does not, and what preemption came to if it was tried."""
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
+        return message_before_nodes(snapshot, evaluation, preemption)
+    return message_of(snapshot, verdicts(evaluation), preemption)
+
+
+def message_before_nodes(
+    snapshot: Snapshot, refusal: Refusal, preemption: Preemption | None
+) -> str:
+    """The line for a pod that is refused before any node is looked at."""
+    count = len(snapshot.cluster.slots)
+    line = summary_before_nodes(count, refusal) if count else NO_NODES
+    return _with_preemption(line, preemption, count)
+
+
+def message_of(snapshot: Snapshot, found: Verdicts, preemption: Preemption | None) -> str:
+    """The line for a pod that every node refuses."""
+    count = len(snapshot.cluster.slots)
+    line = summary(count, _reasons(found)) if count else NO_NODES
+    return _with_preemption(line, preemption, count)
+
+
+def _with_preemption(line: str, preemption: Preemption | None, count: int) -> str:
+    said = preemption.message if preemption is not None else ""
+    return f"{line} {said}" if said and count else line
+
+
+def _reasons(found: Verdicts) -> list[str]:
+    return [
+        reason
+        for refusal in found.refusals.values()
+        for reason in ((SUMMARY_REASON,) if refusal.plugin == NOT_ASKED else refusal.reasons)
+    ]

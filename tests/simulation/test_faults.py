@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
+from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.cloud.templates import template
 from bayplan.embedded.control.faults import FAULT_KINDS, Fault, FaultBoard
+from bayplan.embedded.control.sink import Refused
+from bayplan.embedded.control.steps import Change, Tell
 from bayplan.embedded.control.storages import ATTACHMENTS, CSI_NODES, NODES
+from bayplan.embedded.simulation.clusterfile.faults import Targets
+from bayplan.embedded.simulation.faultcontrol import CONTROL, FaultControl
 from bayplan.nodegroups import NodeGroupError, QuotaExceededError
 from tests.simulation.worlds import CLUSTER, DRIVER, World, claim, pod, world
 
@@ -194,20 +201,41 @@ faults:
         assert w.ready("workers-1") == "True"
 
 
+def control(**data: str) -> dict[str, Any]:
+    meta = {"name": CONTROL.name, "namespace": CONTROL.namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
 async def test_faults_can_be_injected_by_a_config_map() -> None:
     async with world() as w:
-        data = {"one": "{kind: node-dies, node: workers-1}", "bad": "{kind: no-such-thing}"}
-        data["typo"] = "{kind: node-dies, node: worker-1}"
-        meta = {"name": "bayplan-faults", "namespace": "kube-system"}
-        await w.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+        await w.create(control(one="{kind: node-dies, node: workers-1}"))
         await w.forward(60)
         assert w.ready("workers-1") == "Unknown"
-        said = sorted(one["message"] for one in w.events("BadFault"))
-        assert "bad: kind: there is no fault 'no-such-thing'" in said[0]
-        assert "typo: node: there is no node 'worker-1'; did you mean 'workers-1'?" in said[1]
         await w.simulation.sink.delete("configmaps", "kube-system", "bayplan-faults")
         await w.forward(60)
         assert w.ready("workers-1") == "True"
+
+
+async def test_a_fault_that_could_do_nothing_is_refused_when_it_is_written() -> None:
+    async with world() as w:
+        with pytest.raises(ApiError) as refused:
+            await w.create(
+                control(bad="{kind: no-such-thing}", typo="{kind: node-dies, node: worker-1}")
+            )
+        assert "data.bad: kind: there is no fault 'no-such-thing'" in refused.value.message
+        assert "data.typo: node: there is no node 'worker-1'" in refused.value.message
+        await w.create(control(one="{kind: node-dies, node: workers-1}"))
+        with pytest.raises(Refused, match=r"is invalid: data\.two"):
+            await w.simulation.sink.apply(Change(CONTROL, lambda obj: obj | control(two="{}")))
+
+
+async def test_a_fault_that_another_cluster_file_left_behind_is_reported() -> None:
+    async with world() as w:
+        await w.create(control(one="{kind: node-dies, node: workers-1}"))
+        plan = FaultControl(w.simulation.stage, Targets.of([], [])).decide(CONTROL)
+        assert [(one.reason, one.message[:9]) for one in plan if isinstance(one, Tell)] == [
+            ("BadFault", "one: node")
+        ]
 
 
 def test_a_fault_concerns_those_whom_it_names() -> None:

@@ -75,11 +75,11 @@ def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def listen_address(listen: str) -> tuple[str, int]:
+def listen_address(listen: str, option: str = "--listen") -> tuple[str, int]:
     """Host and port of ADDRESS:PORT; BadInput if it is none."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise BadInput(f"--listen {listen}: must be ADDRESS:PORT")
+        raise BadInput(f"{option} {listen}: must be ADDRESS:PORT")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

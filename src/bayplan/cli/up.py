@@ -22,10 +22,12 @@ from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import show
 from bayplan.cli.simulated.mirror import Mirror
 from bayplan.cli.simulated.placer import Placer
+from bayplan.cli.simulated.serving import cloud_places, served
 from bayplan.cli.simulated.tables import cluster_table, report_table
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.store.database import StoreError
+from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.live import LiveRun
 from bayplan.embedded.simulation.report import Waiting, summarize
@@ -48,6 +50,7 @@ class _Wish:
     kubeconfig: Path | None
     listen: str
     log: Path | None
+    cloud: CloudPlaces | None
 
 
 def up(  # noqa: PLR0913 - one for each option of the command
@@ -61,6 +64,8 @@ def up(  # noqa: PLR0913 - one for each option of the command
     listen: str = "127.0.0.1:0",
     log: Path | None = None,
     seed: int | None = None,
+    cloud_socket: Path | None = None,
+    cloud_address: str | None = None,
 ) -> int:
     """Run a simulated cluster: nodes, CSI drivers, workloads and a cloud around an API server.
 
@@ -84,8 +89,14 @@ def up(  # noqa: PLR0913 - one for each option of the command
         Write a line for every change to this file (only with --virtual).
     seed
         Use this seed instead of the file's; the same seed gives the same virtual run.
+    cloud_socket
+        Let other processes of this user buy nodes: serve the cloud on this unix socket, by Cluster
+        Autoscaler's externalgrpc protocol.
+    cloud_address
+        The same over TLS, at this address and port; port 0 takes a free one.
     """
-    wish = _Wish(_spec(file, seed), _seconds(for_), place, data, kubeconfig, listen, log)
+    cloud = cloud_places(cloud_socket, cloud_address)
+    wish = _Wish(_spec(file, seed), _seconds(for_), place, data, kubeconfig, listen, log, cloud)
     if virtual:
         return _run_virtual(wish)
     if log is not None:
@@ -113,6 +124,8 @@ def _seconds(text: str | None) -> float | None:
 def _run_virtual(wish: _Wish) -> int:
     if wish.seconds is None:
         raise BadInput("--virtual needs --for: virtual time does not end by itself")
+    if wish.cloud is not None:
+        raise BadInput("--virtual serves nothing: no --cloud-socket and no --cloud-address")
     if wish.data is not None or wish.kubeconfig is not None:
         raise BadInput("--virtual neither keeps nor serves: no --data and no --kubeconfig")
     with _opened(wish.log) as out:
@@ -145,7 +158,8 @@ async def _run_live(wish: _Wish) -> None:
             sys.stdout.write(f"serving {run.server.url}\nexport KUBECONFIG={path}\n")
             sys.stdout.flush()
             start = time.monotonic()
-            async with _table(run.simulation, mirror):
+            cloud = served(run.simulation.provider, wish.cloud)
+            async with cloud, _table(run.simulation, mirror):
                 await run.simulation.run(wish.seconds)
             took = time.monotonic() - start
             if wish.seconds is not None:

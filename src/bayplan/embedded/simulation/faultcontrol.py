@@ -6,7 +6,8 @@ fault, removing it is the recovery:
     kubectl -n kube-system create configmap bayplan-faults \
         --from-literal=one='{kind: node-dies, node: workers-1}'
 
-An entry that cannot be read is reported as an event on the ConfigMap and does nothing.
+An entry that cannot be read, or is aimed at nobody, is refused when it is written. One that an
+earlier run with another cluster file left behind is reported as an event and does nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Iterable
 
 import yaml
 
+from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
+from bayplan.embedded.apiserver.errors import Cause, invalid
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import Controller
@@ -43,6 +46,27 @@ class FaultControl(Controller[Key]):
     def notice(self, change: Change) -> Iterable[Key]:
         """The control, and no other ConfigMap."""
         return (CONTROL,) if change.entry.key == CONTROL else ()
+
+    async def admit(self, request: AdmissionRequest) -> None:
+        """Refuse entries that could do nothing; ApiError if there is one among the new ones."""
+        call = request.call
+        if Key(call.kind.storage, call.namespace, call.name) != CONTROL or request.object is None:
+            return
+        before = (request.old_object or {}).get("data") or {}
+        causes = [
+            Cause("FieldValueInvalid", problem, f"data.{name}")
+            for name, text in sorted((request.object.get("data") or {}).items())
+            if before.get(name) != text and (problem := self._problem(text))
+        ]
+        if causes:
+            raise invalid("", "ConfigMap", call.name, causes)
+
+    def _problem(self, text: str) -> str:
+        try:
+            parse_fault(text, self._targets)
+        except ValueError as problem:
+            return str(problem)[:500]
+        return ""
 
     def decide(self, key: Key) -> Plan:
         """Let the board show what the ConfigMap says."""

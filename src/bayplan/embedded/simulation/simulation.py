@@ -89,7 +89,9 @@ class Simulation:
         engine.add(Eviction(stage))
         engine.add(self.leases)
         engine.add(FaultSchedule(stage, self.spec.faults))
-        engine.add(FaultControl(stage, self.spec.targets()))
+        control = FaultControl(stage, self.spec.targets())
+        engine.add(control)
+        self._backend.admission.validating.append(control.admit)
         self.cloud.listeners.append(lambda name: engine.ask(self._boot, name))
 
     def _add_storage(self) -> None:

@@ -90,7 +90,7 @@ class ExternalGrpc:
         request = pb.NodeGroupTemplateNodeInfoRequest(id=group)
         kind = pb.NodeGroupTemplateNodeInfoResponse
         answer = await self._ask("NodeGroupTemplateNodeInfo", request, kind)
-        return template_of(read_node(answer.nodeBytes))
+        return template_of(read_node(answer.nodeBytes or answer.nodeInfo))
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
         """How a group wants to be scaled."""
@@ -101,25 +101,20 @@ class ExternalGrpc:
         answer = await self._ask("NodeGroupGetOptions", request, kind)
         if not answer.HasField("nodeGroupAutoscalingOptions"):
             return defaults
-        return convert.read_options(answer.nodeGroupAutoscalingOptions)
+        return convert.read_options(answer.nodeGroupAutoscalingOptions, defaults)
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
         """What a node costs from start to end."""
-        request = pb.PricingNodePriceRequest(
-            node=convert.node_message(node),
-            startTimestamp=convert.timestamp(start),
-            endTimestamp=convert.timestamp(end),
-        )
+        request = pb.PricingNodePriceRequest(node=convert.node_message(node))
+        convert.put_span(request, start, end)
         answer = await self._ask("PricingNodePrice", request, pb.PricingNodePriceResponse)
         return answer.price
 
     async def pod_price(self, pod: Pod, start: datetime, end: datetime) -> float:
         """What a pod would cost at least from start to end."""
-        request = pb.PricingPodPriceRequest(
-            pod_bytes=pod_bytes(pod),
-            startTimestamp=convert.timestamp(start),
-            endTimestamp=convert.timestamp(end),
-        )
+        data = pod_bytes(pod)
+        request = pb.PricingPodPriceRequest(pod_bytes=data, pod=data)
+        convert.put_span(request, start, end)
         answer = await self._ask("PricingPodPrice", request, pb.PricingPodPriceResponse)
         return answer.price
 

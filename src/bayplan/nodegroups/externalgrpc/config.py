@@ -16,13 +16,11 @@ from pathlib import Path
 
 import grpc
 import msgspec
-import yaml
 
-from bayplan.kube.durations import parse_duration
-from bayplan.nodegroups.errors import InvalidRequestError
+from bayplan.kube.configfiles import FieldProblem, parse, read_text
+from bayplan.kube.durations import DurationError, parse_duration
 
 DEFAULT_TIMEOUT = 5.0
-_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class CloudConfig:
     """None for a connection in the clear, as on a socket of this machine."""
 
 
-class _File(msgspec.Struct):
+class _File(msgspec.Struct, forbid_unknown_fields=True):
     address: str
     cacert: str = ""
     cert: str = ""
@@ -45,33 +43,30 @@ class _File(msgspec.Struct):
 
 
 def read_config(path: Path) -> CloudConfig:
-    """How to reach the provider behind a socket or a configuration file.
-
-    InvalidRequestError if it is neither.
-    """
+    """How to reach the provider behind a socket or a configuration file; or ConfigFileError."""
     if path.is_socket():
         return CloudConfig(f"unix:{path}")
+    document = parse(read_text(path), str(path), _File)
     try:
-        file = msgspec.convert(yaml.load(_read(path), Loader=yaml.CSafeLoader), _File)
+        return _config(document.value, path.parent)
+    except FieldProblem as problem:
+        raise document.error(problem) from None
+
+
+def _config(file: _File, folder: Path) -> CloudConfig:
+    try:
         timeout = parse_duration(file.grpc_timeout)
-        return CloudConfig(file.address, timeout, _credentials(file, path.parent))
-    except OSError as problem:
-        said = f"{problem.filename}: {problem.strerror}"
-        raise InvalidRequestError(said) from problem
-    except (ValueError, yaml.YAMLError) as problem:
-        said = " ".join(str(problem).split())[:300]
-        raise InvalidRequestError(f"{path}: {said}") from problem
+    except DurationError as problem:
+        raise FieldProblem("grpc_timeout", str(problem)) from None
+    if bool(file.cert) != bool(file.key):
+        raise FieldProblem("cert", "a certificate and its key go together")
+    return CloudConfig(file.address, timeout, _credentials(file, folder))
 
 
 def _credentials(file: _File, folder: Path) -> grpc.ChannelCredentials | None:
     if not file.cacert and not file.cert:
         return None
     ca, key, certificate = (
-        _read(folder / name) if name else None for name in (file.cacert, file.key, file.cert)
+        read_text(folder / name) if name else None for name in (file.cacert, file.key, file.cert)
     )
     return grpc.ssl_channel_credentials(ca, key, certificate)
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_MOST_BYTES)

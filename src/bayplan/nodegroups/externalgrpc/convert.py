@@ -7,9 +7,9 @@ for all else; a quota is told from a stock-out by its code.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from bayplan.nodegroups.errors import InvalidRequestError
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
@@ -25,6 +25,10 @@ from bayplan.nodegroups.values import (
 
 QUOTA_CODE = "QUOTA_EXCEEDED"
 _NO_RESOURCES, _OTHER = 1, 99
+_Span = pb.PricingNodePriceRequest | pb.PricingPodPriceRequest
+_Duration = Literal[
+    "scaleDownUnneededDuration", "scaleDownUnreadyDuration", "MaxNodeProvisionDuration"
+]
 _STATES = {
     InstanceState.RUNNING: pb.InstanceStatus.instanceRunning,
     InstanceState.CREATING: pb.InstanceStatus.instanceCreating,
@@ -91,30 +95,41 @@ def options_message(options: GroupOptions) -> pb.NodeGroupAutoscalingOptions:
     )
 
 
-def read_options(message: pb.NodeGroupAutoscalingOptions) -> GroupOptions:
-    """Options from the wire; a time that is left out is zero."""
+def read_options(message: pb.NodeGroupAutoscalingOptions, defaults: GroupOptions) -> GroupOptions:
+    """Options from the wire; times left out, as by programs before 1.34, are the defaults."""
     return GroupOptions(
         scale_down_utilization_threshold=message.scaleDownUtilizationThreshold,
         scale_down_gpu_utilization_threshold=message.scaleDownGpuUtilizationThreshold,
-        scale_down_unneeded_time=_seconds(message.scaleDownUnneededDuration),
-        scale_down_unready_time=_seconds(message.scaleDownUnreadyDuration),
-        max_node_provision_time=_seconds(message.MaxNodeProvisionDuration),
+        scale_down_unneeded_time=_seconds(
+            message, "scaleDownUnneededDuration", defaults.scale_down_unneeded_time
+        ),
+        scale_down_unready_time=_seconds(
+            message, "scaleDownUnreadyDuration", defaults.scale_down_unready_time
+        ),
+        max_node_provision_time=_seconds(
+            message, "MaxNodeProvisionDuration", defaults.max_node_provision_time
+        ),
         zero_or_max_node_scaling=message.zeroOrMaxNodeScaling,
         ignore_daemon_sets_utilization=message.ignoreDaemonSetsUtilization,
     )
 
 
-def timestamp(moment: datetime) -> Timestamp:
-    """A moment for the wire."""
-    message = Timestamp()
-    message.FromDatetime(moment.astimezone(UTC))
-    return message
+def put_span(request: _Span, start: datetime, end: datetime) -> None:
+    """Say from when to when."""
+    for field in (request.startTimestamp, request.startTime):
+        field.FromDatetime(start.astimezone(UTC))
+    for field in (request.endTimestamp, request.endTime):
+        field.FromDatetime(end.astimezone(UTC))
 
 
-def read_timestamp(message: Timestamp) -> datetime:
-    """A moment from the wire; InvalidRequestError if it is none."""
+def read_span(request: _Span) -> tuple[datetime, datetime]:
+    """From when to when; InvalidRequestError if a time is none."""
+    new = request.HasField("startTimestamp") or request.HasField("endTimestamp")
+    start, end = request.startTime, request.endTime
+    if new:
+        start, end = request.startTimestamp, request.endTimestamp
     try:
-        return message.ToDatetime(UTC)
+        return start.ToDatetime(UTC), end.ToDatetime(UTC)
     except (ValueError, OverflowError) as problem:
         raise InvalidRequestError(f"a time is out of range: {problem}") from problem
 
@@ -141,5 +156,8 @@ def _duration(seconds: float) -> Duration:
     return message
 
 
-def _seconds(message: Duration) -> float:
-    return message.seconds + message.nanos / 1e9
+def _seconds(message: pb.NodeGroupAutoscalingOptions, field: _Duration, default: float) -> float:
+    if not message.HasField(field):
+        return default
+    found: Duration = getattr(message, field)
+    return found.seconds + found.nanos / 1e9

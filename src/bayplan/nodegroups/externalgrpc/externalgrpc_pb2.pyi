@@ -73,14 +73,18 @@ class NodeGroupForNodeResponse(_message.Message):
     def __init__(self, nodeGroup: _Optional[_Union[NodeGroup, _Mapping]] = ...) -> None: ...
 
 class PricingNodePriceRequest(_message.Message):
-    __slots__ = ("node", "startTimestamp", "endTimestamp")
+    __slots__ = ("node", "startTime", "endTime", "startTimestamp", "endTimestamp")
     NODE_FIELD_NUMBER: _ClassVar[int]
+    STARTTIME_FIELD_NUMBER: _ClassVar[int]
+    ENDTIME_FIELD_NUMBER: _ClassVar[int]
     STARTTIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     ENDTIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     node: ExternalGrpcNode
+    startTime: _timestamp_pb2.Timestamp
+    endTime: _timestamp_pb2.Timestamp
     startTimestamp: _timestamp_pb2.Timestamp
     endTimestamp: _timestamp_pb2.Timestamp
-    def __init__(self, node: _Optional[_Union[ExternalGrpcNode, _Mapping]] = ..., startTimestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endTimestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, node: _Optional[_Union[ExternalGrpcNode, _Mapping]] = ..., startTime: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endTime: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., startTimestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endTimestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class PricingNodePriceResponse(_message.Message):
     __slots__ = ("price",)
@@ -89,14 +93,20 @@ class PricingNodePriceResponse(_message.Message):
     def __init__(self, price: _Optional[float] = ...) -> None: ...
 
 class PricingPodPriceRequest(_message.Message):
-    __slots__ = ("pod_bytes", "startTimestamp", "endTimestamp")
+    __slots__ = ("pod", "startTime", "endTime", "pod_bytes", "startTimestamp", "endTimestamp")
+    POD_FIELD_NUMBER: _ClassVar[int]
+    STARTTIME_FIELD_NUMBER: _ClassVar[int]
+    ENDTIME_FIELD_NUMBER: _ClassVar[int]
     POD_BYTES_FIELD_NUMBER: _ClassVar[int]
     STARTTIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     ENDTIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    pod: bytes
+    startTime: _timestamp_pb2.Timestamp
+    endTime: _timestamp_pb2.Timestamp
     pod_bytes: bytes
     startTimestamp: _timestamp_pb2.Timestamp
     endTimestamp: _timestamp_pb2.Timestamp
-    def __init__(self, pod_bytes: _Optional[bytes] = ..., startTimestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endTimestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, pod: _Optional[bytes] = ..., startTime: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endTime: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pod_bytes: _Optional[bytes] = ..., startTimestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., endTimestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class PricingPodPriceResponse(_message.Message):
     __slots__ = ("price",)
@@ -250,10 +260,12 @@ class NodeGroupTemplateNodeInfoRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class NodeGroupTemplateNodeInfoResponse(_message.Message):
-    __slots__ = ("nodeBytes",)
+    __slots__ = ("nodeInfo", "nodeBytes")
+    NODEINFO_FIELD_NUMBER: _ClassVar[int]
     NODEBYTES_FIELD_NUMBER: _ClassVar[int]
+    nodeInfo: bytes
     nodeBytes: bytes
-    def __init__(self, nodeBytes: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, nodeInfo: _Optional[bytes] = ..., nodeBytes: _Optional[bytes] = ...) -> None: ...
 
 class NodeGroupAutoscalingOptions(_message.Message):
     __slots__ = ("scaleDownUtilizationThreshold", "scaleDownGpuUtilizationThreshold", "zeroOrMaxNodeScaling", "ignoreDaemonSetsUtilization", "scaleDownUnneededDuration", "scaleDownUnreadyDuration", "MaxNodeProvisionDuration")

@@ -6,6 +6,7 @@ from bayplan.nodegroups.externalgrpc import convert
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
 from bayplan.nodegroups.externalgrpc.objects import node_bytes, read_pod
 from bayplan.nodegroups.provider import Provider
+from bayplan.nodegroups.values import GroupOptions
 
 
 class Service:
@@ -29,16 +30,16 @@ class Service:
 
     async def node_price(self, request: pb.PricingNodePriceRequest) -> pb.PricingNodePriceResponse:
         """What a node costs."""
-        start = convert.read_timestamp(request.startTimestamp)
-        end = convert.read_timestamp(request.endTimestamp)
+        start, end = convert.read_span(request)
         price = await self._provider.node_price(convert.read_node(request.node), start, end)
         return pb.PricingNodePriceResponse(price=price)
 
     async def pod_price(self, request: pb.PricingPodPriceRequest) -> pb.PricingPodPriceResponse:
         """What a pod costs."""
-        start = convert.read_timestamp(request.startTimestamp)
-        end = convert.read_timestamp(request.endTimestamp)
-        price = await self._provider.pod_price(read_pod(request.pod_bytes), start, end)
+        start, end = convert.read_span(request)
+        price = await self._provider.pod_price(
+            read_pod(request.pod_bytes or request.pod), start, end
+        )
         return pb.PricingPodPriceResponse(price=price)
 
     async def gpu_label(self, _: pb.GPULabelRequest) -> pb.GPULabelResponse:
@@ -101,13 +102,14 @@ class Service:
     ) -> pb.NodeGroupTemplateNodeInfoResponse:
         """A group's next node; its CSINode is what the Node itself says of limits."""
         found = await self._provider.template(request.id)
-        return pb.NodeGroupTemplateNodeInfoResponse(nodeBytes=node_bytes(found.node))
+        data = node_bytes(found.node)
+        return pb.NodeGroupTemplateNodeInfoResponse(nodeBytes=data, nodeInfo=data)
 
     async def options(
         self, request: pb.NodeGroupAutoscalingOptionsRequest
     ) -> pb.NodeGroupAutoscalingOptionsResponse:
         """How a group wants to be scaled."""
-        defaults = convert.read_options(request.defaults)
+        defaults = convert.read_options(request.defaults, GroupOptions())
         found = await self._provider.options(request.id, defaults)
         return pb.NodeGroupAutoscalingOptionsResponse(
             nodeGroupAutoscalingOptions=convert.options_message(found)

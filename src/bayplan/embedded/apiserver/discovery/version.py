@@ -7,6 +7,7 @@ import platform
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 
 MAJOR, MINOR = "1", "36"
+_OURS = "+bayplan"
 
 
 def version_info() -> JsonObject:
@@ -15,7 +16,7 @@ def version_info() -> JsonObject:
     return {
         "major": MAJOR,
         "minor": MINOR,
-        "gitVersion": f"{release}+bayplan",
+        "gitVersion": f"{release}{_OURS}",
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
@@ -23,3 +24,8 @@ def version_info() -> JsonObject:
         "compiler": platform.python_implementation().lower(),
         "platform": f"{platform.system().lower()}/{platform.machine()}",
     }
+
+
+def is_embedded(git_version: str) -> bool:
+    """Whether a server that says this of itself is one of these."""
+    return git_version.endswith(_OURS)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from bayplan.fit import Profile, Refusal, Snapshot
 from bayplan.fit.hints import Event, may_unblock
-from bayplan.fit.verdicts import refusers
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from tests.builders import make_node, make_pod, make_pvc, selector
@@ -23,10 +22,10 @@ HOST = "kubernetes.io/hostname"
 
 def refused_by(snapshot: Snapshot, pod: Pod) -> set[str]:
     """The plugins that refused a pod."""
-    evaluation = snapshot.evaluation(pod)
-    if isinstance(evaluation, Refusal):
-        return {evaluation.plugin}
-    return {one.name for one, _ in refusers(evaluation)}
+    found = snapshot.verdicts(pod)
+    if isinstance(found, Refusal):
+        return {found.plugin}
+    return {refusal.plugin for refusal in found.refusals.values()}
 
 
 @settings(max_examples=300)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from bayplan.fit import Snapshot
+from bayplan.fit import Decision, Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bench import clusters, costs, refused
@@ -57,7 +57,8 @@ def cases() -> Iterator[Result]:
             rates[size] = _decisions(workload, size)
             yield Result(f"fit/{name}/{size}", rates[size], "decisions/s")
         yield Result(f"fit/{name}/growth", rates[SIZES[0]] / rates[SIZES[-1]], "x")
-    yield Result("fit/fork", _fork_cost(lambda trial, pod: trial.assume(pod, "node-7")), "us")
+    decision = Decision("node-7")
+    yield Result("fit/fork", _fork_cost(lambda trial, pod: trial.assume(pod, decision)), "us")
     yield Result("fit/fork/decided", _fork_cost(lambda trial, pod: trial.place(pod)), "us")
     yield from costs.cases()
     yield from refused.cases()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.fit import Snapshot
+from bayplan.fit import Decision, Snapshot
 from bayplan.fit.explanation import Standing
 from bayplan.kube.meta import KubeObject
 from tests.builders import (
@@ -175,7 +175,7 @@ def test_a_pod_on_an_unknown_node_is_told_so() -> None:
 
 def test_an_assumed_pod_is_placed() -> None:
     snapshot, pod = Snapshot([big("n1")]), make_pod("p").obj()
-    snapshot.assume(pod, "n1")
+    snapshot.assume(pod, Decision("n1"))
     assert snapshot.explain(pod).standing is Standing.PLACED
 
 

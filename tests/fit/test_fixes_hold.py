@@ -89,7 +89,7 @@ def check_fixes(objects: list[KubeObject], pod: Pod) -> Explanation:
         fresh = Snapshot(objects)
         changed = fix.apply(fresh)
         assert fresh.decide(changed).node == fix.node, fix.summary
-        fresh.assume(changed, fix.node)
+        fresh.assume(changed, fresh.decision_on(changed, fix.node))
         check_moved_pods(fresh, fix)
     return explanation
 

@@ -30,7 +30,7 @@ PROBES = 10
 PLAIN = 6
 STEPS = 48
 CHECKED_EVERY = 8
-ACTIONS = ["put"] * 8 + ["delete", "assume", "assume", "unassume", "begin", "commit", "revert"]
+ACTIONS = ["put"] * 8 + ["delete", "assume", "assume", "forget", "begin", "commit", "revert"]
 
 
 def make_dice(seed: int, *, calm: bool = False) -> Dice:
@@ -75,19 +75,26 @@ def columns(snapshot: Snapshot) -> object:
     }
 
 
+def assume(snapshot: Snapshot, pod: Pod, node: str) -> None:
+    """Take a pod as placed on a node, unless it is on one."""
+    record = snapshot.cluster.pods.by_key.get(pod.key)
+    if record is None or not record.node:
+        snapshot.assume(pod, snapshot.decision_on(pod, node))
+
+
 def act(snapshot: Snapshot, dice: Dice, depth: int) -> int:
     """Do something; returns how deep forks nest now."""
     action = dice.choice(ACTIONS)
     obj = random_object(dice)
-    known = sorted(snapshot.cluster.pods.by_key)
+    assumed = snapshot.assumptions()
     if action == "put":
         snapshot.put(obj)
     elif action == "delete":
         snapshot.delete(type(obj), obj.key)
     elif action == "assume":
-        snapshot.assume(random_pod(dice), dice.choice(dice.nodes))
-    elif action == "unassume" and known:
-        snapshot.unassume(snapshot.cluster.pods.by_key[dice.choice(known)].pod)
+        assume(snapshot, random_pod(dice), dice.choice(dice.nodes))
+    elif action == "forget" and assumed:
+        snapshot.forget(dice.choice(assumed))
     elif action == "begin":
         return snapshot.begin()
     elif action in ("commit", "revert") and depth:

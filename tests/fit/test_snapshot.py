@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.fit import Snapshot
+from bayplan.fit import Decision, Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import ContainerStatus, Pod
@@ -67,7 +67,7 @@ def test_volumes_are_placed_up_to_the_limit_and_no_further() -> None:
 def test_a_claim_that_waits_is_promised_to_the_node_of_its_first_pod() -> None:
     csinodes = [make_csinode(name).driver(DRIVER, 9).obj() for name in ("n1", "n2")]
     snapshot = Snapshot([node("n1"), node("n2"), *csinodes, *storage(1)])
-    snapshot.assume(replica(0), "n2")
+    snapshot.assume(replica(0), snapshot.decision_on(replica(0), "n2"))
     claim = snapshot.get(PersistentVolumeClaim, "default/data-db-0")
     assert claim is not None
     assert claim.metadata.annotations[SELECTED_NODE] == "n2"
@@ -128,7 +128,7 @@ def test_many_template_nodes_fill_one_by_one() -> None:
 def test_no_sum_of_huge_requests_wraps_around_to_fit(amount: str) -> None:
     snapshot = Snapshot([make_node("n1").capacity(cpu="4", memory=amount, pods=100).obj()])
     for index in range(8):
-        snapshot.assume(make_pod(f"huge-{index}").memory(amount).obj(), "n1")
+        snapshot.assume(make_pod(f"huge-{index}").memory(amount).obj(), Decision("n1"))
     assert snapshot.decide(make_pod("next").memory("1Gi").obj()).node is None
 
 

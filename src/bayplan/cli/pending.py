@@ -28,7 +28,7 @@ def explain_pending(snapshot: Snapshot, *, with_fixes: bool) -> Iterator[Explana
                 else replace(alike, pod=pod.key)
             )
             if explanation.fits and explanation.node is not None:
-                snapshot.assume(pod, explanation.node)
+                snapshot.assume(pod, snapshot.decision_on(pod, explanation.node))
                 known.clear()
             elif like is not None:
                 known[like] = explanation

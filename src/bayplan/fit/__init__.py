@@ -1,8 +1,18 @@
 """The model of what fits: snapshot, forks, predicates, scores, explanations, volume limits."""
 
+from bayplan.fit.decision import Assumption, ClaimBinding, Decision
 from bayplan.fit.limits import Limits
 from bayplan.fit.profile import MissingDriver, Profile
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.snapshot import Decision, Snapshot
+from bayplan.fit.snapshot import Snapshot
 
-__all__ = ["Decision", "Limits", "MissingDriver", "Profile", "Refusal", "Snapshot"]
+__all__ = [
+    "Assumption",
+    "ClaimBinding",
+    "Decision",
+    "Limits",
+    "MissingDriver",
+    "Profile",
+    "Refusal",
+    "Snapshot",
+]

@@ -47,11 +47,10 @@ class Evaluation:
         """How often only those were ranked anew."""
         self._reset()
 
-    def best(self) -> int:
-        """The slot of the best node, or DOES_NOT_FIT."""
+    def best(self, rows: Rows = ALL_ROWS) -> int:
+        """The slot of the best of these nodes, or DOES_NOT_FIT."""
         self.refresh()
-        slot = int(self.ranks.argmax())
-        return slot if self.ranks[slot] >= 0 else DOES_NOT_FIT
+        return best_of(self.ranks, rows)
 
     def ranks_without(self, slots: Iterable[int]) -> IntArray:
         """The ranks if these slots' nodes did not fit: scores compare only those that do."""
@@ -174,6 +173,17 @@ class Evaluation:
 
     def _as_ranks(self, totals: IntArray, rows: Rows) -> IntArray:
         return (totals << TIE_BITS) | self.question.cluster.ties[rows]
+
+
+def best_of(ranks: IntArray, rows: Rows) -> int:
+    """The slot of the highest rank among these, or DOES_NOT_FIT."""
+    if isinstance(rows, slice):
+        slot = int(ranks.argmax())
+    elif len(rows):
+        slot = int(rows[ranks[rows].argmax()])
+    else:
+        return DOES_NOT_FIT
+    return slot if ranks[slot] >= 0 else DOES_NOT_FIT
 
 
 def has_say(rule: Filter) -> bool:

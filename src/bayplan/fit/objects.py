@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
@@ -36,6 +36,7 @@ from bayplan.kube.workloads import (
 )
 
 Kind = type[KubeObject]
+T = TypeVar("T", bound=KubeObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Shelf:
 
     find: Callable[[str], KubeObject | None]
     put: Callable[[Any], None]
-    remove: Callable[[str], None]
+    remove: Callable[[str], object]
     every: Callable[[], Iterable[KubeObject]]
 
 
@@ -58,7 +59,7 @@ class Objects:
         self._namespaces: dict[str, Namespace] = {}
         self._shelves: dict[Kind, Shelf] = {
             Node: Shelf(self._find_node, self._put_node, cluster.remove_node, self._every_node),
-            Pod: Shelf(self._find_pod, self._put_pod, self._remove_pod, self._every_pod),
+            Pod: Shelf(self._find_pod, self._put_pod, cluster.remove_pod, self._every_pod),
             CSINode: Shelf(
                 cluster.csinodes.get,
                 lambda csinode: cluster.set_csinode(csinode.name, csinode),
@@ -96,8 +97,14 @@ class Objects:
         """The object of a key, if it is there."""
         return self._shelves[kind].find(key)
 
+    def admit(self, obj: T) -> T:
+        """The object as it can be put; whatever can be wrong with it is raised here."""
+        if isinstance(obj, Pod):
+            self._cluster.shapes.of(obj)
+        return obj
+
     def put(self, obj: KubeObject) -> KubeObject | None:
-        """Add or replace an object; returns what was there before."""
+        """Add or replace an object that was admitted; returns what was there before."""
         shelf = self._shelves[type(obj)]
         before = shelf.find(obj.key)
         shelf.put(obj)
@@ -138,12 +145,7 @@ class Objects:
         return [told(shown(record)) for record in self._cluster.pods.by_key.values()]
 
     def _put_pod(self, pod: Pod) -> None:
-        if pod.key in self._cluster.pods.by_key:
-            self._cluster.remove_pod(pod.key)
-        self._cluster.add_pod(pod, "" if pod.is_terminal else pod.spec.node_name)
-
-    def _remove_pod(self, key: str) -> None:
-        self._cluster.remove_pod(key)
+        self._cluster.put_pod(pod, "" if pod.is_terminal else pod.spec.node_name)
 
     def _put_namespace(self, namespace: Namespace) -> None:
         self._namespaces[namespace.name] = namespace

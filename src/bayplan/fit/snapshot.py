@@ -13,29 +13,31 @@ nest.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 import numpy as np
 
+from bayplan.fit.decision import Assumption, Decision
 from bayplan.fit.defaults import default_spread
-from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation
+from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation, best_of
 from bayplan.fit.filters import Arrival, Question, refusal_before_nodes
+from bayplan.fit.journal import Journal
+from bayplan.fit.layers import Layers
 from bayplan.fit.limits import Limits
 from bayplan.fit.needs.pods import NeedsBook, VolumeNeeds
 from bayplan.fit.needs.report import VolumeReport, all_volumes
 from bayplan.fit.nominated import Contest
-from bayplan.fit.objects import Kind, Objects, shown
+from bayplan.fit.objects import Kind, shown
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.nominations import says_anew
-from bayplan.fit.verdicts import Verdicts, verdicts
+from bayplan.fit.state.columns import ALL_ROWS, Rows
+from bayplan.fit.verdicts import Verdicts, refusing_plugins, verdicts
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.loading import Progress, load
 from bayplan.kube.meta import KubeObject
@@ -44,17 +46,9 @@ from bayplan.kube.pods import Pod
 if TYPE_CHECKING:
     from bayplan.fit.explanation.answer import Explanation
 
-Undo = tuple[Callable[..., Any], tuple[Any, ...]]
 BYTES_A_SLOT = 32
 """What one standing answer takes for each node, about."""
-
-
-class Decision(msgspec.Struct, frozen=True):
-    """Where a pod would go: a node, or nowhere."""
-
-    node: str | None
-    refused_before: Refusal | None = None
-    """Why no node was even looked at, if none was."""
+T = TypeVar("T", bound=KubeObject)
 
 
 class Snapshot:
@@ -70,10 +64,10 @@ class Snapshot:
         self.profile = profile or Profile()
         self.limits = limits or Limits()
         self.cluster = Cluster(self.profile, self.limits)
-        self._objects = Objects(self.cluster)
+        self._journal = Journal()
+        self._layers = Layers(self.cluster, self._journal)
+        self._objects = self._layers.objects
         self._needs = NeedsBook(self.cluster)
-        self._journal: list[Undo] = []
-        self._forks: list[int] = []
         self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
         self._defaults: dict[Shape, tuple[int, Any]] = {}
         self.problems: tuple[ObjectError, ...] = ()
@@ -106,11 +100,11 @@ class Snapshot:
     def put(self, obj: KubeObject) -> None:
         """Add an object, or replace the one of its kind and name; kinds of no concern are
         ignored.
+
+        What is assumed of it stays, until the object itself says otherwise. In a fork it is taken
+        by its word.
         """
-        if self._objects.knows(type(obj)):
-            self._end_told(type(obj), obj.key, obj)
-            before = self._objects.put(obj)
-            self._note(self._restore, type(obj), obj.key, before)
+        self._layers.put(obj)
 
     def put_all(self, objects: Iterable[KubeObject]) -> None:
         """Put many objects, in an order in which nothing has to be counted twice."""
@@ -121,16 +115,25 @@ class Snapshot:
             self.put(obj)
 
     def delete(self, kind: Kind, key: str) -> None:
-        """Remove an object by its kind and key (`namespace/name`, or the name alone)."""
-        if self._objects.knows(kind):
-            self._end_told(kind, key, None)
-            before = self._objects.remove(kind, key)
-            if before is not None:
-                self._note(self._restore, kind, key, before)
+        """Remove an object by its kind and key (`namespace/name`, or the name alone), and what is
+        assumed of it.
+        """
+        self._layers.delete(kind, key)
 
-    def get(self, kind: Kind, key: str) -> KubeObject | None:
+    def observe(self, obj: KubeObject) -> None:
+        """Put what an informer says, unless something newer is there; while a fork is open it is
+        kept for after it.
+        """
+        self._layers.observe(obj)
+
+    def observe_gone(self, kind: Kind, key: str) -> None:
+        """Delete what an informer says is gone, likewise."""
+        self._layers.observe_gone(kind, key)
+
+    def get(self, kind: type[T], key: str) -> T | None:
         """An object by its kind and key; a pod is shown on the node it is assumed to be on."""
-        return self._objects.find(kind, key) if self._objects.knows(kind) else None
+        found = self._objects.find(kind, key) if self._objects.knows(kind) else None
+        return found if isinstance(found, kind) else None
 
     def objects(self) -> Iterator[KubeObject]:
         """All objects, as they would have to be put to get this snapshot again."""
@@ -162,15 +165,15 @@ class Snapshot:
 
         That holds until its status says something of a nomination, or it is placed or deleted.
         """
-        if pod.key not in self.cluster.pods.by_key:
+        if not self._layers.has_observed(pod.key):
             self.put(pod)
-        self._tell(pod.key, node)
+        self._layers.tell(pod.key, node)
 
     def clear_nomination(self, pod: Pod) -> None:
         """Keep no node for a pod any more, whatever its status still says."""
         record = self.cluster.pods.by_key.get(pod.key)
         if record is not None:
-            self._tell(pod.key, "" if record.pod.status.nominated_node_name else None)
+            self._layers.tell(pod.key, "" if record.pod.status.nominated_node_name else None)
 
     def nominated_node(self, pod: Pod) -> str:
         """The node that a pod is nominated for, or empty."""
@@ -181,124 +184,118 @@ class Snapshot:
         records = self.cluster.nominations.by_node.get(node, {}).values()
         return [record.pod for record in records]
 
-    def _tell(self, key: str, node: str | None) -> None:
-        self._note(self.cluster.nominate, key, self.cluster.nominations.told.get(key))
-        self.cluster.nominate(key, node)
-
-    def _end_told(self, kind: Kind, key: str, after: KubeObject | None) -> None:
-        """Forget what was told of a pod's nomination, if the pod goes or its status speaks."""
-        if kind is not Pod or key not in self.cluster.nominations.told:
-            return
-        record = self.cluster.pods.by_key.get(key)
-        if record is None or not isinstance(after, Pod) or says_anew(record.pod, after):
-            self._tell(key, None)
-
     # -- forks ---------------------------------------------------------------------------------
 
     @contextmanager
     def fork(self) -> Iterator[Snapshot]:
         """Try something: all that is done inside is undone at the end, unless `commit` is
-        called.
+        called. Forks that were begun inside and left open are undone with it.
         """
         depth = self.begin()
         try:
             yield self
         finally:
-            if len(self._forks) >= depth:
+            while self._journal.depth >= depth:
                 self.revert()
 
     def begin(self) -> int:
         """Start a fork by hand; returns how deep forks now nest."""
-        self._forks.append(len(self._journal))
-        return len(self._forks)
+        return self._journal.begin()
 
     def commit(self) -> None:
         """Keep what was done since the last fork began; an outer fork can still undo it."""
-        self._forks.pop()
-        if not self._forks:
-            self._journal.clear()
+        self._journal.commit()
+        self._catch_up()
 
     def revert(self) -> None:
         """Undo what was done since the last fork began."""
-        start = self._forks.pop()
-        journal = self._journal
-        while len(journal) > start:
-            undo, arguments = journal.pop()
-            undo(*arguments)
+        self._journal.revert()
+        self._catch_up()
 
-    def _note(self, undo: Callable[..., Any], *arguments: Any) -> None:
-        if self._forks:
-            self._journal.append((undo, arguments))
-
-    def _restore(self, kind: Kind, key: str, before: KubeObject | None) -> None:
-        if before is None:
-            self._objects.remove(kind, key)
-        else:
-            self._objects.put(before)
-
-    def _move(self, key: str, node: str) -> None:
-        self.cluster.move_pod(self.cluster.pods.by_key[key], node)
+    def _catch_up(self) -> None:
+        if not self._journal.depth:
+            self._layers.catch_up()
 
     # -- decisions -----------------------------------------------------------------------------
 
-    def decide(self, pod: Pod) -> Decision:
-        """The best node for a pod, if one fits; nothing is changed."""
+    def decide(self, pod: Pod, *, among: Collection[str] | None = None) -> Decision:
+        """The best node for a pod, of all or of some, if one fits; nothing is changed."""
         evaluation = self.evaluation(pod)
         if isinstance(evaluation, Refusal):
-            return Decision(None, evaluation)
-        slot = self._best(pod, evaluation)
-        return Decision(None if slot == DOES_NOT_FIT else self.cluster.slots.names[slot])
+            plugins = frozenset((evaluation.plugin,))
+            return Decision(None, refused_before=evaluation, plugins=plugins)
+        rows = ALL_ROWS if among is None else self.cluster.slots.of(among)
+        slot = self._best(pod, evaluation, rows)
+        if slot == DOES_NOT_FIT:
+            return Decision(None, plugins=self._refusing(pod, evaluation, rows))
+        node = self.cluster.slots.names[slot]
+        if not evaluation.question.needs.first_consumer:
+            return Decision(node)
+        return self.decision_on(pod, node)
 
-    def _best(self, pod: Pod, evaluation: Evaluation) -> int:
+    def decision_on(self, pod: Pod, node: str) -> Decision:
+        """The decision for a given node, whether or not the pod fits there."""
+        return Decision(node, self._needs.bindings(pod, node) if pod.spec.volumes else ())
+
+    def _best(self, pod: Pod, evaluation: Evaluation, rows: Rows) -> int:
         """The slot of the node that a pod is nominated for, if it fits there, or of the best."""
         nominated = self.cluster.slots.by_name.get(self.nominated_node(pod))
         if nominated is None and not self.cluster.nominations.by_node:
-            return evaluation.best()
+            return evaluation.best(rows)
         contest = self.contest(pod)
-        if nominated is not None and contest.refusal(nominated) is None:
+        if (
+            nominated is not None
+            and (isinstance(rows, slice) or nominated in rows)
+            and contest.refusal(nominated) is None
+        ):
             return nominated
         evaluation.refresh()
         feasible = np.flatnonzero(evaluation.ranks >= 0).tolist()
         ranks = evaluation.ranks_without(contest.refusals_beside(set(feasible)))
-        slot = int(ranks.argmax())
-        return slot if ranks[slot] >= 0 else DOES_NOT_FIT
+        return best_of(ranks, rows)
+
+    def _refusing(self, pod: Pod, evaluation: Evaluation, rows: Rows) -> frozenset[str]:
+        """The plugins that refuse nodes, by themselves or beside pods nominated for them."""
+        plugins = refusing_plugins(evaluation, rows)
+        if self.cluster.nominations.by_node:
+            every = np.arange(self.cluster.slots.capacity)[rows].tolist()
+            beside = self.contest(pod).refusals_beside(set(every))
+            plugins |= {refusal.plugin for refusal in beside.values()}
+        return plugins
 
     def contest(self, pod: Pod) -> Contest:
         """A pod's question beside pods that are nominated for nodes."""
         return Contest(pod, self.cluster, self.evaluation, self.priority)
 
-    def assume(self, pod: Pod, node: str) -> None:
-        """Take a pod as placed on a node, as if it had been bound; one that has ended takes
-        nothing.
-        """
-        cluster = self.cluster
-        record = cluster.pods.by_key.get(pod.key)
-        if pod.is_terminal or (record is not None and record.pod is not pod):
-            self.put(pod)
-            record = cluster.pods.by_key[pod.key]
-        if pod.is_terminal:
-            return
-        if pod.spec.volumes:
-            for promised in self._needs.promises(pod, node):
-                self.put(promised)
-        if record is None:
-            cluster.add_pod(pod, node)
-            self._note(cluster.remove_pod, pod.key)
-        else:
-            self._note(self._move, pod.key, record.node)
-            cluster.move_pod(record, node)
+    def assume(self, pod: Pod, decision: Decision) -> Assumption:
+        """Take a decision as carried out: the pod on its node, and its claims as decided.
 
-    def unassume(self, pod: Pod) -> None:
-        """Take a pod as not placed (any more)."""
-        record = self.cluster.pods.by_key[pod.key]
-        self._note(self._move, pod.key, record.node)
-        self.cluster.move_pod(record, "")
+        ValueError if it names no node, if the pod is on one already, or if a claim or volume that
+        it rests on has gone to another. A pod that has ended takes nothing.
+        """
+        return self._layers.assume(pod, decision)
+
+    def forget(self, assumption: Assumption) -> None:
+        """Take back what an assumption still holds, and nothing else; again does no harm."""
+        self._layers.forget(assumption)
+
+    def finish_binding(self, assumption: Assumption, deadline: float) -> None:
+        """The decision has been carried out and should be observed before `deadline`."""
+        self._layers.set_deadline(assumption, deadline)
+
+    def expire(self, now: float) -> list[Assumption]:
+        """Forget what should have been observed by now, and was not; returns it."""
+        return self._layers.expire(now)
+
+    def assumptions(self) -> list[Assumption]:
+        """What is assumed and has not been observed, nor forgotten."""
+        return list(self._layers.assumptions())
 
     def place(self, pod: Pod) -> Decision:
         """Decide, and assume the decision."""
         decision = self.decide(pod)
         if decision.node is not None:
-            self.assume(pod, decision.node)
+            self.assume(pod, decision)
         return decision
 
     def explain(self, pod: Pod, *, with_fixes: bool = True) -> Explanation:

@@ -14,9 +14,11 @@ import numpy as np
 from bayplan.fit.evaluation import Evaluation, has_say
 from bayplan.fit.filters import Filter
 from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
+from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
+from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.scores import LocalScore, RelativeScore
-from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, SlotArray
+from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows, SlotArray
 
 NOBODY: Mapping[int, Refusal] = {}
 
@@ -60,6 +62,19 @@ def verdicts(evaluation: Evaluation, beside: Mapping[int, Refusal] = NOBODY) -> 
         left[slot] = False
         refusals[names[slot]] = refusal
     return Verdicts(refusals, _scores(evaluation, left))
+
+
+def refusing_plugins(evaluation: Evaluation, among: Rows = ALL_ROWS) -> frozenset[str]:
+    """The plugins that are the first to refuse one of these slots' nodes."""
+    left = evaluation.question.cluster.alive[among].copy()
+    refusing: set[str] = set()
+    for one in evaluation.filters:
+        if has_say(one):
+            passes = one.passes(among)
+            if (left & ~passes).any():
+                refusing.add(NODE_AFFINITY if one.name == NOT_ASKED else one.name)
+            left &= passes
+    return frozenset(refusing)
 
 
 def first_refusal(evaluation: Evaluation, slot: int, *, affinity: bool = True) -> Refusal | None:

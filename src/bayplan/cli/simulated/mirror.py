@@ -54,8 +54,7 @@ class Mirror:
 
     def pod(self, key: Key) -> Pod | None:
         """A pod as the model knows it."""
-        found = self.snapshot.get(Pod, f"{key.namespace}/{key.name}")
-        return found if isinstance(found, Pod) else None
+        return self.snapshot.get(Pod, f"{key.namespace}/{key.name}")
 
     def _observe(self, change: Change) -> None:
         entry = change.entry
@@ -64,10 +63,10 @@ class Mirror:
             return
         if change.deleted or _ended(entry):
             place = f"{entry.key.namespace}/{entry.key.name}".removeprefix("/")
-            self.snapshot.delete(kind.type, place)
+            self.snapshot.observe_gone(kind.type, place)
             return
         try:
-            self.snapshot.put(decode_as(kind, entry.data))
+            self.snapshot.observe(decode_as(kind, entry.data))
         except ObjectError as problem:
             log.warning("not looked at: %s", problem)
 

@@ -21,6 +21,7 @@ from bayplan.embedded.control.storages import PODS
 from bayplan.kube.pods import Pod
 
 PAUSE_SECONDS = 5.0
+BINDING_SECONDS = 30.0
 SCHEDULER = "default-scheduler"
 _ALL = Key(PODS, "", "")
 
@@ -54,6 +55,7 @@ class Placer(Controller[Key]):
 
     def decide(self, key: Key) -> Plan:
         """Place one pod, or everybody who waits."""
+        self._mirror.snapshot.expire(self._stage.seconds())
         if key != _ALL:
             return self._place(key)
         left = self._tried + PAUSE_SECONDS - self._stage.seconds()
@@ -72,14 +74,23 @@ class Placer(Controller[Key]):
             return []
         why = self._refusal(pod)
         if why is None:
-            node = self._mirror.snapshot.place(pod).node
             self._waiting.pop(key, None)
-            return [Bind(key, node)] if node is not None else []
+            return self._bind(key, pod)
         self._waiting[key] = None
         told = facts.condition("PodScheduled")
         if told is not None and told.message == why:
             return []
         return [Change(key, _unschedulable(why, self._stage.now()), "status")]
+
+    def _bind(self, key: Key, pod: Pod) -> Plan:
+        """Bind a pod; until that is seen in the store, it is assumed."""
+        snapshot = self._mirror.snapshot
+        decision = snapshot.decide(pod)
+        if decision.node is None:
+            return []
+        seen_by = self._stage.seconds() + BINDING_SECONDS
+        snapshot.finish_binding(snapshot.assume(pod, decision), seen_by)
+        return [Bind(key, decision.node)]
 
     def _refusal(self, pod: Pod) -> str | None:
         """Why a pod fits nowhere; replicas that fit nowhere do so for the same reason."""

@@ -11,7 +11,7 @@ from bayplan.fit.needs.claims import LOST
 from bayplan.fit.needs.pods import PodClaim, is_anothers
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
-from bayplan.fit.volumes.binding import FirstConsumerClaim, has_capacity, volume_for
+from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes, has_capacity
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
@@ -94,17 +94,11 @@ class VolumeBinding(NodeFilter):
         return None
 
     def _to_provision(self, node: Node) -> list[FirstConsumerClaim]:
-        """The claims that no existing volume serves; the smallest is handed a volume first."""
-        taken: set[str] = set()
-        settled = [claim for claim in self._needs.first_consumer if not claim.chooses]
-        unsettled = [claim for claim in self._needs.first_consumer if claim.chooses]
-        return settled + [claim for claim in unsettled if not self._takes(claim, node, taken)]
-
-    def _takes(self, claim: FirstConsumerClaim, node: Node, taken: set[str]) -> bool:
-        pv = volume_for(claim, node, self._cluster.storage, taken)
-        if pv is not None:
-            taken.add(pv.name)
-        return pv is not None
+        """The claims that no existing volume serves, first those that are selected for a node."""
+        claims = self._needs.first_consumer
+        found = find_volumes(claims, node, self._cluster.storage)
+        unserved = [claim for claim, pv in zip(claims, found, strict=True) if pv is None]
+        return sorted(unserved, key=lambda claim: claim.chooses)
 
 
 def refusal_before_nodes(arrival: Arrival) -> Refusal | None:

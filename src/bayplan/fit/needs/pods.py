@@ -7,19 +7,20 @@ volume is already in use somewhere, or where existing volumes could serve that v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
+from bayplan.fit.decision import ClaimBinding
 from bayplan.fit.needs.claims import AttachNeed, ClaimBook, ClaimFacts, ClaimNeeds
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.disks import Disk, disks_of
 from bayplan.fit.volumes import identity
-from bayplan.fit.volumes.binding import FirstConsumerClaim, promise
+from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 from bayplan.fit.volumes.topology import Reach, ZoneNeed
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.kube.storage import PersistentVolumeClaim
 from bayplan.kube.volumes import Volume
 
 
@@ -87,23 +88,21 @@ class NeedsBook:
                 found.append(PodClaim(volume, key, self._claims.facts(claim) if claim else None))
         return found
 
-    def promises(self, pod: Pod, node: str) -> Iterator[PersistentVolumeClaim | PersistentVolume]:
-        """What changes in storage once a pod is placed, before anybody has bound its claims.
-
-        A claim that waits for its first consumer takes the volume that it would take on the node,
-        or is to be provisioned for the node and no other.
-        """
-        for volume in pod.spec.volumes:
-            _, claim = self._cluster.storage.claim_of(pod, volume)
-            first_consumer = self._claims.facts(claim).needs.first_consumer if claim else None
-            if (
-                claim is not None
-                and first_consumer is not None
-                and first_consumer.selected_node is None
-            ):
-                yield promise(
-                    claim, first_consumer, self._cluster.node_named(node), self._cluster.storage
-                )
+    def bindings(self, pod: Pod, node: str) -> tuple[ClaimBinding, ...]:
+        """What the pod's claims that wait for their first consumer would get on a node."""
+        where = self._cluster.node_named(node)
+        waiting = [
+            (one.claim.key, one.needs.first_consumer)
+            for one in self._facts(pod)[0]
+            if one.needs.first_consumer is not None
+        ]
+        claims = [claim for _, claim in waiting]
+        found = find_volumes(claims, where, self._cluster.storage) if where else ()
+        bindings: dict[str, ClaimBinding] = {}
+        for (key, claim), pv in zip_longest(waiting, found):
+            if claim.selected_node is None:
+                bindings.setdefault(key, ClaimBinding(key, pv.name if pv else ""))
+        return tuple(bindings.values())
 
     def _facts(self, pod: Pod) -> tuple[list[ClaimFacts], bool]:
         """The facts of the pod's claims, smallest first, and whether all are ready.

@@ -6,7 +6,7 @@ A slot is a small integer that a node keeps for life; freed slots are used again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,11 @@ class Slots:
         self.by_name[name] = slot
         self.names[slot] = name
         return slot
+
+    def of(self, names: Iterable[str]) -> SlotArray:
+        """The slots of those of these names that have one."""
+        slots = [self.by_name[name] for name in names if name in self.by_name]
+        return np.array(slots, dtype=np.intp)
 
     def release(self, name: str) -> None:
         """Give a name's slot back."""

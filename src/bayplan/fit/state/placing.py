@@ -115,6 +115,12 @@ class Placing:
             self.nominations.enlist(record)
         return record
 
+    def put_pod(self, pod: Pod, node: str) -> None:
+        """A pod comes or changes, and is now on a node or (empty) on none."""
+        if pod.key in self.pods.by_key:
+            self.remove_pod(pod.key)
+        self.add_pod(pod, node)
+
     def remove_pod(self, key: str) -> PodRecord:
         """A pod goes."""
         record = self.pods.by_key.pop(key)

@@ -7,10 +7,9 @@ latter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
-
-import msgspec
 
 from bayplan.fit.volumes.objects import StorageObjects, class_of_claim, class_of_volume
 from bayplan.fit.volumes.sites import (
@@ -22,7 +21,6 @@ from bayplan.fit.volumes.sites import (
 )
 from bayplan.fit.volumes.topology import reach_of
 from bayplan.kube import quantity
-from bayplan.kube.meta import ObjectReference
 from bayplan.kube.nodes import Node
 from bayplan.kube.selectors import compile_selector
 from bayplan.kube.storage import (
@@ -146,7 +144,23 @@ def _reaches(capacity: CSIStorageCapacity, node: Node) -> bool:
     return selector.matches(node.metadata.labels)
 
 
-def find_volume(
+def find_volumes(
+    claims: Sequence[FirstConsumerClaim], node: Node, storage: StorageObjects
+) -> list[PersistentVolume | None]:
+    """The volumes that claims would take on a node, each taken once; None where one has to be
+    provisioned. The claims come smallest first, and that is the order in which volumes are taken.
+    """
+    taken: set[str] = set()
+    found: list[PersistentVolume | None] = []
+    for claim in claims:
+        pv = _volume_for(claim, node, storage, taken) if claim.chooses else None
+        if pv is not None:
+            taken.add(pv.name)
+        found.append(pv)
+    return found
+
+
+def _find_volume(
     claim: PersistentVolumeClaim, node: Node, storage: StorageObjects, taken: set[str]
 ) -> PersistentVolume | None:
     """The volume of its class that a claim would take on a node: its own, or the smallest that
@@ -164,38 +178,16 @@ def find_volume(
     return smallest_volume(sites, wanted, taken)
 
 
-def volume_for(
+def _volume_for(
     first_consumer: FirstConsumerClaim, node: Node, storage: StorageObjects, taken: set[str]
 ) -> PersistentVolume | None:
     """The volume that a claim like this one would take on a node."""
     if first_consumer.search_by_name:
-        return find_volume(storage.claims[first_consumer.search_by_name[0]], node, storage, taken)
+        return _find_volume(storage.claims[first_consumer.search_by_name[0]], node, storage, taken)
     if first_consumer.search is None:
         return None
     class_name, wanted = first_consumer.search
     return smallest_volume(storage.open_in(class_name).sites_for(node), wanted, taken)
-
-
-def promise(
-    claim: PersistentVolumeClaim,
-    first_consumer: FirstConsumerClaim,
-    node: Node | None,
-    storage: StorageObjects,
-) -> PersistentVolumeClaim | PersistentVolume:
-    """The claim or volume as it is once the claim's pod is placed on a node."""
-    pv = volume_for(first_consumer, node, storage, set()) if node else None
-    if pv is None:
-        annotations = {**claim.metadata.annotations, SELECTED_NODE: node.name if node else ""}
-        metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
-        return msgspec.structs.replace(claim, metadata=metadata)
-    reference = ObjectReference(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        namespace=claim.namespace,
-        name=claim.name,
-        uid=claim.metadata.uid,
-    )
-    return msgspec.structs.replace(pv, spec=msgspec.structs.replace(pv.spec, claim_ref=reference))
 
 
 def _is_reserved_for(pv: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -80,6 +80,6 @@ def _target(trial: Trial, pod: Pod) -> str | None:
         snapshot.put(unplaced)
         if snapshot.refusal(trial.pod, trial.name) is not None:
             return None
-        snapshot.assume(trial.pod, trial.name)
+        snapshot.assume(trial.pod, snapshot.decision_on(trial.pod, trial.name))
         target = snapshot.decide(unplaced).node
     return target if target != trial.name else None

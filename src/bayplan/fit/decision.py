@@ -1,0 +1,40 @@
+"""What a decision is: a node, the volumes it rests on, or the plugins that refused.
+
+A decision is a value and changes nothing. Assuming it gives a token; whoever holds the token can
+take exactly that back.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.fit.refusal import Refusal
+
+
+class ClaimBinding(msgspec.Struct, frozen=True):
+    """What an unbound claim gets where its pod goes."""
+
+    claim: str
+    """The claim, as `namespace/name`."""
+    volume: str = ""
+    """The volume that it takes; empty if one is to be provisioned for the node."""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Where a pod would go: a node, or nowhere."""
+
+    node: str | None
+    bindings: tuple[ClaimBinding, ...] = ()
+    """What its claims that wait for their first consumer get there."""
+    refused_before: Refusal | None = None
+    """Why no node was even looked at, if none was."""
+    plugins: frozenset[str] = frozenset()
+    """The plugins that refused, if it goes nowhere."""
+
+
+class Assumption(msgspec.Struct, frozen=True, eq=False):
+    """The token of one assumed decision; each is equal to itself alone."""
+
+    pod_key: str
+    uid: str
+    decision: Decision

@@ -198,6 +198,11 @@ class Snapshot:
             while self._journal.depth >= depth:
                 self.revert()
 
+    @property
+    def is_forked(self) -> bool:
+        """Whether something is being tried."""
+        return self._journal.depth > 0
+
     def begin(self) -> int:
         """Start a fork by hand; returns how deep forks now nest."""
         return self._journal.begin()

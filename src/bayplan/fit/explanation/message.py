@@ -7,7 +7,7 @@ from bayplan.fit.filters.named_nodes import SUMMARY_REASON
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import Refusal, summary, summary_before_nodes
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.verdicts import Verdicts, verdicts
+from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.pods import Pod
 
 NO_NODES = "no nodes available to schedule pods"
@@ -15,10 +15,10 @@ NO_NODES = "no nodes available to schedule pods"
 
 def unschedulable_message(snapshot: Snapshot, pod: Pod, preemption: Preemption | None) -> str:
     """Why a pod that fits nowhere does not, and what preemption came to if it was tried."""
-    evaluation = snapshot.evaluation(pod)
-    if isinstance(evaluation, Refusal):
-        return message_before_nodes(snapshot, evaluation, preemption)
-    return message_of(snapshot, verdicts(evaluation), preemption)
+    found = snapshot.verdicts(pod)
+    if isinstance(found, Refusal):
+        return message_before_nodes(snapshot, found, preemption)
+    return message_of(snapshot, found, preemption)
 
 
 def message_before_nodes(

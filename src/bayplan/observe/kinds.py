@@ -1,0 +1,58 @@
+"""Which kinds are watched for the model, in the order in which they fill an empty snapshot.
+
+What is small and referred to comes first, then nodes, then what lies on them, so that nothing has
+to be counted twice while a snapshot fills. Pods that have ended take nothing and are not asked for:
+a pod that ends while it is watched is told as gone.
+"""
+
+from __future__ import annotations
+
+from bayplan.client import Selection
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.kube.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+OBSERVED: tuple[type[KubeObject], ...] = (
+    Namespace,
+    PriorityClass,
+    StorageClass,
+    CSIDriver,
+    Service,
+    ReplicationController,
+    ReplicaSet,
+    StatefulSet,
+    PodDisruptionBudget,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    CSIStorageCapacity,
+    CSINode,
+    Node,
+    VolumeAttachment,
+    Pod,
+)
+"""Every kind that decisions look at."""
+
+_LIVING = Selection(fields="status.phase!=Succeeded,status.phase!=Failed")
+
+
+def which(kind: type[KubeObject]) -> Selection:
+    """The objects of a kind that matter."""
+    return _LIVING if kind is Pod else Selection()

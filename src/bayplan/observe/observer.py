@@ -1,0 +1,87 @@
+"""What informers tell, put into a snapshot: checked, in order, and never in the middle of a try.
+
+`take` is the handler of any number of informers. Each change is checked first (an object that could
+mislead a decision is set aside and told in `aside`), made slim, and applied at once, or, while a
+fork of the snapshot is open, when it closes: whoever keeps one open across an await calls `settle`
+after it. Listeners hear of a change when the snapshot shows it, with what it showed before.
+
+The informers' copies and the snapshot share their objects; nothing is kept twice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from bayplan.client import Change
+from bayplan.fit import Snapshot
+from bayplan.fit.events import Event
+from bayplan.kube.codec import ObjectError
+from bayplan.kube.loading.slimming import slim
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.validation import check
+from bayplan.observe.setaside import Problem, SetAside, unsound
+
+Listener = Callable[[Event], None]
+
+
+class Observer:
+    """Keeps a snapshot as informers say the cluster is."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.aside = SetAside()
+        self._listeners: list[Listener] = []
+        self._waiting: deque[Event] = deque()
+
+    def listen(self, listener: Listener) -> None:
+        """Call that for every change, once the snapshot shows it."""
+        self._listeners.append(listener)
+
+    def take(self, change: Change[KubeObject]) -> None:
+        """Take one change from an informer."""
+        event = self._gone(change) if change.type == "deleted" else self._seen(change)
+        if event is not None:
+            self._waiting.append(event)
+            self.settle()
+
+    def unfit(self, kind: type[KubeObject], key: str, text: str, known: KubeObject | None) -> None:
+        """Take note of an object that does not fit its type; `known` is its last good version."""
+        self.aside.put(Problem(kind, key, text), known)
+
+    def settle(self) -> None:
+        """Apply what came while a fork was open, unless one still is."""
+        while self._waiting and not self.snapshot.is_forked:
+            self._apply(self._waiting.popleft())
+
+    def _seen(self, change: Change[KubeObject]) -> Event | None:
+        obj = change.object
+        try:
+            check(obj)
+        except ObjectError as error:
+            self.aside.put(unsound(obj, error), change.old)
+            return None
+        slim(obj)
+        return Event.of(self.aside.take_back(type(obj), obj.key, change.old), obj)
+
+    def _gone(self, change: Change[KubeObject]) -> Event | None:
+        known = change.old if change.old is not None else change.object
+        before = self.aside.take_back(type(known), known.key, known)
+        return None if before is None else Event.of(before, None)
+
+    def _apply(self, event: Event) -> None:
+        if event.after is None:
+            self.snapshot.observe_gone(event.kind, event.key)
+        elif not self._observe(event.after, event.before):
+            return
+        for listener in tuple(self._listeners):
+            listener(event)
+
+    def _observe(self, obj: KubeObject, before: KubeObject | None) -> bool:
+        """Put an object; what the model refuses it refuses whole, and it is set aside."""
+        try:
+            self.snapshot.observe(obj)
+        except ValueError as error:
+            self.aside.put(Problem(type(obj), obj.key, str(error), obj), before)
+            return False
+        return True

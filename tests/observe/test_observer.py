@@ -1,0 +1,137 @@
+"""Changes go into the snapshot checked, in order and between decisions."""
+
+from __future__ import annotations
+
+from bayplan.client import Change
+from bayplan.fit import Snapshot
+from bayplan.fit.events import Event
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.observe import Observer, Problem
+from tests.builders import make_node, make_pod
+
+
+class Watched:
+    """An observer of an empty snapshot, and all that it told."""
+
+    def __init__(self) -> None:
+        self.observer = Observer(Snapshot())
+        self.snapshot = self.observer.snapshot
+        self.events: list[Event] = []
+        self.problems: list[Problem] = []
+        self.observer.listen(self.events.append)
+        self.observer.aside.listen(self.problems.append)
+        self._known: dict[tuple[type[KubeObject], str], KubeObject] = {}
+        self._versions = 0
+
+    def say(self, obj: KubeObject) -> None:
+        """Tell of an object, as an informer would."""
+        self._versions += 1
+        obj.metadata.resource_version = str(self._versions)
+        old = self._known.get((type(obj), obj.key))
+        self._known[type(obj), obj.key] = obj
+        self.observer.take(Change("added" if old is None else "updated", old=old, new=obj))
+
+    def unsay(self, kind: type[KubeObject], key: str) -> None:
+        """Tell that it is gone."""
+        old = self._known.pop((kind, key))
+        self.observer.take(Change("deleted", old=old, new=old))
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [
+            (event.action, (event.after or event.before or Node()).key) for event in self.events
+        ]
+
+
+def test_what_is_told_is_what_the_snapshot_has() -> None:
+    it = Watched()
+    it.say(make_node("n1").obj())
+    it.say(make_pod("p").cpu("1").obj())
+    pod = it.snapshot.get(Pod, "default/p")
+    assert isinstance(pod, Pod)
+    assert it.snapshot.decide(pod).node == "n1"
+    it.unsay(Node, "n1")
+    assert it.snapshot.decide(pod).node is None
+    assert it.told == [("added", "n1"), ("added", "default/p"), ("deleted", "n1")]
+
+
+def test_listeners_hear_of_a_change_when_the_snapshot_shows_it() -> None:
+    it = Watched()
+    seen: list[object] = []
+    it.observer.listen(lambda event: seen.append(it.snapshot.get(event.kind, "n1")))
+    it.say(make_node("n1").obj())
+    it.say(make_node("n1").labels(a="b").obj())
+    it.unsay(Node, "n1")
+    assert [isinstance(one, Node) and one.metadata.labels.get("a", "-") for one in seen] == [
+        "-",
+        "b",
+        False,
+    ]
+    assert it.events[1].before is it.events[0].after
+
+
+def test_nothing_changes_while_something_is_tried() -> None:
+    it = Watched()
+    it.say(make_node("n1").obj())
+    with it.snapshot.fork():
+        it.say(make_node("n2").obj())
+        it.unsay(Node, "n1")
+        assert it.snapshot.get(Node, "n1") is not None
+        assert it.snapshot.get(Node, "n2") is None
+        assert it.told == [("added", "n1")]
+    it.observer.settle()
+    assert it.snapshot.get(Node, "n1") is None
+    assert it.snapshot.get(Node, "n2") is not None
+    assert it.told == [("added", "n1"), ("added", "n2"), ("deleted", "n1")]
+
+
+def test_what_could_mislead_is_set_aside_and_told_once() -> None:
+    it = Watched()
+    it.say(make_node("n1").obj())
+    for beat in range(3):  # heartbeats change the version, not the problem
+        it.say(make_pod("p").cpu("-1").labels(beat=str(beat)).obj())
+    assert it.snapshot.get(Pod, "default/p") is None
+    assert [problem.identity for problem in it.problems] == ["Pod default/p"]
+    assert "spec.containers[0].resources.requests.cpu" in it.problems[0].text
+    it.say(make_pod("p").cpu("many").obj())
+    assert len(it.problems) == 2
+    it.say(make_pod("p").cpu("1").obj())
+    assert it.told == [("added", "n1"), ("added", "default/p")]
+    assert len(it.observer.aside) == 0
+    it.say(make_pod("p").cpu("-1").obj())
+    assert len(it.problems) == 3
+
+
+def test_the_last_sound_version_stays_in_use() -> None:
+    it = Watched()
+    it.say(make_node("n1").capacity(cpu="2").obj())
+    first = it.snapshot.get(Node, "n1")
+    it.say(make_node("n1").capacity(cpu="-2").obj())
+    it.say(make_node("n1").capacity(cpu="1e99").obj())
+    assert it.snapshot.get(Node, "n1") is first
+    it.say(make_node("n1").capacity(cpu="3").obj())
+    assert [event.action for event in it.events] == ["added", "updated"]
+    assert it.events[-1].before is first
+
+
+def test_what_was_never_sound_goes_without_a_word() -> None:
+    it = Watched()
+    it.say(make_node("n1").capacity(cpu="-2").obj())
+    it.unsay(Node, "n1")
+    assert it.events == []
+    assert len(it.observer.aside) == 0
+
+
+def test_an_object_that_does_not_fit_its_type_is_set_aside_too() -> None:
+    it = Watched()
+    it.say(make_pod("p").obj())
+    known = it.snapshot.get(Pod, "default/p")
+    for _ in range(2):
+        it.observer.unfit(Pod, "default/p", "Pod default/p: spec: expected object", known)
+    assert [problem.text for problem in it.problems] == ["Pod default/p: spec: expected object"]
+    assert it.snapshot.get(Pod, "default/p") is known
+    it.say(make_pod("p").cpu("1").obj())
+    assert [event.action for event in it.events] == ["added", "updated"]
+    assert it.events[-1].before is known

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
-from bayplan.embedded.simulation.live import LiveRun
-from bayplan.embedded.simulation.virtual import VirtualRun
+from bayplan.lab import LiveLab, VirtualLab, run_virtually
 from bench.measure import Result
 from tests.simulation.placing import FirstFit
 
@@ -84,23 +83,23 @@ def day(nodes: int = NODES, pods: int = PODS) -> ClusterSpec:
 
 async def run_day(spec: ClusterSpec, seconds: float = DAY) -> tuple[str, int, int]:
     """Run it; returns the log's digest, its lines and how many pods succeeded."""
-    async with VirtualRun(spec) as run:
-        run.simulation.engine.add(FirstFit(run.simulation.view))
-        await run.simulation.prepare()
-        await run.simulation.run(seconds)
-        if run.simulation.engine.failures:
+    lab = VirtualLab(spec)
+    lab.simulation.engine.add(FirstFit(lab.simulation.view))
+    async with lab:
+        await lab.run(seconds)
+        if lab.simulation.engine.failures:
             raise RuntimeError("a controller failed")
-        return run.log.digest, run.log.lines, run.log.counts["DELETED jobs.batch"]
+        return lab.log.digest, lab.log.lines, lab.log.counts["DELETED jobs.batch"]
 
 
 async def run_wall(nodes: int, pods: int, seconds: float) -> tuple[float, float]:
     """Seconds until all pods run, and the share of a core that they then take."""
     spec = parse_cluster((_WALL % {"nodes": nodes, "pods": pods}).encode(), "wall.yaml", Path())
-    async with LiveRun(spec, ServerConfig()) as run:
-        simulation = run.simulation
-        simulation.engine.add(FirstFit(simulation.view))
-        await simulation.prepare()
-        working = asyncio.create_task(simulation.run())
+    lab = LiveLab(spec, ServerConfig())
+    simulation = lab.simulation
+    simulation.engine.add(FirstFit(simulation.view))
+    async with lab:
+        working = asyncio.create_task(lab.run())
         start = time.monotonic()
         while sum(pod.ready for pod in simulation.view.pods.values()) < pods:  # noqa: ASYNC110
             await asyncio.sleep(0.5)
@@ -108,7 +107,7 @@ async def run_wall(nodes: int, pods: int, seconds: float) -> tuple[float, float]
         start, used = time.monotonic(), time.process_time()
         await asyncio.sleep(seconds)
         share = (time.process_time() - used) / (time.monotonic() - start)
-        simulation.engine.stop()
+        lab.stop()
         await working
         return loaded, share
 
@@ -122,7 +121,7 @@ def cases() -> Iterator[Result]:
     seconds = float("inf")
     for _ in range(2):
         start = time.process_time()
-        digest, lines, ended = asyncio.run(run_day(day()))
+        digest, lines, ended = run_virtually(run_day(day()))
         seconds = min(seconds, time.process_time() - start)
         digests.add(digest)
         if ended != PODS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from rich.console import Console
 
 from bayplan.cli.simulated.mirror import Mirror
@@ -14,6 +15,8 @@ from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.embedded.simulation.report import Waiting, summarize
 from bayplan.kube.nodes import Node
 from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
+
+pytestmark = pytest.mark.virtual
 
 
 @asynccontextmanager

@@ -7,13 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from bayplan.cli.simulated.mirror import Mirror
 from bayplan.cli.simulated.placer import Placer
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.embedded.simulation.report import summarize
-from bayplan.embedded.simulation.virtual import VirtualRun
+from bayplan.lab import VirtualLab
 from tests.simulation.worlds import World
 
+pytestmark = pytest.mark.virtual
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
 
 
@@ -21,10 +24,10 @@ STORIES = Path(__file__).parents[2] / "examples" / "stories"
 async def story(number: int, minutes: float) -> AsyncIterator[World]:
     """A story's cluster after some minutes."""
     (path,) = STORIES.glob(f"{number}-*.yaml")
-    async with VirtualRun(read_cluster(path)) as run:
-        mirror = Mirror(run.plane.store)
-        run.simulation.engine.add(Placer(run.simulation.stage, mirror))
-        await run.simulation.prepare()
+    run = VirtualLab(read_cluster(path))
+    mirror = Mirror(run.plane.store)
+    run.simulation.engine.add(Placer(run.simulation.stage, mirror))
+    async with run:
         w = World(run)
         await w.forward(minutes * 60)
         yield w

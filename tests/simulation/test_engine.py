@@ -46,7 +46,7 @@ class Scripted(Controller[str]):
     storages = (CONFIG_MAPS,)
 
     def __init__(self, w: World, plans: list[Plan | Exception]) -> None:
-        self._now = w.simulation.pace.now
+        self._now = w.simulation.now
         self._start = self._now()
         self._plans = plans
         self.asked: list[float] = []

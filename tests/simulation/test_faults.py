@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.cloud.templates import template
 from bayplan.embedded.control.faults import FAULT_KINDS, Fault, FaultBoard
 from bayplan.embedded.control.sink import Refused
-from bayplan.embedded.control.steps import Change, Tell
+from bayplan.embedded.control.steps import Change, Delete, Tell
 from bayplan.embedded.control.storages import ATTACHMENTS, CSI_NODES, NODES
 from bayplan.embedded.simulation.clusterfile.faults import Targets
 from bayplan.embedded.simulation.faultcontrol import CONTROL, FaultControl
@@ -211,7 +212,7 @@ async def test_faults_can_be_injected_by_a_config_map() -> None:
         await w.create(control(one="{kind: node-dies, node: workers-1}"))
         await w.forward(60)
         assert w.ready("workers-1") == "Unknown"
-        await w.simulation.sink.delete("configmaps", "kube-system", "bayplan-faults")
+        await w.simulation.sink.apply(Delete(Key("configmaps", "kube-system", "bayplan-faults")))
         await w.forward(60)
         assert w.ready("workers-1") == "True"
 

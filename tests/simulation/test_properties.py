@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -21,6 +20,7 @@ from bayplan.embedded.control.storages import (
     PODS,
     STATEFUL_SETS,
 )
+from bayplan.lab import run_virtually
 from bayplan.nodegroups import NodeGroupError
 from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
 
@@ -54,7 +54,7 @@ def test_a_deployment_ends_with_the_wanted_pods_of_the_newest_template(steps: li
             assert images <= {owner["spec"]["template"]["spec"]["containers"][0]["image"]}
             assert owner["status"]["availableReplicas"] == wanted
 
-    asyncio.run(story())
+    run_virtually(story())
 
 
 @few
@@ -83,7 +83,7 @@ def test_a_stateful_set_ends_with_the_first_numbers_each_with_its_claim(
             assert all(one.ready for one in w.view.pods.values())
             assert all(w.claim_phase(f"data-db-{n}") == "Bound" for n in range(wanted))
 
-    asyncio.run(story())
+    run_virtually(story())
 
 
 @few
@@ -105,7 +105,7 @@ def test_a_job_completes_however_many_of_its_pods_are_killed(
             assert status["succeeded"] == completions
             assert status["active"] == 0
 
-    asyncio.run(story())
+    run_virtually(story())
 
 
 @few
@@ -138,7 +138,7 @@ def test_no_machine_ever_attaches_more_than_it_can_and_all_are_let_go_in_the_end
             assert not w.view.pods
             assert w.view.all(ATTACHMENTS) == []
 
-    asyncio.run(story())
+    run_virtually(story())
 
 
 @few
@@ -156,7 +156,7 @@ def test_a_group_has_what_it_is_meant_to_have(steps: list[Move]) -> None:
             names = sorted(one["metadata"]["name"] for one in w.view.all(NODES))
             assert names == sorted(cloud.instances)
 
-    asyncio.run(story())
+    run_virtually(story())
 
 
 async def _trade(w: World, move: str, number: int) -> None:

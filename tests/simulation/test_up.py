@@ -20,6 +20,7 @@ from bayplan.cli.main import run as bayplan
 
 KUBECTL = shutil.which("kubectl")
 LEDGER = Path(__file__).parents[2] / "examples" / "workloads" / "ledger.yaml"
+pytestmark = pytest.mark.wall
 needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 CLUSTER = """
@@ -186,7 +187,7 @@ def test_a_run_on_the_wall_clock_ends_after_its_time_with_a_report(tmp_path: Pat
         (["--virtual"], "needs --for"),
         (["--for", "soon"], "no duration"),
         (["--for", "1s", "--log", "x"], "--log"),
-        (["--virtual", "--for", "1s", "--data", "x"], "--data"),
+        (["--virtual", "--for", "1s", "--kubeconfig", "x"], "--kubeconfig"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.embedded.simulation.virtual import VirtualRun
+from bayplan.lab import VirtualLab
 from bench.simulation import day, run_day
 from tests.simulation.placing import FirstFit
 
@@ -32,10 +32,10 @@ async def test_the_log_is_what_its_digest_says() -> None:
     for seed in (1, 1, 2):
         out = StringIO()
         spec = parse_cluster(_CLUSTER.replace("SEED", str(seed)).encode(), "c.yaml", Path())
-        async with VirtualRun(spec, log=out) as run:
-            run.simulation.engine.add(FirstFit(run.simulation.view))
-            await run.simulation.prepare()
-            await run.simulation.run(3600)
+        run = VirtualLab(spec, log=out)
+        run.simulation.engine.add(FirstFit(run.simulation.view))
+        async with run:
+            await run.run(3600)
             assert run.log.lines == len(out.getvalue().splitlines())
         logs.append(out.getvalue())
     assert logs[0] == logs[1]
@@ -59,7 +59,7 @@ def test_runs_in_different_processes_are_the_same(place: bool, tmp_path: Path) -
 
 async def test_a_task_that_sleeps_on_the_same_clock_is_woken_in_its_turn() -> None:
     spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
-    async with VirtualRun(spec) as run:
+    async with VirtualLab(spec) as run:
         cloud = run.simulation.cloud
 
         async def buy_every_minute() -> None:
@@ -68,9 +68,7 @@ async def test_a_task_that_sleeps_on_the_same_clock_is_woken_in_its_turn() -> No
                 cloud.increase("g", 1)
 
         buying = asyncio.create_task(buy_every_minute())
-        await asyncio.sleep(0)
-        await run.simulation.prepare()
-        await run.simulation.run(3600)
+        await run.run(3600)
         await buying
         start = run.clock.now().timestamp() - 3600
         bought = [round(one.launched - start) for one in cloud.instances_of("g")]
@@ -80,18 +78,17 @@ async def test_a_task_that_sleeps_on_the_same_clock_is_woken_in_its_turn() -> No
 
 async def test_a_task_that_waits_for_changes_gets_its_turns() -> None:
     spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
-    async with VirtualRun(spec, turns=4) as run:
+    async with VirtualLab(spec) as run:
         journal = run.plane.store.journal("nodes")
         seen: list[float] = []
 
         async def watch() -> None:
             while True:
                 await journal.wait(journal.end, 1000)
-                seen.append(run.pace.now())
+                seen.append(run.simulation.now())
 
         watching = asyncio.create_task(watch())
-        await run.simulation.prepare()
-        await run.simulation.run(60)
+        await run.run(60)
         watching.cancel()
         first = min(seen)
         assert 24 <= first <= 36  # when the first node registers, not when the run is over

@@ -13,7 +13,7 @@ from bayplan.embedded.control.steps import Bind, Change, Delete
 from bayplan.embedded.control.storages import CLAIMS, EVENTS, NODES, PODS
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.embedded.simulation.schedule import creation
-from bayplan.embedded.simulation.virtual import VirtualRun
+from bayplan.lab import VirtualLab
 from tests.simulation.placing import FirstFit
 
 DRIVER = "disk.csi.example.com"
@@ -47,14 +47,14 @@ nodeGroups:
 class World:
     """One cluster in virtual time."""
 
-    def __init__(self, run: VirtualRun) -> None:
+    def __init__(self, run: VirtualLab) -> None:
         self.run = run
         self.simulation = run.simulation
         self.view = run.simulation.view
 
     async def forward(self, seconds: float) -> None:
         """Let time go by."""
-        await self.simulation.run(self.simulation.pace.now() + seconds)
+        await self.run.forward(seconds)
 
     async def create(self, *objects: dict[str, Any]) -> None:
         """Create objects, as a client would."""
@@ -115,10 +115,10 @@ async def world(
 ) -> AsyncIterator[World]:
     """A cluster whose first nodes are ready."""
     spec = parse_cluster(text.encode(), "cluster.yaml", Path())
-    async with VirtualRun(spec) as run:
-        if placing:
-            run.simulation.engine.add(FirstFit(run.simulation.view))
-        await run.simulation.prepare()
+    run = VirtualLab(spec)
+    if placing:
+        run.simulation.engine.add(FirstFit(run.simulation.view))
+    async with run:
         made = World(run)
         await made.forward(settle)
         yield made

@@ -8,10 +8,10 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, TextIO, TypeVar
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -29,14 +29,14 @@ from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
-from bayplan.embedded.simulation.live import LiveRun
 from bayplan.embedded.simulation.report import Waiting, summarize
 from bayplan.embedded.simulation.simulation import Simulation
-from bayplan.embedded.simulation.virtual import VirtualRun
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.lab import Lab, LiveLab, VirtualLab, run_virtually
 
 REFRESH_SECONDS = 1.0
+L = TypeVar("L", bound=Lab)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,51 +126,63 @@ def _run_virtual(wish: _Wish) -> int:
         raise BadInput("--virtual needs --for: virtual time does not end by itself")
     if wish.cloud is not None:
         raise BadInput("--virtual serves nothing: no --cloud-socket and no --cloud-address")
-    if wish.data is not None or wish.kubeconfig is not None:
-        raise BadInput("--virtual neither keeps nor serves: no --data and no --kubeconfig")
+    if wish.kubeconfig is not None:
+        raise BadInput("--virtual serves nobody: no --kubeconfig")
     with _opened(wish.log) as out:
-        asyncio.run(_virtual(wish, wish.seconds, out))
+        run_virtually(_virtual(wish, wish.seconds, out))
     return EXIT_OK
 
 
 async def _virtual(wish: _Wish, seconds: float, out: TextIO | None) -> None:
     start = time.monotonic()
-    async with VirtualRun(wish.spec, log=out) as run:
-        await _prepare(run.simulation, Mirror(run.plane.store) if wish.place else None)
-        await run.simulation.run(seconds)
-        await run.simulation.refresh_leases()
-        took = time.monotonic() - start
-        show([report_table(summarize(run.simulation), took, run.log.lines, run.log.digest)])
+    with _input_checked():
+        lab = _made(lambda: VirtualLab(wish.spec, data=wish.data, log=out))
+        _place(lab, Mirror(lab.plane.store), wish)
+        async with lab:
+            await lab.run(seconds)
+            await lab.simulation.refresh_leases()
+            took = time.monotonic() - start
+            show([report_table(summarize(lab.simulation), took, lab.log.lines, lab.log.digest)])
 
 
 async def _run_live(wish: _Wish) -> None:
-    with _kubeconfig(wish.kubeconfig) as path:
+    with _kubeconfig(wish.kubeconfig) as path, _input_checked():
         host, port = listen_address(wish.listen)
         config = ServerConfig(host=host, port=port, data=wish.data, kubeconfig=path)
-        try:
-            run = LiveRun(wish.spec, config)
-        except (StoreError, OSError) as problem:
-            raise BadInput(str(problem)) from problem
-        _stop_on_signals(run.simulation)
-        async with run:
-            mirror = Mirror(run.server.store)
-            await _prepare(run.simulation, mirror if wish.place else None)
-            sys.stdout.write(f"serving {run.server.url}\nexport KUBECONFIG={path}\n")
+        lab = _made(lambda: LiveLab(wish.spec, config))
+        _stop_on_signals(lab)
+        mirror = Mirror(lab.plane.store)
+        _place(lab, mirror, wish)
+        async with lab:
+            sys.stdout.write(f"serving {lab.server.url}\nexport KUBECONFIG={path}\n")
             sys.stdout.flush()
             start = time.monotonic()
-            cloud = served(run.simulation.provider, wish.cloud)
-            async with cloud, _table(run.simulation, mirror):
-                await run.simulation.run(wish.seconds)
+            cloud = served(lab.simulation.provider, wish.cloud)
+            async with cloud, _table(lab.simulation, mirror):
+                await lab.run(wish.seconds)
             took = time.monotonic() - start
             if wish.seconds is not None:
-                show([report_table(summarize(run.simulation), took, 0, "")])
+                show([report_table(summarize(lab.simulation), took, 0, "")])
 
 
-async def _prepare(simulation: Simulation, mirror: Mirror | None) -> None:
-    if mirror is not None:
-        simulation.engine.add(Placer(simulation.stage, mirror))
+def _place(lab: Lab, mirror: Mirror, wish: _Wish) -> None:
+    if wish.place:
+        lab.simulation.engine.add(Placer(lab.simulation.stage, mirror))
+
+
+def _made(make: Callable[[], L]) -> L:
+    """A lab, if its data file and its address can be used."""
     try:
-        await simulation.prepare()
+        return make()
+    except (StoreError, OSError) as problem:
+        raise BadInput(str(problem)) from problem
+
+
+@contextlib.contextmanager
+def _input_checked() -> Iterator[None]:
+    """Say what is wrong with the cluster file, where that comes out only when it is used."""
+    try:
+        yield
     except ConfigFileError as problem:
         raise BadInput(str(problem)) from problem
 
@@ -203,10 +215,10 @@ async def _refresh(live: Live, simulation: Simulation, mirror: Mirror) -> None:
         await asyncio.sleep(REFRESH_SECONDS)
 
 
-def _stop_on_signals(simulation: Simulation) -> None:
+def _stop_on_signals(lab: Lab) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, simulation.engine.stop)
+        loop.add_signal_handler(number, lab.stop)
 
 
 @contextlib.contextmanager

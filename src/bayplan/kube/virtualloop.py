@@ -22,7 +22,9 @@ from contextvars import Context
 from typing import Any, NoReturn, TypeVarTuple
 
 Ts = TypeVarTuple("Ts")
-_SLACK = 1e-6
+_RESOLUTION = 1e-6
+"""A timer that is closer than this is due."""
+_SLACK = 1e-7
 """Moments that are closer to each other than this are one: sums of seconds are not exact."""
 _TASKS_NAMED = 8
 
@@ -41,11 +43,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._now = 0.0
         self._moments: list[float] = []
+        self._idlers: list[asyncio.Future[None]] = []
         self._thread = threading.get_ident()
         self._selector_of_time = _TimeSelector(self._wait)
         super().__init__(self._selector_of_time)
         self._selector_of_time.closed_to_others = True
-        self._clock_resolution = _SLACK
+        self._clock_resolution = _RESOLUTION
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
@@ -70,16 +73,31 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise OutsideError("virtual time does not wait for other threads")
         return super().call_soon_threadsafe(callback, *args, context=context)
 
+    async def idle(self) -> None:
+        """Return when nobody has anything left to do at this moment."""
+        waiter = self.create_future()
+        self._idlers.append(waiter)
+        await waiter
+
     def _wait(self, seconds: float | None) -> None:
         """Let so much time go by; exactly to the timer that is due then, if there is one."""
+        if self._idlers:
+            self._tell_idle()
+            return
         if seconds is None:
             raise StandstillError(_standstill(asyncio.all_tasks(self)))
         target = self._now + seconds
-        while self._moments and self._moments[0] < target - _SLACK:
-            heapq.heappop(self._moments)  # its timer was cancelled
+        while self._moments and self._moments[0] <= max(self._now, target - _SLACK):
+            heapq.heappop(self._moments)  # it has come, or its timer was cancelled
         if self._moments and self._moments[0] <= target + _SLACK:
             target = self._moments[0]
         self._now = max(self._now, target)
+
+    def _tell_idle(self) -> None:
+        idlers, self._idlers = self._idlers, []
+        for waiter in idlers:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 class _TimeSelector(selectors.DefaultSelector):

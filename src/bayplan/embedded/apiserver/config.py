@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Literal
 
+from bayplan.embedded.apiserver.admission.webhooks.posting import HttpsPoster, Poster
 from bayplan.embedded.apiserver.store.database import Durability
-from bayplan.embedded.apiserver.store.store import JOURNAL_CAPACITY
+from bayplan.embedded.apiserver.store.store import JOURNAL_CAPACITY, Store
 from bayplan.kube.clock import Clock, WallClock
 
 
 @dataclass(slots=True)
-class ServerConfig:
-    """Everything that can be chosen about a server."""
+class PlaneConfig:
+    """Everything that can be chosen about a control plane."""
 
-    host: str = "127.0.0.1"
-    port: int = 0
     data: Path | None = None
     """The data file; None keeps everything in memory."""
-    kubeconfig: Path | None = None
-    """Where to write the administrator's kubeconfig."""
     tokens: Path | None = None
     authorization: Literal["rbac", "always-allow"] = "always-allow"
     durability: Durability = "process"
@@ -29,5 +27,17 @@ class ServerConfig:
     rng: Random = field(default_factory=SystemRandom)
     journal_capacity: int = JOURNAL_CAPACITY
     """Changes per resource from which watches can resume."""
+    webhooks: Callable[[Store], Poster] = HttpsPoster
+    """What takes reviews to webhooks."""
+
+
+@dataclass(slots=True)
+class ServerConfig(PlaneConfig):
+    """Everything that can be chosen about a server."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    kubeconfig: Path | None = None
+    """Where to write the administrator's kubeconfig."""
     grace_seconds: int = 2
     """How long a stopping server waits for its clients."""

@@ -1,34 +1,39 @@
 """The engine: asks controllers about what changed, lets the sink act, and moves time along.
 
 There is one task for everything. A change in the store puts keys on the queue; each key is decided
-once at a time and its plan carried out at once. When the queue is empty, the engine goes to the
-next moment at which somebody wants to be asked again. How it goes there is the pace's business:
-the wall's pace waits, or is woken by a change; the virtual pace jumps. Nothing else differs, so a
-cluster behaves the same in both.
+once at a time and its plan carried out at once. When the queue is empty, the engine sleeps until
+the next moment at which somebody wants to be asked again, or until a change wakes it. It knows no
+other time than its clock's, so a cluster behaves the same on the wall's clock and in virtual time.
 
 What fails is asked again a second later, then two, then four, up to five minutes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Hashable
+from typing import Any, NamedTuple, TypeVar
 
 from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import Store
 from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.pace import Pace
 from bayplan.embedded.control.sink import Refused, Sink
 from bayplan.embedded.control.steps import Again, Plan
 from bayplan.embedded.control.timeline import Timeline
+from bayplan.kube.clock import Clock
 
 log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 MOST_BACKOFF = 300.0
-Housekeeping: TypeAlias = Callable[[], Awaitable[None]]
+_SLACK = 1e-5
+"""A moment that is closer than this has come: sums of seconds are not exact."""
+_TICK = 1e-3
+"""The shortest wait: a date's microseconds, subtracted, may leave less than a clock can move by."""
+_BREATH = 16
+"""Decisions after which others in the same process get a turn."""
 
 
 class Task(NamedTuple):
@@ -41,8 +46,7 @@ class Task(NamedTuple):
 class Engine:
     """Runs controllers over one store."""
 
-    def __init__(self, store: Store, sink: Sink, pace: Pace) -> None:
-        self.pace = pace
+    def __init__(self, store: Store, sink: Sink, clock: Clock) -> None:
         self.sink = sink
         self.refusals = 0
         self.failures = 0
@@ -54,8 +58,19 @@ class Engine:
         self._queued: set[Task] = set()
         self._timeline: Timeline[Task] = Timeline()
         self._failed: dict[Task, int] = {}
-        self._housekeeping: list[Housekeeping] = []
+        self._clock = clock
+        self._start = clock.monotonic()
+        self._news = asyncio.Event()
         self._stopped = False
+
+    def now(self) -> float:
+        """Seconds since the engine was made."""
+        return self._clock.monotonic() - self._start
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to decide at this moment."""
+        return bool(self._ready) and not self._stopped
 
     def add(self, controller: Controller[K]) -> None:
         """Run a controller."""
@@ -63,10 +78,6 @@ class Engine:
         self._controllers.append(controller)
         for storage in controller.storages:
             self._interested[storage].append(number)
-
-    def keep_house(self, work: Housekeeping) -> None:
-        """Do something after every round of decisions: collect garbage, for instance."""
-        self._housekeeping.append(work)
 
     def start(self) -> None:
         """Look at everything that is there already, and from now on at every change."""
@@ -85,31 +96,49 @@ class Engine:
     def stop(self) -> None:
         """End `run` as soon as the present key is done."""
         self._stopped = True
-        self.pace.wake()
+        self._news.set()
 
     async def run(self, until: float | None = None) -> None:
-        """Work until a moment of the pace's time, or until stopped."""
+        """Work until a moment, in seconds since the engine was made, or until stopped."""
         while not self._stopped:
-            await self.settle()
-            due = self._timeline.next_due()
-            if until is not None and (due is None or due > until):
-                due = until
-            if not self._ready:
-                await self.pace.wait(due)
-            for task in self._timeline.pop_due(self.pace.now()):
+            await self._settle()
+            now = self.now() + _SLACK
+            for task in self._timeline.pop_due(now):
                 self._enqueue(task)
-            if until is not None and self.pace.now() >= until and not self._ready:
+            if self._ready:
+                continue
+            if until is not None and now >= until:
                 return
+            await self._sleep(until)
 
-    async def settle(self) -> None:
+    async def _settle(self) -> None:
         """Decide until nothing is left to decide at this moment."""
-        while self._ready and not self._stopped:
+        while self.busy:
             task = self._ready.popleft()
             self._queued.discard(task)
             await self._work(task)
-            for work in self._housekeeping:
-                await work()
-            await self.pace.breathe()
+            if self.decisions % _BREATH == 0:
+                await asyncio.sleep(0)
+
+    async def _sleep(self, until: float | None) -> None:
+        """Wait for somebody's moment, at most until a given one, or for a change."""
+        due = self._timeline.next_due()
+        if due is None or (until is not None and until < due):
+            due = until
+        self._news.clear()
+        if due is None:
+            await self._news.wait()
+            return
+        alarm = asyncio.ensure_future(self._clock.sleep(due - self.now()))
+        alarm.add_done_callback(self._ring)
+        try:
+            await self._news.wait()
+        finally:
+            alarm.cancel()
+
+    def _ring(self, alarm: asyncio.Future[None]) -> None:
+        if not alarm.cancelled():
+            self._news.set()
 
     async def _work(self, task: Task) -> None:
         self.decisions += 1
@@ -129,14 +158,14 @@ class Engine:
         self._timeline.drop(task)
         for step in plan:
             if isinstance(step, Again):
-                self._timeline.set(task, self.pace.now() + step.after)
+                self._timeline.set(task, self.now() + max(_TICK, step.after))
             else:
                 await self.sink.apply(step)
         self._failed.pop(task, None)
 
     def _retry(self, task: Task) -> None:
         count = self._failed[task] = self._failed.get(task, -1) + 1
-        self._timeline.set(task, self.pace.now() + min(MOST_BACKOFF, 2.0**count))
+        self._timeline.set(task, self.now() + min(MOST_BACKOFF, 2.0**count))
 
     def _observe(self, change: Change) -> None:
         """Queue what a change concerns; whoever cannot read an object holds up nobody else."""
@@ -153,4 +182,4 @@ class Engine:
         if task not in self._queued:
             self._queued.add(task)
             self._ready.append(task)
-            self.pace.wake()
+            self._news.set()

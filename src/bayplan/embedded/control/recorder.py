@@ -1,11 +1,10 @@
-"""Events: said once, counted when repeated, forgotten after an hour."""
+"""Events: said once, counted when repeated. The server removes those that are old."""
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from typing import Protocol
 
-from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest import writing
 from bayplan.embedded.apiserver.rest.backend import Backend
@@ -14,7 +13,6 @@ from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.steps import Tell
 from bayplan.embedded.control.storages import EVENTS
 
-KEPT_SECONDS = 3600.0
 _REMEMBERED = 4096
 
 
@@ -25,10 +23,6 @@ class Writer(Protocol):
         """Make an object."""
         ...
 
-    async def delete(self, storage: str, namespace: str, name: str) -> None:
-        """Delete an object."""
-        ...
-
 
 class Recorder:
     """Writes events for one simulation."""
@@ -37,13 +31,11 @@ class Recorder:
         self._backend = backend
         self._writer = writer
         self._said: OrderedDict[Tell, Key] = OrderedDict()
-        self._expiring: deque[tuple[float, Key]] = deque()
         self.warnings: Counter[str] = Counter()
         """How often each was said since the beginning."""
 
     async def record(self, told: Tell) -> None:
         """Write an event, or count it once more; nothing if its object is gone."""
-        await self._expire()
         if told.type == "Warning":
             self.warnings[told.reason] += 1
         key = self._said.get(told)
@@ -59,7 +51,6 @@ class Recorder:
         meta = event["metadata"]
         key = Key(EVENTS, meta["namespace"], meta["name"])
         self._said[told] = key
-        self._expiring.append((self._seconds() + KEPT_SECONDS, key))
         if len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
 
@@ -104,16 +95,3 @@ class Recorder:
         if kind is not None:
             call = Call(ADMIN, kind, key.namespace, key.name)
             await writing.change(self._backend, call, once_more, trusted=True)
-
-    async def _expire(self) -> None:
-        now = self._seconds()
-        while self._expiring and self._expiring[0][0] <= now:
-            key = self._expiring.popleft()[1]
-            try:
-                await self._writer.delete(EVENTS, key.namespace, key.name)
-            except ApiError as error:
-                if error.code != 404:
-                    raise
-
-    def _seconds(self) -> float:
-        return self._backend.clock.now().timestamp()

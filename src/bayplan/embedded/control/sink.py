@@ -75,11 +75,6 @@ class Sink:
         call = self._call(storage, namespace, obj["metadata"].get("name", ""))
         await writing.create(self._backend, call, obj)
 
-    async def delete(self, storage: str, namespace: str, name: str) -> None:
-        """Delete an object at once."""
-        call = self._call(storage, namespace, name)
-        await deleting.delete(self._backend, call, DeleteOptions(0))
-
     def _call(self, storage: str, namespace: str, name: str, subresource: str = "") -> Call:
         return Call(USER, self._kind(storage), namespace, name, subresource)
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from typing import TextIO
 
 from bayplan.embedded.apiserver.store.journal import Change
-from bayplan.embedded.control.pace import Pace
 
 
 class RunLog:
     """Listens to a store."""
 
-    def __init__(self, pace: Pace, out: TextIO | None = None) -> None:
-        self._pace = pace
+    def __init__(self, now: Callable[[], float], out: TextIO | None = None) -> None:
+        self._now = now
         self._out = out
         self._digest = hashlib.sha256()
         self.lines = 0
@@ -30,8 +30,7 @@ class RunLog:
         content = hashlib.sha256(change.entry.data).hexdigest()[:16]
         place = f"{key.namespace}/{key.name}" if key.namespace else key.name
         line = (
-            f"{self._pace.now():.3f} {change.revision} {change.type} {key.storage} {place} "
-            f"{content}\n"
+            f"{self._now():.3f} {change.revision} {change.type} {key.storage} {place} {content}\n"
         )
         self._digest.update(line.encode())
         self.lines += 1

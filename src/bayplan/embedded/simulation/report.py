@@ -57,7 +57,7 @@ def summarize(simulation: Simulation) -> Summary:
     view = simulation.view
     claims = Counter(phase(claim) for claim in view.all(CLAIMS))
     return Summary(
-        seconds=simulation.pace.now(),
+        seconds=simulation.now(),
         nodes=_nodes(simulation),
         phases=Counter(pod.phase for pod in view.pods.values()),
         claims=claims,

@@ -1,6 +1,6 @@
 """A whole simulated cluster over one API server: every part made, wired and run.
 
-simulation = Simulation(backend, spec, pace)
+simulation = Simulation(backend, spec, renew_leases=True)
 await simulation.prepare()
 await simulation.run(until=7200)
 """
@@ -17,7 +17,6 @@ from bayplan.embedded.cloud.cloud import Cloud
 from bayplan.embedded.cloud.provider import CloudProvider
 from bayplan.embedded.control.engine import Engine
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.pace import Pace
 from bayplan.embedded.control.sink import Sink
 from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.steps import Create
@@ -56,11 +55,8 @@ from bayplan.kube.misspelt import nearest
 class Simulation:
     """Nodes, drivers, workloads and a cloud around one API server."""
 
-    def __init__(
-        self, backend: Backend, spec: ClusterSpec, pace: Pace, *, renew_leases: bool
-    ) -> None:
+    def __init__(self, backend: Backend, spec: ClusterSpec, *, renew_leases: bool) -> None:
         self.spec = spec
-        self.pace = pace
         self._backend = backend
         self.view = View(backend.store)
         self.stage = Stage(self.view, backend.clock, Random(spec.seed))  # noqa: S311
@@ -69,7 +65,7 @@ class Simulation:
         self.cloud = Cloud(self.stage, spec.groups, backend.store)
         self.provider = CloudProvider(self.cloud, spec.drivers)
         self.sink = Sink(backend)
-        self.engine = Engine(backend.store, self.sink, pace)
+        self.engine = Engine(backend.store, self.sink, backend.clock)
         self._add_nodes(renew_leases)
         self._add_storage()
         self._add_workloads()
@@ -136,8 +132,12 @@ class Simulation:
         self.engine.start()
 
     async def run(self, until: float | None = None) -> None:
-        """Work until a moment of the pace, in seconds from its start, or until stopped."""
+        """Work until a moment, in seconds from the beginning, or until stopped."""
         await self.engine.run(until)
+
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return self.engine.now()
 
     async def refresh_leases(self) -> None:
         """Let all leases show the last heartbeats."""

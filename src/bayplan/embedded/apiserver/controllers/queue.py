@@ -43,11 +43,6 @@ class WorkQueue(Generic[K]):
         """Return once there is nothing left to do now."""
         await self._idle.wait()
 
-    async def drain(self) -> None:
-        """Work on everything that waits, now: virtual time does not go on meanwhile."""
-        while self._waiting:
-            await self._one(self._waiting.popleft())
-
     async def stop(self) -> None:
         """Stop working."""
         if self._task is not None:
@@ -83,10 +78,6 @@ class Queued(Generic[K]):
     async def settled(self) -> None:
         """Return once everything that follows from the changes so far has been done."""
         await self._queue.settled()
-
-    async def drain(self) -> None:
-        """Finish what is waiting."""
-        await self._queue.drain()
 
     async def stop(self) -> None:
         """Stop looking."""

@@ -65,7 +65,8 @@ class Journal:
         self._start = 0
         self._floor = floor
         self._capacity = capacity
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], None] = {}
+        """In order: a set's order would differ from run to run."""
 
     @property
     def end(self) -> int:
@@ -83,7 +84,7 @@ class Journal:
 
     def wake(self) -> None:
         """Let every waiting watcher look again."""
-        waiters, self._waiters = self._waiters, set()
+        waiters, self._waiters = self._waiters, {}
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -105,9 +106,9 @@ class Journal:
         if position < self.end:
             return
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         await asyncio.wait((waiter,), timeout=seconds)
-        self._waiters.discard(waiter)
+        self._waiters.pop(waiter, None)
 
 
 def _too_old(asked: int, oldest: int) -> ApiError:

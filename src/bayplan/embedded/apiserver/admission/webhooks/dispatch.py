@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
-from bayplan.embedded.apiserver.admission.webhooks.client import CallFailed, WebhookClient
 from bayplan.embedded.apiserver.admission.webhooks.matching import Hook, matching
+from bayplan.embedded.apiserver.admission.webhooks.posting import CallFailed, Poster, ask
 from bayplan.embedded.apiserver.admission.webhooks.review import (
     BadReview,
     Verdict,
@@ -34,13 +34,13 @@ VALIDATING = f"validatingwebhookconfigurations.{_GROUP}"
 class Webhooks:
     """The webhooks of one server."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, poster: Poster) -> None:
         self._backend = backend
-        self._client = WebhookClient(backend)
+        self._poster = poster
 
     async def close(self) -> None:
         """Let go of all connections."""
-        await self._client.close()
+        await self._poster.close()
 
     async def mutate(self, request: AdmissionRequest) -> None:
         """Ask mutating webhooks in order; those that wish are asked again after later changes."""
@@ -78,7 +78,7 @@ class Webhooks:
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
         uid = new_uid(self._backend.rng)
         try:
-            review = await self._client.call(hook.hook, question(request, hook, uid))
+            review = await ask(self._poster, hook.hook, question(request, hook, uid))
             return answer(review, uid)
         except (CallFailed, BadReview) as problem:
             if hook.hook.get("failurePolicy") == "Ignore":

@@ -1,0 +1,9 @@
+"""Whole clusters in one process: server, simulation and daemons, on the wall's clock or in virtual
+time.
+"""
+
+from bayplan.lab.lab import Daemon, DaemonFailedError, Lab
+from bayplan.lab.live import LiveLab
+from bayplan.lab.virtual import VirtualLab, run_virtually
+
+__all__ = ["Daemon", "DaemonFailedError", "Lab", "LiveLab", "VirtualLab", "run_virtually"]

@@ -1,0 +1,210 @@
+"""A daemon runs unchanged over HTTPS and in virtual time: election, informers, binds, a CRD, a
+webhook."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from bayplan.client import Client, Informers
+from bayplan.client.config import from_kubeconfig
+from bayplan.client.errors import UnreachableError
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.identity.credentials import server_context
+from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
+from bayplan.kube.coordination import Lease
+from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import Namespace
+from bayplan.lab import DaemonFailedError, LiveLab, VirtualLab, run_virtually
+from tests.lab.daemons import POLICIES, STAMP, as_identity, lead, main, stamping, webhook
+
+CLUSTER = """
+seed: 3
+instanceTypes: [{name: a, cpu: 64, memory: 256Gi}]
+nodeGroups: [{name: g, instanceType: a, count: 3, start: 0.1}]
+"""
+DAY = (
+    CLUSTER
+    + """
+workloads:
+  - arrivals: {count: 100, over: 20h}
+    manifest:
+      apiVersion: batch/v1
+      kind: Job
+      metadata: {name: work}
+      spec:
+        ttlSecondsAfterFinished: 600
+        template:
+          metadata: {annotations: {simulation.bayplan.io/runs-for: 10m}}
+          spec: {restartPolicy: Never, containers: [{name: c, image: i}]}
+"""
+)
+REPLICAS: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "replicas": 6,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        },
+    },
+}
+
+
+def spec(text: str = CLUSTER) -> ClusterSpec:
+    return parse_cluster(text.encode(), "cluster.yaml", Path())
+
+
+async def all_run(client: Client, client_config: dict[str, Any]) -> tuple[int, str]:
+    """Let six pods be stamped, placed and started; what the daemon says, and who leads."""
+    await client.create(webhook(client_config))
+    await client.create(REPLICAS)
+    running = asyncio.Event()
+    async with Informers(client) as informers:
+        pods = informers.of(Pod)
+        pods.on_change(lambda _: running.set() if _running(pods.objects.values()) else None)
+        await running.wait()
+        for pod in pods.objects.values():
+            assert pod.metadata.annotations[STAMP].startswith("system:")
+    policy: Any = await client.get(POLICIES, "all")
+    lease = await client.get(Lease, "kube-system", "test-placer")
+    return policy["status"]["placed"], str(lease.spec.holder_identity)
+
+
+def _running(pods: Any) -> bool:
+    return [pod.status.phase for pod in pods] == ["Running"] * 6
+
+
+@asynccontextmanager
+async def served(lab: LiveLab) -> AsyncIterator[dict[str, Any]]:
+    """The webhook over HTTPS; how to configure it."""
+    config = uvicorn.Config(stamping, log_config=None, lifespan="off", port=0)
+    config.load()
+    config.ssl = server_context(lab.server.authority, ["127.0.0.1"], lab.clock.now())
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110 - it has no event for that
+        await asyncio.sleep(0)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    ca = base64.b64encode(lab.server.authority.pair.certificate).decode()
+    try:
+        yield {"url": f"https://127.0.0.1:{port}/stamp", "caBundle": ca}
+    finally:
+        server.should_exit = True
+        await serving
+
+
+async def test_over_https_on_the_wall_clock(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    async with (
+        LiveLab(spec(), ServerConfig(kubeconfig=path)) as lab,
+        served(lab) as client_config,
+        Client(from_kubeconfig([path])) as client,
+    ):
+        simulating = asyncio.create_task(lab.run())
+        daemon = asyncio.create_task(main(client, "over-https"))
+        assert await asyncio.wait_for(all_run(client, client_config), 60) == (6, "over-https")
+        daemon.cancel()
+        await asyncio.gather(daemon, return_exceptions=True)
+        lease = await client.get(Lease, "kube-system", "test-placer")
+        assert lease.spec.holder_identity == ""  # given back, so that the next need not wait
+        lab.stop()
+        await simulating
+
+
+@pytest.mark.virtual
+async def test_in_virtual_time() -> None:
+    webhooks = {"https://stamps.test": stamping}
+    async with VirtualLab(spec(), [as_identity("in-process")], webhooks=webhooks) as lab:
+        config = {"url": "https://stamps.test/stamp"}
+        seen = asyncio.create_task(all_run(lab.client(), config))
+        await lab.run(3600)
+        assert await seen == (6, "in-process")
+
+
+@pytest.mark.virtual
+async def test_a_webhook_behind_a_service_and_one_that_nobody_answers() -> None:
+    async with VirtualLab(spec(), webhooks={"shop/stamps": stamping}) as lab:
+        client = lab.client("somebody", ["system:masters"])
+        service = {"namespace": "shop", "name": "stamps", "path": "/x"}
+        await client.create(webhook({"service": service}))
+        pod: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default"},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+        made: Any = await client.create(pod)
+        assert made["metadata"]["annotations"] == {STAMP: "somebody"}
+
+
+def test_a_virtual_day_with_daemons_is_the_same_twice_and_under_two_hash_seeds() -> None:
+    code = "from tests.lab.test_daemons import print_day; print_day()"
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert said[0] == said[1]
+    assert said[0].endswith(b" 100\n")
+
+
+def print_day() -> None:
+    """Run a virtual day and print the log's digest and how many jobs were placed."""
+    sys.stdout.write(run_virtually(_day()))
+
+
+async def _day() -> str:
+    webhooks = {"https://stamps.test": stamping}
+    async with VirtualLab(spec(DAY), [lead], webhooks=webhooks) as lab:
+        client = lab.client()
+        await client.create(webhook({"url": "https://stamps.test/stamp"}))
+        await lab.run(24 * 3600)
+        policy: Any = await client.get(POLICIES, "all")
+        return f"{lab.log.digest} {policy['status']['placed']}\n"
+
+
+@pytest.mark.virtual
+async def test_a_daemon_that_fails_fails_the_run() -> None:
+    async def failing(client: Client) -> None:
+        await client.clock.sleep(60)
+        raise ValueError("no")
+
+    async with VirtualLab(spec(), [failing]) as lab:
+        with pytest.raises(DaemonFailedError, match="no"):
+            await lab.run(3600)
+        assert lab.simulation.now() == pytest.approx(60)
+
+
+@pytest.mark.virtual
+async def test_clients_are_who_they_say_and_gone_with_the_lab() -> None:
+    async with VirtualLab(spec()) as lab:
+        client = lab.client()
+        assert (await client.get(Namespace, "default")).metadata.name == "default"
+    with pytest.raises(UnreachableError):
+        await client.version()
+
+
+def test_a_virtual_lab_needs_a_virtual_loop() -> None:
+    async def on_the_wall() -> None:
+        VirtualLab(spec())
+
+    with pytest.raises(TypeError, match="run_virtually"):
+        asyncio.run(on_the_wall())

@@ -121,6 +121,8 @@ class Evaluation:
         points = self._points_alone[rows]
         for score in self._local:
             scored = score.points(rows)  # made for us, so that it can be added to
+            if score.weight != 1:
+                scored *= score.weight
             scored += points
             points = scored
         self._passes[rows] = passes

@@ -6,10 +6,13 @@ kube-scheduler 1.36 does, for comparing the two.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from bayplan.fit.plugins import PluginSet
 from bayplan.kube.gates import FeatureGates
+from bayplan.kube.pods import Pod
 
 
 class MissingDriver(Enum):
@@ -31,6 +34,16 @@ class Profile:
     """Whether volumes that no CSI driver serves are limited at all, as they were before CSI."""
     max_volumes_override: int | None = None
     """What the environment variable KUBE_MAX_PD_VOLS says; it replaces the fallback table."""
+    plugins: PluginSet = field(default_factory=PluginSet)
+    """What pods are filtered and scored by, unless another set is asked for."""
+    schedulers: Mapping[str, PluginSet] = field(default_factory=dict)
+    """Other sets, for pods that name these schedulers."""
+
+    def plugins_for(self, pod: Pod) -> PluginSet:
+        """What a pod is filtered and scored by."""
+        if not self.schedulers:
+            return self.plugins
+        return self.schedulers.get(pod.spec.scheduler_name, self.plugins)
 
     @classmethod
     def kubernetes(cls, *, volume_limit_scaling: bool = False) -> Profile:

@@ -15,22 +15,24 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from bayplan.fit.decision import Assumption, Decision
-from bayplan.fit.defaults import default_spread
+from bayplan.fit.defaults import DefaultSpread, default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation, best_of
 from bayplan.fit.filters import Arrival, Question, refusal_before_nodes
 from bayplan.fit.journal import Journal
 from bayplan.fit.layers import Layers
 from bayplan.fit.limits import Limits
-from bayplan.fit.needs.pods import NeedsBook, VolumeNeeds
+from bayplan.fit.needs.pods import NeedsBook
 from bayplan.fit.needs.report import VolumeReport, all_volumes
 from bayplan.fit.nominated import Contest
 from bayplan.fit.objects import Kind, shown
+from bayplan.fit.plugins import PluginSet
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
@@ -69,7 +71,9 @@ class Snapshot:
         self._objects = self._layers.objects
         self._needs = NeedsBook(self.cluster)
         self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
-        self._defaults: dict[Shape, tuple[int, Any]] = {}
+        self._defaults: dict[tuple[Shape, int], tuple[int, DefaultSpread]] = {}
+        self._plugin_numbers: dict[PluginSet, int] = {self.profile.plugins: 0}
+        self._last_plugins = (self.profile.plugins, 0)
         self.problems: tuple[ObjectError, ...] = ()
         """What was wrong with objects that `load` left out."""
         self.skipped: Mapping[str, int] = {}
@@ -223,12 +227,21 @@ class Snapshot:
 
     # -- decisions -----------------------------------------------------------------------------
 
-    def decide(self, pod: Pod, *, among: Collection[str] | None = None) -> Decision:
-        """The best node for a pod, of all or of some, if one fits; nothing is changed."""
-        evaluation = self.evaluation(pod)
+    def decide(
+        self,
+        pod: Pod,
+        *,
+        among: Collection[str] | None = None,
+        plugins: PluginSet | None = None,
+    ) -> Decision:
+        """The best node for a pod, of all or of some, if one fits; nothing is changed.
+
+        Another set of plugins than the profile's may be asked.
+        """
+        evaluation = self.evaluation(pod, plugins)
         if isinstance(evaluation, Refusal):
-            plugins = frozenset((evaluation.plugin,))
-            return Decision(None, refused_before=evaluation, plugins=plugins)
+            refused = frozenset((evaluation.plugin,))
+            return Decision(None, refused_before=evaluation, plugins=refused)
         rows = ALL_ROWS if among is None else self.cluster.slots.of(among)
         slot = self._best(pod, evaluation, rows)
         if slot == DOES_NOT_FIT:
@@ -247,7 +260,7 @@ class Snapshot:
         nominated = self.cluster.slots.by_name.get(self.nominated_node(pod))
         if nominated is None and not self.cluster.nominations.by_node:
             return evaluation.best(rows)
-        contest = self.contest(pod)
+        contest = self.contest(pod, evaluation.question.plugins)
         if (
             nominated is not None
             and (isinstance(rows, slice) or nominated in rows)
@@ -264,13 +277,15 @@ class Snapshot:
         plugins = refusing_plugins(evaluation, rows)
         if self.cluster.nominations.by_node:
             every = np.arange(self.cluster.slots.capacity)[rows].tolist()
-            beside = self.contest(pod).refusals_beside(set(every))
+            contest = self.contest(pod, evaluation.question.plugins)
+            beside = contest.refusals_beside(set(every))
             plugins |= {refusal.plugin for refusal in beside.values()}
         return plugins
 
-    def contest(self, pod: Pod) -> Contest:
+    def contest(self, pod: Pod, plugins: PluginSet | None = None) -> Contest:
         """A pod's question beside pods that are nominated for nodes."""
-        return Contest(pod, self.cluster, self.evaluation, self.priority)
+        evaluate = self.evaluation if plugins is None else partial(self.evaluation, plugins=plugins)
+        return Contest(pod, self.cluster, evaluate, self.priority)
 
     def assume(self, pod: Pod, decision: Decision) -> Assumption:
         """Take a decision as carried out: the pod on its node, and its claims as decided.
@@ -319,48 +334,53 @@ class Snapshot:
         """The first refusal of a pod on one node; None if it fits there."""
         return self.contest(pod).refusal(self.cluster.slots.by_name[node])
 
-    def verdicts(self, pod: Pod) -> Verdicts | Refusal:
+    def verdicts(self, pod: Pod, *, plugins: PluginSet | None = None) -> Verdicts | Refusal:
         """What every filter and score says of every node, or why none is looked at."""
-        evaluation = self.evaluation(pod)
+        evaluation = self.evaluation(pod, plugins)
         if isinstance(evaluation, Refusal):
             return evaluation
-        contest = self.contest(pod)
+        contest = self.contest(pod, plugins)
         return verdicts(evaluation, contest.refusals_beside(contest.rivals))
 
-    def evaluation(self, pod: Pod) -> Evaluation | Refusal:
+    def evaluation(self, pod: Pod, plugins: PluginSet | None = None) -> Evaluation | Refusal:
         """The standing answers for pods like this one, or why no node is even looked at."""
         if self.cluster.usage_changes.is_long or self.cluster.node_changes.is_long:
             self.cluster.tidy()
+        plugins = plugins or self.profile.plugins_for(pod)
         shape = self.cluster.shapes.of(pod)
         needs = self._needs.of(pod)
         if not needs.ready or (shape.node_names is not None and not shape.node_names):
-            refusal = refusal_before_nodes(Arrival(pod, shape, self._needs.claims(pod)))
+            refusal = refusal_before_nodes(Arrival(pod, shape, self._needs.claims(pod), plugins))
             if refusal is not None:
                 return refusal
-        defaults = self._default_spread(shape)
-        key = (shape, needs, pod.spec.node_name, defaults)
+        number = self._number(plugins)
+        defaults = self._default_spread(shape, plugins, number)
+        key = (shape, needs, pod.spec.node_name, defaults, number)
         evaluation = self._evaluations.get(key)
         if evaluation is None:
-            evaluation = self._evaluate(shape, needs, pod.spec.node_name, defaults)
-            self._evaluations[key] = evaluation
+            self._make_room()
+            asked = Question(self.cluster, shape, needs, pod.spec.node_name, defaults, plugins)
+            evaluation = self._evaluations[key] = Evaluation(asked)
         else:
             self._evaluations.move_to_end(key)
         return evaluation
 
-    def _evaluate(
-        self, shape: Shape, needs: VolumeNeeds, node_name: str, defaults: Any
-    ) -> Evaluation:
-        self._make_room()
-        return Evaluation(Question(self.cluster, shape, needs, node_name, defaults))
+    def _number(self, plugins: PluginSet) -> int:
+        """A small integer for a plugin set, which is cheaper to look up than the set."""
+        last, number = self._last_plugins
+        if last is not plugins:
+            number = self._plugin_numbers.setdefault(plugins, len(self._plugin_numbers))
+            self._last_plugins = (plugins, number)
+        return number
 
-    def _default_spread(self, shape: Shape) -> Any:
+    def _default_spread(self, shape: Shape, plugins: PluginSet, number: int) -> DefaultSpread:
         generation = self.cluster.workloads.generations[shape.namespace]
-        known = self._defaults.get(shape)
+        known = self._defaults.get((shape, number))
         if known is None or known[0] != generation:
             if len(self._defaults) > self.limits.shapes:
                 self._defaults.clear()
-            known = (generation, default_spread(shape, self.cluster))
-            self._defaults[shape] = known
+            known = (generation, default_spread(shape, self.cluster, plugins))
+            self._defaults[shape, number] = known
         return known[1]
 
     def _make_room(self) -> None:

@@ -38,34 +38,36 @@ __all__ = [
 ]
 
 PROFILE = (
-    named_nodes.compile_filter,
-    node_unschedulable.compile_filter,
-    node_name.compile_filter,
-    taint_toleration.compile_filter,
-    node_affinity.compile_filter,
-    node_ports.compile_filter,
-    node_resources_fit.compile_filter,
-    volume_restrictions.compile_filter,
-    node_volume_limits.compile_filter,
-    volume_binding.compile_filter,
-    volume_zone.compile_filter,
-    pod_topology_spread.compile_filter,
-    inter_pod_affinity.compile_filter,
+    (node_affinity.NAME, named_nodes.compile_filter),
+    (node_unschedulable.NAME, node_unschedulable.compile_filter),
+    (node_name.NAME, node_name.compile_filter),
+    (taint_toleration.NAME, taint_toleration.compile_filter),
+    (node_affinity.NAME, node_affinity.compile_added),
+    (node_affinity.NAME, node_affinity.compile_filter),
+    (node_ports.NAME, node_ports.compile_filter),
+    (node_resources_fit.NAME, node_resources_fit.compile_filter),
+    (volume_restrictions.NAME, volume_restrictions.compile_filter),
+    (node_volume_limits.NAME, node_volume_limits.compile_filter),
+    (volume_binding.NAME, volume_binding.compile_filter),
+    (volume_zone.NAME, volume_zone.compile_filter),
+    (pod_topology_spread.NAME, pod_topology_spread.compile_filter),
+    (inter_pod_affinity.NAME, inter_pod_affinity.compile_filter),
 )
 
 
 BEFORE_NODES = (
-    node_affinity.refusal_before_nodes,
-    volume_restrictions.refusal_before_nodes,
-    volume_binding.refusal_before_nodes,
-    volume_zone.refusal_before_nodes,
+    (node_affinity.NAME, node_affinity.refusal_before_nodes),
+    (volume_restrictions.NAME, volume_restrictions.refusal_before_nodes),
+    (volume_binding.NAME, volume_binding.refusal_before_nodes),
+    (volume_zone.NAME, volume_zone.refusal_before_nodes),
 )
 """The plugins that may refuse a pod before any node is looked at, in kube-scheduler's order."""
 
 
 def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
     """The first refusal of a pod whatever node it is; None if nodes are to be asked."""
-    refusals = (refuse(arrival) for refuse in BEFORE_NODES)
+    asked = arrival.plugins.filters
+    refusals = (refuse(arrival) for name, refuse in BEFORE_NODES if name in asked)
     return next((one for one in refusals if one is not None), None)
 
 
@@ -91,5 +93,6 @@ HINTS: dict[str, Hints] = {
 
 def compile_filters(question: Question) -> tuple[Filter, ...]:
     """The filters that have something to say of a pod, in the order in which they are asked."""
-    compiled = (compile_filter(question) for compile_filter in PROFILE)
+    asked = question.plugins.filters
+    compiled = (compile_filter(question) for name, compile_filter in PROFILE if name in asked)
     return tuple(one for one in compiled if one is not None)

@@ -9,10 +9,11 @@ from typing import Protocol
 
 import numpy as np
 
+from bayplan.fit.defaults import NO_DEFAULTS, DefaultSpread
 from bayplan.fit.needs.pods import PodClaim, VolumeNeeds
+from bayplan.fit.plugins import DEFAULT_PLUGINS, PluginSet
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
-from bayplan.fit.shapes.terms import SpreadConstraint
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
 from bayplan.fit.state.nodesets import NodeSet
@@ -38,8 +39,9 @@ class Question:
     shape: Shape
     needs: VolumeNeeds
     node_name: str = ""
-    default_spread: tuple[SpreadConstraint, ...] = ()
+    default_spread: DefaultSpread = NO_DEFAULTS
     """The constraints that a pod without its own gets from its service or controller."""
+    plugins: PluginSet = DEFAULT_PLUGINS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +51,7 @@ class Arrival:
     pod: Pod
     shape: Shape
     claims: Sequence[PodClaim]
+    plugins: PluginSet = DEFAULT_PLUGINS
 
 
 class Filter(Protocol):

@@ -13,6 +13,7 @@ from bayplan.kube.nodes import Node
 
 NAME = "NodeAffinity"
 REASON = "node(s) didn't match Pod's node affinity/selector"
+ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 CONFLICT = "pod affinity terms conflict"
 
 
@@ -21,6 +22,15 @@ def compile_filter(question: Question) -> Filter | None:
     if question.shape.required_nodes.says_nothing:
         return None
     return NodeSetFilter(NAME, required_nodes(question.shape, question.cluster), REASON)
+
+
+def compile_added(question: Question) -> Filter | None:
+    """The filter of what the profile asks of nodes for every pod."""
+    required = question.plugins.added_affinity.required
+    if required is None:
+        return None
+    nodes = question.cluster.node_sets.where((NAME, "added", required), required.matches)
+    return NodeSetFilter(NAME, nodes, ENFORCED)
 
 
 def refusal_before_nodes(arrival: Arrival) -> Refusal | None:

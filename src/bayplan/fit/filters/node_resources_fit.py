@@ -7,13 +7,15 @@ import numpy as np
 from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Filter, Question, UsageFilter
 from bayplan.fit.filters.waiting import Hints, Waiting, place_of
+from bayplan.fit.plugins import PluginSet
 from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows, SlotArray, pick
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.resources import allocatable
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 
 NAME = "NodeResourcesFit"
 TOO_MANY_PODS = "Too many pods"
@@ -27,9 +29,9 @@ class NodeResourcesFit(UsageFilter):
 
     def __init__(self, question: Question) -> None:
         self._resources = question.cluster.resources
-        self.need = self._resources.need(question.shape)
+        self._requests = filtered_requests(question.shape, question.plugins)
+        self.need = self._resources.need(self._requests)
         """The least that must be free, by column."""
-        self._requests = question.shape.requests
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes with enough of everything."""
@@ -76,6 +78,18 @@ class NodeResourcesFit(UsageFilter):
             if wanted > free:
                 found[name] = (wanted, free)
         return found
+
+
+def filtered_requests(shape: Shape, plugins: PluginSet) -> dict[str, int]:
+    """What a pod requests of what is filtered by."""
+    names, groups = plugins.ignored_resources, plugins.ignored_resource_groups
+    if not names and not groups:
+        return shape.requests
+    return {
+        name: amount
+        for name, amount in shape.requests.items()
+        if not (is_extended(name) and (name in names or name.partition("/")[0] in groups))
+    }
 
 
 def compile_filter(question: Question) -> Filter | None:

@@ -58,7 +58,7 @@ class PodTopologySpread:
     reads = Reads.CLUSTER
 
     def __init__(self, question: Question) -> None:
-        hard = question.shape.hard_spread
+        hard = question.shape.hard_spread or question.default_spread.hard
         keys = frozenset(constraint.topology_key for constraint in hard)
         self._namespaces = question.cluster.namespaces
         self._heeded: dict[ClassKey, bool] = {}
@@ -111,16 +111,19 @@ class PodTopologySpread:
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod has constraints that must hold."""
-    return PodTopologySpread(question) if question.shape.hard_spread else None
+    hard = question.shape.hard_spread or question.default_spread.hard
+    return PodTopologySpread(question) if hard else None
 
 
 def _pod_may_help(waiting: Waiting, event: Event) -> bool:
-    """A pod came or went that a constraint counts."""
+    """A pod came or went that a constraint counts; of default ones, any in the namespace may."""
     pods = [pod for pod in (gone(event), come(event)) if pod is not None]
+    nearby = [pod for pod in pods if pod.metadata.namespace == waiting.shape.namespace]
+    if not waiting.shape.hard_spread:
+        return bool(nearby)
     return any(
-        pod.metadata.namespace == waiting.shape.namespace
-        and constraint.selector.matches(pod.metadata.labels)
-        for pod in pods
+        constraint.selector.matches(pod.metadata.labels)
+        for pod in nearby
         for constraint in waiting.shape.hard_spread
     )
 

@@ -21,7 +21,8 @@ class Score(ABC):
     """A score, compiled for one question."""
 
     name: ClassVar[str]
-    weight: ClassVar[int] = 1
+    weight: int = 1
+    """What the plugin set has it weigh."""
 
 
 class LocalScore(Score):

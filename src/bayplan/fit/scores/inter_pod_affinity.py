@@ -15,14 +15,12 @@ from bayplan.fit.state.columns import BoolArray, IntArray
 from bayplan.fit.state.terms import StandingTerm
 
 NAME = "InterPodAffinity"
-WEIGHT = 2
 
 
 class InterPodAffinity(RelativeScore):
     """Weights of terms, by domain."""
 
     name = NAME
-    weight = WEIGHT
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -59,7 +57,7 @@ class InterPodAffinity(RelativeScore):
         for counts, weight in self._own:
             raw += counts.by_slot() * weight
         for standing in self._attracting():
-            raw += standing.counts.by_slot() * standing.owned.weight
+            raw += standing.counts.by_slot() * self._weight(standing)
         among = raw[feasible]
         if not len(among) or among.max() == among.min():
             return np.zeros_like(raw)
@@ -76,11 +74,20 @@ class InterPodAffinity(RelativeScore):
             self._standing = [
                 standing
                 for standing in cluster.terms.concerning(shape.namespace, shape.labels)
-                if standing.owned.kind is TermKind.ATTRACTS
+                if self._weight(standing)
             ]
         return self._standing
+
+    def _weight(self, standing: StandingTerm) -> int:
+        """What a running pod's term weighs: a preference by itself, a need by the profile."""
+        if standing.owned.kind is TermKind.NEEDS:
+            return self._question.plugins.hard_pod_affinity_weight
+        return standing.owned.weight
 
 
 def compile_score(question: Question) -> Score | None:
     """The score; whether others' preferences concern the pod can change at any time."""
+    ignores = question.plugins.ignore_preferred_terms_of_existing_pods
+    if ignores and not question.shape.terms.preferences:
+        return None
     return InterPodAffinity(question)

@@ -12,13 +12,12 @@ class NodeAffinity(CountedScore):
     """Nodes that the pod would rather have."""
 
     name = "NodeAffinity"
-    weight = 2
     more_is_better = True
 
 
 def compile_score(question: Question) -> Score | None:
-    """The score, if the pod prefers some nodes."""
-    preferred = question.shape.preferred_nodes
+    """The score, if the pod prefers some nodes, or the profile does."""
+    preferred = (*question.plugins.added_affinity.preferred, *question.shape.preferred_nodes)
     if not preferred:
         return None
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.fit.filters.base import Question, Reads
+from bayplan.fit.plugins import DEFAULT_PLUGINS
+from bayplan.fit.scores.allocation import AllocationScore, BalancedScore
 from bayplan.fit.scores.base import MAX_SCORE, LocalScore, Score
 from bayplan.fit.state.columns import IntArray, Rows, pick
 from bayplan.kube.resources import CPU, MEMORY
@@ -70,12 +72,18 @@ class Balanced(LocalScore):
         return points
 
 
-def compile_least_allocated(question: Question) -> Score | None:
-    """The score for emptier nodes."""
-    return LeastAllocated(question)
+def compile_fit(question: Question) -> Score | None:
+    """The score of what is requested, by the profile's strategy."""
+    if question.plugins.scoring == DEFAULT_PLUGINS.scoring:
+        return LeastAllocated(question)
+    return AllocationScore(question)
 
 
 def compile_balanced(question: Question) -> Score | None:
-    """The score for even use, unless the pod requests neither cpu nor memory."""
-    requests = question.shape.requests
-    return Balanced(question) if CPU in requests or MEMORY in requests else None
+    """The score for even use, unless the pod requests none of what is balanced."""
+    requests, balanced = question.shape.requests, question.plugins.balanced_resources
+    if not any(requests.get(name) for name in balanced):
+        return None
+    if balanced == DEFAULT_PLUGINS.balanced_resources:
+        return Balanced(question)
+    return BalancedScore(question)

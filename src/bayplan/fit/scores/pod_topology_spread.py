@@ -22,7 +22,6 @@ from bayplan.fit.state.topology import ABSENT, Topology
 from bayplan.kube.labels import HOSTNAME
 
 NAME = "PodTopologySpread"
-WEIGHT = 2
 
 
 class _HostConstraint:
@@ -67,7 +66,6 @@ class PodTopologySpread(RelativeScore):
     """All constraints that should hold."""
 
     name = NAME
-    weight = WEIGHT
 
     def __init__(
         self, question: Question, constraints: tuple[SpreadConstraint, ...], *, need_labels: bool
@@ -118,4 +116,6 @@ def compile_score(question: Question) -> Score | None:
             return None
         return PodTopologySpread(question, shape.soft_spread, need_labels=True)
     defaults = question.default_spread
-    return PodTopologySpread(question, defaults, need_labels=False) if defaults else None
+    if not defaults.soft:
+        return None
+    return PodTopologySpread(question, defaults.soft, need_labels=defaults.need_labels)

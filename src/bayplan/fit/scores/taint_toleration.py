@@ -15,7 +15,6 @@ class TaintToleration(CountedScore):
     """Taints that the pod would rather not meet."""
 
     name = "TaintToleration"
-    weight = 3
     flat_points = MAX_SCORE
     more_is_better = False
 

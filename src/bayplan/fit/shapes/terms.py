@@ -13,9 +13,6 @@ from bayplan.kube.meta import Labels, LabelSelector
 from bayplan.kube.pods import Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from bayplan.kube.selectors import Selector, compile_selector
 
-HARD_AFFINITY_WEIGHT = 1
-"""What a running pod's required affinity adds to a node's score for the pods it wants near."""
-
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
@@ -42,7 +39,8 @@ class TermKind(Enum):
     """What a running pod's term does to a waiting pod that it concerns."""
 
     KEEPS_OUT = "required anti-affinity"
-    ATTRACTS = "an affinity or a preference, by its weight"
+    NEEDS = "required affinity"
+    ATTRACTS = "a preference, by its weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ def _owned(
     for placed in apart:
         yield OwnedTerm(TermKind.KEEPS_OUT, placed.term, placed.topology_key)
     for placed in near:
-        yield OwnedTerm(TermKind.ATTRACTS, placed.term, placed.topology_key, HARD_AFFINITY_WEIGHT)
+        yield OwnedTerm(TermKind.NEEDS, placed.term, placed.topology_key)
     for placed in preferences:
         yield OwnedTerm(TermKind.ATTRACTS, placed.term, placed.topology_key, placed.weight)
 

@@ -19,8 +19,10 @@ from bayplan.fit.volumes.identity import VolumeId
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSIDriver, CSINode, PersistentVolume, VolumeAttachment
 
-TIE_BITS = 48
-"""Bits of a node's name's hash that decide between nodes of one score."""
+TIE_BITS = 40
+"""Bits of a node's name's hash that decide between nodes of one score; the rest of a rank's 63 is
+for the score.
+"""
 
 
 class Cluster(Placing):
@@ -202,5 +204,5 @@ def _same_to_scheduling(before: Node, after: Node) -> bool:
 
 
 def _tie_break(name: str) -> int:
-    digest = blake2b(name.encode(), digest_size=TIE_BITS // 8).digest()
-    return int.from_bytes(digest, "big")
+    digest = blake2b(name.encode(), digest_size=6).digest()
+    return int.from_bytes(digest[: TIE_BITS // 8], "big")

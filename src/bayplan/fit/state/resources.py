@@ -62,13 +62,13 @@ class Resources:
             self.free[slot] += vector
         self.scored.take(slot, shape, sign)
 
-    def need(self, shape: Shape) -> IntArray:
-        """The least that must be free for one more pod of this shape, by column."""
-        for name in shape.requests:
-            self._column(name)
+    def need(self, requests: Mapping[str, int]) -> IntArray:
+        """The least that must be free for one more pod that requests this, by column."""
+        for name in requests:
+            self.ensure(name)
         need = np.full(len(self.columns), NEVER_SHORT, dtype=np.int64)
         need[0] = 1
-        for name, amount in shape.requests.items():
+        for name, amount in requests.items():
             need[self.columns[name]] = amount
         return need
 
@@ -80,7 +80,7 @@ class Resources:
         if len(self._vectors) > self._most_vectors:
             self._vectors.clear()
         for name in shape.requests:
-            self._column(name)
+            self.ensure(name)
         vector = np.zeros(len(self.columns), dtype=np.int64)
         vector[0] = 1
         for name, amount in shape.requests.items():
@@ -88,7 +88,7 @@ class Resources:
         self._vectors[shape] = vector
         return vector
 
-    def _column(self, name: str) -> None:
+    def ensure(self, name: str) -> None:
         """Make sure that there is a column for a resource that somebody asks for."""
         if name in self.columns:
             return

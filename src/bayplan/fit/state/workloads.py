@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bayplan.fit.shapes.reads import LabelReads
+from bayplan.fit.shapes.reads import LabelReads, keys_of
 from bayplan.fit.shapes.shape import Shape
 from bayplan.kube.meta import Labels
 from bayplan.kube.selectors import EVERYTHING, Selector, compile_selector, selector_from_labels
@@ -46,12 +46,18 @@ class Workloads:
 
     def put_controller(self, controller: Controller) -> None:
         """Add or replace a controller."""
-        self.controllers[type(controller).__name__, controller.key] = controller
+        key = (type(controller).__name__, controller.key)
+        before = self.controllers.get(key)
+        self.controllers[key] = controller
+        self._reads.heed(controller.namespace, keys_of(_selector(controller)))
+        if before is not None:
+            self._reads.drop(before.namespace, keys_of(_selector(before)))
         self.generations[controller.namespace] += 1
 
     def remove_controller(self, kind: str, key: str) -> None:
         """Forget a controller."""
-        del self.controllers[kind, key]
+        gone = self.controllers.pop((kind, key))
+        self._reads.drop(gone.namespace, keys_of(_selector(gone)))
         self.generations[key.partition("/")[0]] += 1
 
     def selector_for(self, shape: Shape) -> Selector:

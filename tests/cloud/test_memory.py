@@ -82,7 +82,7 @@ def test_a_new_group_starts_as_its_file_says(data: Path) -> None:
 
 def test_an_account_that_cannot_be_read_is_an_error(data: Path) -> None:
     database = Database(data)
-    database.put_meta("note/cloud", b"{}")
+    database.put_meta("note/cloud/", b"{}")
     database.close()
     with pytest.raises(StoreError, match="what the cloud kept cannot be read"):
         Sky(data=data)

@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.cloud import account
-from bayplan.embedded.cloud.account import Account, Notes, Sold
-from bayplan.embedded.control.facts import moment
+from bayplan.embedded.cloud.account import Notes
+from bayplan.embedded.cloud.inventory import Inventory
 from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.storages import NODES
-from bayplan.embedded.nodes.machines import PROVIDER, ZONE_LABEL, Instance, NodeGroup
+from bayplan.embedded.nodes.machines import Instance, NodeGroup
 from bayplan.nodegroups import (
     InvalidRequestError,
     NotFoundError,
@@ -27,32 +24,27 @@ from bayplan.nodegroups import (
 
 
 class Cloud:
-    """Node groups and their instances."""
+    """Node groups and their instances; what it sold outlives it in the notes."""
 
     def __init__(self, stage: Stage, groups: Iterable[NodeGroup], notes: Notes) -> None:
         self._stage = stage
-        self._notes = notes
         self._groups = {group.name: group for group in groups}
-        self._counters: dict[str, int] = {}
-        self._spent = 0.0
-        self.instances: dict[str, Instance] = {}
+        self._sold = Inventory(stage, self._groups, notes)
         self.listeners: list[Callable[[str], None]] = []
         """Told the name of every instance that comes, changes or goes."""
-        kept = account.load(notes)
-        if kept is None:
-            self._adopt_nodes()
-        else:
-            self._go_on(kept)
 
     def open(self) -> None:
         """Buy what groups have at the start, except those that an earlier run opened already."""
         for name, group in self._groups.items():
-            if name not in self._counters:
-                self._counters[name] = _highest(self.instances_of(name))
-                missing = group.count - self.target(name)
-                if missing > 0:
-                    self.increase(name, missing)
-        self._keep()
+            missing = group.count - self.target(name)
+            if self._sold.open(name) and missing > 0:
+                self.increase(name, missing)
+        self._sold.keep([])
+
+    @property
+    def instances(self) -> dict[str, Instance]:
+        """All instances by name, oldest first, those that failed too."""
+        return self._sold.instances
 
     def groups(self) -> list[NodeGroup]:
         """All node groups, in order."""
@@ -73,11 +65,11 @@ class Cloud:
 
     def target(self, group: str) -> int:
         """How many instances a group is meant to have."""
-        return len(self.instances_of(self.group(group).name))
+        return self._sold.count(self.group(group).name)
 
     def instances_of(self, group: str) -> list[Instance]:
         """A group's instances, oldest first, those that failed too."""
-        return [one for one in self.instances.values() if one.group.name == group]
+        return self._sold.of(self.group(group).name)
 
     def increase(self, group: str, count: int) -> list[Instance]:
         """Buy instances; RefusedError or QuotaExceededError if they are too many."""
@@ -92,7 +84,7 @@ class Cloud:
         if self._stage.faults.find("quota", group=group):
             raise QuotaExceededError(f"node group {group}: quota exceeded")
         bought = [self._launch(wanted) for _ in range(count)]
-        self._changed(one.name for one in bought)
+        self._changed([one.name for one in bought])
         return bought
 
     def delete(self, names: Iterable[str]) -> None:
@@ -106,15 +98,14 @@ class Cloud:
                     f"node group {group}: {left} would be below its minimum {minimum}"
                 )
         for one in going:
-            self._spent += self._cost(one)
-            del self.instances[one.name]
-        self._changed(one.name for one in going)
+            self._sold.remove(one)
+        self._changed([one.name for one in going])
 
     def decrease_target(self, group: str, count: int) -> None:
         """Want fewer without giving back any that runs: what failed goes, then the newest."""
         if count <= 0:
             raise InvalidRequestError(f"node group {group}: cannot be decreased by {count}")
-        made = reversed(self.instances_of(self.group(group).name))
+        made = reversed(self.instances_of(group))
         making = sorted((one for one in made if one.state != "running"), key=_failed_first)
         if count > len(making):
             raise RefusedError(f"node group {group}: only {len(making)} are still being created")
@@ -133,14 +124,14 @@ class Cloud:
 
     def spent(self) -> float:
         """What all instances have cost so far."""
-        return self._spent + sum(self._cost(one) for one in self.instances.values())
+        return self._sold.spent()
 
     def _launch(self, group: NodeGroup) -> Instance:
-        number = self._counters[group.name] = self._counters.get(group.name, 0) + 1
+        number = self._sold.next_number(group.name)
         zone = group.zones[(number - 1) % len(group.zones)]
         now = self._stage.seconds()
         made = Instance(f"{group.name}-{number}", group, zone, now, self._start(group, zone))
-        self.instances[made.name] = made
+        self._sold.add(made)
         return made
 
     def _start(self, group: NodeGroup, zone: str) -> float | None:
@@ -151,49 +142,12 @@ class Cloud:
         wait = self._stage.about(group.start_seconds) + (slow.delay if slow else 0.0)
         return self._stage.seconds() + wait
 
-    def _cost(self, one: Instance) -> float:
-        return Sold.of(one).cost(self._stage.seconds())
-
-    def _changed(self, names: Iterable[str]) -> None:
-        self._keep()
+    def _changed(self, names: list[str]) -> None:
+        self._sold.keep(names)
         for name in names:
             for listener in self.listeners:
                 listener(name)
 
-    def _keep(self) -> None:
-        sold = [Sold.of(one) for one in self.instances.values()]
-        account.keep(self._notes, Account(self._counters, self._spent, sold))
-
-    def _go_on(self, kept: Account) -> None:
-        """Be as an earlier run was; groups that are gone take their instances with them."""
-        self._spent = kept.spent
-        self._counters = {name: n for name, n in kept.counters.items() if name in self._groups}
-        for one in kept.sold:
-            group = self._groups.get(one.group)
-            if group is None:
-                self._spent += one.cost(self._stage.seconds())
-            else:
-                self.instances[one.name] = one.instance(group)
-
-    def _adopt_nodes(self) -> None:
-        """Nodes in a data file that no cloud kept account of have their instances still."""
-        for node in self._stage.view.all(NODES):
-            provider = (node.get("spec") or {}).get("providerID") or ""
-            group, _, name = provider.removeprefix(PROVIDER).partition("/")
-            if provider.startswith(PROVIDER) and group in self._groups:
-                self._adopt(self._groups[group], name, node["metadata"])
-
-    def _adopt(self, group: NodeGroup, name: str, meta: JsonObject) -> None:
-        launched = moment(meta["creationTimestamp"])
-        zone = (meta.get("labels") or {}).get(ZONE_LABEL, group.zones[0])
-        self.instances[name] = Instance(name, group, zone, launched, launched, "running")
-
 
 def _failed_first(one: Instance) -> bool:
     return one.state != "failed"
-
-
-def _highest(instances: Iterable[Instance]) -> int:
-    """The greatest number that a name ends in."""
-    numbers = (one.name.rpartition("-")[2] for one in instances)
-    return max((int(number) for number in numbers if number.isdecimal()), default=0)

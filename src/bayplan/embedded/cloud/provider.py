@@ -56,7 +56,7 @@ class CloudProvider:
 
     async def instances(self, group: str) -> Sequence[Instance]:
         """The instances of a group, oldest first."""
-        return [_instance(one) for one in self._cloud.instances_of(self._cloud.group(group).name)]
+        return [_instance(one) for one in self._cloud.instances_of(group)]
 
     async def template(self, group: str) -> Template:
         """What the next node of a group will look like."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -128,6 +128,24 @@ class Database:
     def put_meta(self, key: str, value: bytes) -> None:
         """Keep a value beside the objects."""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def keep(self, values: Mapping[str, bytes | None]) -> None:
+        """Keep all these values beside the objects, on file at once; None forgets one."""
+        if not self._open:
+            self._connection.execute("BEGIN")
+            self._open = True
+        for key, value in values.items():
+            if value is None:
+                self._connection.execute("DELETE FROM meta WHERE key = ?", (key,))
+            else:
+                self.put_meta(key, value)
+        self.commit()
+
+    def kept(self, prefix: str) -> dict[str, bytes]:
+        """The values under keys that begin so, without that beginning, in order."""
+        query = "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key"
+        rows = self._connection.execute(query, (len(prefix), prefix))
+        return {key.removeprefix(prefix): value for key, value in rows}
 
     def close(self) -> None:
         """Let go of the file."""

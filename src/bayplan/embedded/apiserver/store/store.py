@@ -10,7 +10,7 @@ state that a crash could take back.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
@@ -160,13 +160,13 @@ class Store:
         for bucket in self._buckets.values():
             bucket.journal.wake()
 
-    def note(self, name: str) -> bytes | None:
-        """What somebody in this process keeps beside the objects; None if he never did."""
-        return self._database.get_meta(f"note/{name}")
+    def notes(self, topic: str) -> dict[str, bytes]:
+        """What somebody in this process keeps beside the objects, by name, in order."""
+        return self._database.kept(f"note/{topic}/")
 
-    def keep_note(self, name: str, data: bytes) -> None:
-        """Keep something beside the objects, on file as they are."""
-        self._database.put_meta(f"note/{name}", data)
+    def keep_notes(self, topic: str, notes: Mapping[str, bytes | None]) -> None:
+        """Keep something beside the objects, all of it or nothing; None forgets a note."""
+        self._database.keep({f"note/{topic}/{name}": data for name, data in notes.items()})
 
     def close(self) -> None:
         """Release every watcher and the file."""

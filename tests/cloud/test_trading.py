@@ -59,7 +59,9 @@ def test_targets_instances_and_bounds_stay_together(plan: list[Move]) -> None:
             assert len(after) >= WORKERS.minimum or all(states[n] == "failed" for n in gone)
             assert not (seen & (after.keys() - before.keys()))
             seen |= after.keys()
-            assert sky.cloud.spent() >= spent - 1e-9
+            newly_failed = [n for n, state in sky.states() if state == "failed" != states.get(n)]
+            # What could not be had is not paid, so only then may the sum fall.
+            assert sky.cloud.spent() >= spent - 1e-9 or newly_failed
             spent = sky.cloud.spent()
         sky.clear()
         sky.forward(120)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,7 +11,8 @@ from rich.console import Console
 
 from bayplan.cli.simulated.mirror import Mirror
 from bayplan.cli.simulated.placer import Placer
-from bayplan.cli.simulated.tables import cluster_table, headline, report_table
+from bayplan.cli.simulated.screen import cluster_table
+from bayplan.cli.simulated.tables import headline, report_table
 from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.embedded.simulation.report import Waiting, summarize
 from bayplan.kube.nodes import Node
@@ -97,6 +99,91 @@ async def test_the_live_table_shows_nodes_volumes_and_who_waits_for_what() -> No
         assert "Insufficient cpu" in shown
 
 
+async def test_the_live_table_says_what_boots_and_when_it_is_there() -> None:
+    async with world(settle=1) as w:
+        shown = _text(cluster_table(summarize(w.simulation), _silent))
+        assert "0/0 nodes ready · 2 booting" in shown
+        assert re.search(r"workers \(2\) +booting, there in \d\ds to \d\ds", shown)
+
+
+async def test_the_live_table_says_what_could_not_be_bought() -> None:
+    async with world() as w:
+        w.inject(kind="stock-out")
+        w.simulation.cloud.increase("workers", 1)
+        await w.forward(10)
+        shown = _text(cluster_table(summarize(w.simulation), _silent))
+        assert "1 failed" in shown
+        assert re.search(r"workers-3 +failed: no large left in zone-a", shown)
+
+
+async def test_pods_that_nobody_schedules_are_told_with_what_helps() -> None:
+    async with world() as w:
+        await w.create(workload("Deployment", "web", replicas=3), pod("mine", schedulerName="own"))
+        await w.forward(1)
+        assert "scheduler, and none" not in _text(cluster_table(summarize(w.simulation), _silent))
+        await w.forward(10)
+        shown = _text(cluster_table(summarize(w.simulation), _silent))
+        assert "3 pods wait for a scheduler, and none is at work: start with --place" in shown
+        assert re.search(r"default/web-\w+ \(3\) +nobody schedules it yet", shown)
+        assert re.search(r"default/mine +waits for scheduler own", shown)
+        assert "--place" in _text(report_table(summarize(w.simulation), 1.0, 0, ""))
+
+
+async def test_pods_that_are_stuck_on_their_node_are_told_with_the_reason() -> None:
+    async with world() as w:
+        w.inject(kind="attach-fails")
+        await w.create(claim("c"), pod("p", claims=("c",)), pod("q", claims=("missing",)))
+        await w.bind("p", "workers-1")
+        await w.bind("q", "workers-1")
+        await w.forward(30)
+        shown = _text(cluster_table(summarize(w.simulation), _silent))
+        assert re.search(r"default/p +workers-1 +FailedAttachVolume: ", shown)
+        assert re.search(r"default/q +workers-1 +.*missing", shown)
+
+
+async def test_pods_that_cannot_go_are_told_with_the_reason() -> None:
+    async with placed() as (w, _):
+        await w.create(pod("p"))
+        await w.bind("p", "workers-1")
+        await w.forward(20)
+        w.inject(kind="node-dies", node="workers-1")
+        await w.delete(PODS, "p")
+        await w.forward(60)
+        shown = _text(cluster_table(summarize(w.simulation), _silent))
+        assert re.search(r"default/p +workers-1 +cannot go: workers-1 is not heard of", shown)
+        assert re.search(r"workers-1 +Unknown, silent for 1m", shown)
+
+
+async def test_a_cordoned_node_is_told() -> None:
+    async with world() as w:
+        await w.edit(NODES, "workers-2", lambda obj: {**obj, "spec": {"unschedulable": True}})
+        await w.forward(1)
+        shown = _text(cluster_table(summarize(w.simulation), _silent))
+        assert re.search(r"workers-2 +Ready, cordoned", shown)
+        assert shown.index("workers-2") < shown.index("workers-1")
+
+
+async def test_whatever_happens_fits_on_one_screen() -> None:
+    text = CLUSTER.replace("count: 2", "count: 30").replace("max: 5", "max: 50")
+    async with world(text) as w:
+        w.inject(kind="attach-fails")
+        w.inject("other", kind="node-dies", node="workers-7")
+        for number in range(12):
+            await w.create(claim(f"c{number}"), pod(f"stored-{number}", claims=(f"c{number}",)))
+            await w.bind(f"stored-{number}", f"workers-{number + 1}")
+        await w.create(workload("Deployment", "web", replicas=30))
+        await w.create(*(pod(f"pod-with-a-long-name-{number}") for number in range(20)))
+        w.simulation.cloud.increase("workers", 9)
+        await w.forward(20)
+        screen = cluster_table(summarize(w.simulation), lambda _: "it does not fit " * 20)
+        for width, height in ((80, 24), (60, 18), (100, 30), (132, 43), (200, 60)):
+            lines = _screen(screen, width, height)
+            assert len(lines) <= height - 3
+            assert all(len(line) <= width for line in lines)
+            assert any("FailedAttachVolume" in line for line in lines)
+            assert any("pods wait for a scheduler" in line for line in lines)
+
+
 async def test_many_nodes_and_pods_are_cut_short() -> None:
     text = CLUSTER.replace("count: 2", "count: 30").replace("max: 5", "max: 50")
     async with world(text) as w:
@@ -130,6 +217,19 @@ async def test_what_came_from_the_cluster_cannot_steer_the_terminal() -> None:
 
 def _huge() -> list[dict[str, object]]:
     return [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100"}}}]
+
+
+def _silent(_: Waiting) -> str:
+    return ""
+
+
+def _screen(block: object, width: int, height: int) -> list[str]:
+    console = Console(
+        width=width, height=height, force_terminal=True, color_system=None, legacy_windows=False
+    )
+    with console.capture() as captured:
+        console.print(block)
+    return captured.get().splitlines()
 
 
 def _text(block: object) -> str:

@@ -22,8 +22,9 @@ from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import show
 from bayplan.cli.simulated.mirror import Mirror
 from bayplan.cli.simulated.placer import Placer
+from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import cloud_places, served
-from bayplan.cli.simulated.tables import cluster_table, report_table
+from bayplan.cli.simulated.tables import report_table
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.store.database import StoreError

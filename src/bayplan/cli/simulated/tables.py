@@ -1,50 +1,103 @@
-"""The live table and the report of a simulated cluster."""
+"""The report of a simulated cluster, and its parts as tables; `screen` puts these together."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from bayplan.cli.output import printable, table
-from bayplan.embedded.simulation.report import NodeLine, Summary, Waiting
+from bayplan.embedded.simulation.report import Booting, NodeLine, Summary, Waiting
 from bayplan.kube.durations import format_duration
-
-SHOWN_NODES = 20
-SHOWN_PODS = 8
 
 Why = Callable[[Waiting], str]
 """Says why a pod waits."""
+_BOILERPLATE = re.compile(r'AttachVolume\.Attach failed for volume "[^"]*" : (?:rpc error: )?')
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def cluster_table(summary: Summary, why: Why) -> RenderableType:
-    """Nodes, pods, volumes, and who waits for what."""
-    blocks: list[RenderableType] = [Text(headline(summary), style="bold"), Text()]
-    blocks.append(_nodes(summary.nodes))
-    waiting = summary.waiting[:SHOWN_PODS]
-    if waiting:
-        rows = [(f"{one.key.namespace}/{one.key.name}", _brief(why(one))) for one in waiting]
-        blocks += [Text(), table(("WAITING", "WHY"), rows)]
-        more = len(summary.waiting) - len(waiting)
-        if more:
-            blocks.append(Text(f"and {more} more"))
-    return Group(*blocks)
+class Rows(NamedTuple):
+    """A table's rows, those that are worth looking at first."""
+
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str | Text, ...]]
+
+    def shown(self, most: int, *, cut: bool = False) -> RenderableType:
+        """The first rows, each cut to one line if wanted, and how many more there are."""
+        rows = self.rows[:most]
+        block = table(self.headings, [[*map(_one_line, row)] for row in rows] if cut else rows)
+        more = len(self.rows) - most
+        return Group(block, Text(f"and {more} more")) if more > 0 else block
 
 
-def headline(summary: Summary) -> str:
+def headline(summary: Summary, *, narrow: bool = False) -> str:
     """The cluster in one line."""
+    names = _driver_names(summary.nodes, narrow=narrow)
     phases = ", ".join(f"{count} {name}" for name, count in sorted(summary.phases.items()))
+    failed = sum(bool(one.error) for one in summary.booting)
+    coming = len(summary.booting) - failed
     parts = [
         format_duration(int(summary.seconds)),
         f"{summary.ready}/{len(summary.nodes)} nodes ready",
+        *([f"{coming} booting"] if coming else []),
+        *([f"{failed} failed"] if failed else []),
         f"pods: {phases or 'none'}",
-        *(f"volumes {one}" for one in _totals(summary.nodes)),
     ]
+    volumes = ", ".join(_totals(summary.nodes, names))
+    if volumes:
+        parts.append(f"volumes: {volumes}")
     if summary.faults:
         parts.append(f"faults: {', '.join(summary.faults)}")
-    return " · ".join(parts)
+    return printable(" · ".join(parts))
+
+
+def hint(summary: Summary) -> str:
+    """What to do about pods that nobody schedules; empty if there are none."""
+    if not summary.untried:
+        return ""
+    who = "1 pod waits" if summary.untried == 1 else f"{summary.untried} pods wait"
+    return (
+        f"{who} for a scheduler, and none is at work: start with --place, or run one with this "
+        "KUBECONFIG"
+    )
+
+
+def node_rows(summary: Summary, *, narrow: bool) -> Rows:
+    """Nodes in trouble, then what boots, then the fullest."""
+    names = _driver_names(summary.nodes, narrow=narrow)
+    ordered = sorted(
+        summary.nodes,
+        key=lambda one: (_well(one), -_fullness(one), one.name),
+    )
+    trouble = sum(not _well(one) for one in summary.nodes)
+    lines = [(one.name, _state(one), str(one.pods), _volumes(one, names)) for one in ordered]
+    failed = [one for one in summary.booting if one.error]
+    coming = [one for one in summary.booting if not one.error]
+    return Rows(
+        ("NODE", "STATE", "PODS", "VOLUMES"),
+        [*_bought(failed), *lines[:trouble], *_bought(coming), *lines[trouble:]],
+    )
+
+
+def waiting_rows(summary: Summary, why: Why) -> Rows:
+    """Pods without a node; those of one owner for one reason in one row."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for one in summary.waiting:
+        said = _brief(one.said) or _untried(one, _brief(why(one)))
+        found[_pods(one.key.namespace, one.owner, one.key.name), said] += 1
+    return Rows(("WAITING", "WHY"), _counted(found))
+
+
+def stuck_rows(summary: Summary) -> Rows:
+    """Pods that have a node and neither run nor go; those of one owner and node in one row."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for one in summary.stuck:
+        found[_pods(one.key.namespace, one.owner, one.key.name), one.node, _brief(one.why)] += 1
+    return Rows(("STUCK", "ON", "WHY"), _counted(found))
 
 
 def report_table(summary: Summary, took: float, changes: int, digest: str) -> RenderableType:
@@ -56,35 +109,78 @@ def report_table(summary: Summary, took: float, changes: int, digest: str) -> Re
         ("instances", _listed(summary.instances)),
         ("pods", _listed(summary.phases)),
         ("waiting", str(len(summary.waiting))),
+        ("stuck", str(len(summary.stuck))),
         ("claims", _listed(summary.claims)),
-        ("volumes", "; ".join(_totals(summary.nodes)) or "none"),
+        ("volumes", "; ".join(_totals(summary.nodes, {})) or "none"),
         ("warnings", _listed(summary.warnings)),
         ("cost", f"{summary.spent:.2f}"),
     ]
     if digest:
         rows += [("changes", str(changes)), ("log", f"sha256:{digest}")]
-    return table(("", ""), rows)
+    report = table(("", ""), rows)
+    return Group(report, Text(hint(summary), style="yellow")) if summary.untried else report
 
 
-def _nodes(nodes: list[NodeLine]) -> RenderableType:
-    """The nodes that are worth looking at first: unready ones, then the fullest."""
-    ordered = sorted(nodes, key=lambda one: (one.ready == "True", -_fullness(one), one.name))
-    rows = [
-        (one.name, one.group, _ready(one.ready), str(one.pods), _volumes(one.volumes))
-        for one in ordered[:SHOWN_NODES]
+def _one_line(cell: str | Text) -> Text:
+    text = cell.copy() if isinstance(cell, Text) else Text(printable(cell))
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _counted(found: Counter[tuple[str, ...]]) -> list[tuple[str | Text, ...]]:
+    return [
+        (f"{pods} ({count})" if count > 1 else pods, *rest)
+        for (pods, *rest), count in found.items()
     ]
-    shown = table(("NODE", "GROUP", "READY", "PODS", "VOLUMES"), rows)
-    more = len(nodes) - len(rows)
-    return Group(shown, Text(f"and {more} more")) if more else shown
+
+
+def _pods(namespace: str, owner: str, name: str) -> str:
+    return f"{namespace}/{owner or name}"
 
 
 def _brief(why: str) -> str:
-    """Why, without what a scheduler adds about preemption."""
-    return why.partition(" preemption: ")[0]
+    """Why, without preemption and without what differs from volume to volume."""
+    return _UUID.sub("…", _BOILERPLATE.sub("", why.partition(" preemption: ")[0]))
 
 
-def _ready(status: str) -> Text:
-    return Text(printable(status), style="green" if status == "True" else "red")
+def _untried(one: Waiting, model: str) -> str:
+    """That nobody has said anything, and what the model would say."""
+    who = f"waits for scheduler {one.scheduler}" if one.scheduler else "nobody schedules it yet"
+    return f"{who}; {model}" if model else who
+
+
+def _bought(instances: list[Booting]) -> list[tuple[str | Text, ...]]:
+    """Instances that are no nodes yet, those of a group that stand alike in one row."""
+    groups: dict[tuple[str, str], list[Booting]] = {}
+    for one in instances:
+        groups.setdefault((one.group, one.error), []).append(one)
+    return [
+        (mine[0].name if len(mine) == 1 else f"{group} ({len(mine)})", _boot_state(mine), "", "")
+        for (group, _), mine in groups.items()
+    ]
+
+
+def _well(node: NodeLine) -> bool:
+    return node.ready == "True" and not node.cordoned and node.silent is None
+
+
+def _boot_state(alike: list[Booting]) -> Text:
+    if alike[0].error:
+        return Text(printable(f"failed: {alike[0].error}"), style="red")
+    left = sorted({max(1, round(one.left)) for one in alike if one.left is not None})
+    if not left:
+        return Text("booting", style="cyan")
+    ends = [format_duration(one) for one in (left[0], left[-1])]
+    return Text(f"booting, there in {' to '.join(dict.fromkeys(ends))}", style="cyan")
+
+
+def _state(node: NodeLine) -> Text:
+    ready = {"True": "Ready", "False": "NotReady"}.get(node.ready, node.ready)
+    notes = ["cordoned"] if node.cordoned else []
+    if node.silent is not None:
+        notes.append(f"silent for {format_duration(int(node.silent))}")
+    style = "red" if node.ready != "True" else "yellow" if notes else "green"
+    return Text(printable(", ".join([ready, *notes])), style=style)
 
 
 def _fullness(node: NodeLine) -> float:
@@ -92,16 +188,27 @@ def _fullness(node: NodeLine) -> float:
     return max(shares, default=0.0)
 
 
-def _volumes(volumes: dict[str, tuple[int, int | None]]) -> str:
-    if not volumes:
+def _driver_names(nodes: Iterable[NodeLine], *, narrow: bool) -> dict[str, str]:
+    """How drivers are called: by the first part of their names if that tells them apart."""
+    drivers = {driver for node in nodes for driver in node.volumes}
+    if not narrow:
+        return {one: one for one in drivers}
+    first = Counter(driver.partition(".")[0] for driver in drivers)
+    return {
+        one: one.partition(".")[0] if first[one.partition(".")[0]] == 1 else one for one in drivers
+    }
+
+
+def _volumes(node: NodeLine, names: dict[str, str]) -> str:
+    if not node.volumes:
         return "no driver"
     return ", ".join(
-        f"{driver} {used}/{'∞' if limit is None else limit}"
-        for driver, (used, limit) in sorted(volumes.items())
+        f"{names[driver]} {_of(used, limit)}"
+        for driver, (used, limit) in sorted(node.volumes.items())
     )
 
 
-def _totals(nodes: Iterable[NodeLine]) -> list[str]:
+def _totals(nodes: Iterable[NodeLine], names: dict[str, str]) -> list[str]:
     used: Counter[str] = Counter()
     limits: dict[str, int | None] = defaultdict(int)
     for node in nodes:
@@ -110,9 +217,13 @@ def _totals(nodes: Iterable[NodeLine]) -> list[str]:
             before = limits[driver]
             limits[driver] = None if limit is None or before is None else before + limit
     return [
-        f"{driver} {used[driver]}/{'∞' if limit is None else limit}"
+        f"{names.get(driver, driver)} {_of(used[driver], limit)}"
         for driver, limit in sorted(limits.items())
     ]
+
+
+def _of(used: int, limit: int | None) -> str:
+    return f"{used}/{'∞' if limit is None else limit}"
 
 
 def _listed(counts: Counter[str]) -> str:

@@ -52,6 +52,7 @@ class _Spec(Struct):
     tolerations: list[Toleration] | None = None
     containers: list[_Named] = []
     priority: int = 0
+    scheduler_name: str = ""
 
 
 class _PodCondition(Struct):

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.storages import CLAIMS, CSI_NODES, NODES
 from bayplan.embedded.csi.claims import phase
 from bayplan.embedded.nodes.objects import condition_status
 from bayplan.embedded.simulation.simulation import Simulation
+from bayplan.embedded.simulation.troubles import Stuck, Waiting, stuck, waiting
+
+__all__ = ["Booting", "NodeLine", "Stuck", "Summary", "Waiting", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +26,21 @@ class NodeLine:
     pods: int
     volumes: dict[str, tuple[int, int | None]]
     """By driver: attached, and the limit that CSINode says (None: none)."""
+    cordoned: bool = False
+    silent: float | None = None
+    """For how many seconds its kubelet has been silent, if it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A pod without a node, and what was said about it."""
+class Booting:
+    """An instance that was bought and is no node yet."""
 
-    key: Key
-    said: str
+    name: str
+    group: str
+    left: float | None
+    """Seconds until it is there; None if nobody knows."""
+    error: str = ""
+    """Why it could not be had, if it could not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +56,18 @@ class Summary:
     spent: float
     instances: Counter[str]
     faults: list[str] = field(default_factory=list)
+    booting: list[Booting] = field(default_factory=list)
+    stuck: list[Stuck] = field(default_factory=list)
 
     @property
     def ready(self) -> int:
         """How many nodes are ready."""
         return sum(node.ready == "True" for node in self.nodes)
+
+    @property
+    def untried(self) -> int:
+        """How many pods wait for the default scheduler, which does not seem to be there."""
+        return sum(one.untried and not one.scheduler for one in self.waiting)
 
 
 def summarize(simulation: Simulation) -> Summary:
@@ -58,28 +76,51 @@ def summarize(simulation: Simulation) -> Summary:
     claims = Counter(phase(claim) for claim in view.all(CLAIMS))
     return Summary(
         seconds=simulation.now(),
-        nodes=_nodes(simulation),
+        nodes=[_node(simulation, node) for node in view.all(NODES)],
         phases=Counter(pod.phase for pod in view.pods.values()),
         claims=claims,
-        waiting=_waiting(simulation),
+        waiting=waiting(simulation),
         warnings=Counter(simulation.sink.recorder.warnings),
         spent=simulation.cloud.spent(),
         instances=Counter(one.state for one in simulation.cloud.instances.values()),
-        faults=sorted(fault.kind for fault in simulation.faults.active.values()),
+        faults=sorted(_named(fault) for fault in simulation.faults.active.values()),
+        booting=_booting(simulation),
+        stuck=stuck(simulation),
     )
 
 
-def _nodes(simulation: Simulation) -> list[NodeLine]:
-    view = simulation.view
-    lines = []
-    for node in view.all(NODES):
-        name = node["metadata"]["name"]
-        machine = simulation.fleet.find(name)
-        group = machine.instance.group.name if machine is not None else ""
-        volumes = _volumes(simulation, name)
-        ready = condition_status(node, "Ready") or "Unknown"
-        lines.append(NodeLine(name, group, ready, view.count_on(name), volumes))
-    return lines
+def _node(simulation: Simulation, node: JsonObject) -> NodeLine:
+    name = node["metadata"]["name"]
+    machine = simulation.fleet.find(name)
+    silent = machine.silent_since if machine is not None else None
+    return NodeLine(
+        name=name,
+        group=machine.instance.group.name if machine is not None else "",
+        ready=condition_status(node, "Ready") or "Unknown",
+        pods=simulation.view.count_on(name),
+        volumes=_volumes(simulation, name),
+        cordoned=bool((node.get("spec") or {}).get("unschedulable")),
+        silent=None if silent is None else simulation.stage.seconds() - silent,
+    )
+
+
+def _booting(simulation: Simulation) -> list[Booting]:
+    now = simulation.stage.seconds()
+    return [
+        Booting(one.name, one.group.name, _left(one.starts, now), one.error)
+        for one in simulation.cloud.instances.values()
+        if simulation.view.get(NODES, "", one.name) is None
+    ]
+
+
+def _left(starts: float | None, now: float) -> float | None:
+    return None if starts is None else max(0.0, starts - now)
+
+
+def _named(fault: Fault) -> str:
+    """A fault and whom it strikes: `node-dies workers-1`."""
+    aimed = (fault.node, fault.group, fault.driver, fault.zone)
+    return " ".join(part for part in (fault.kind, *aimed) if part)
 
 
 def _volumes(simulation: Simulation, node: str) -> dict[str, tuple[int, int | None]]:
@@ -91,14 +132,3 @@ def _volumes(simulation: Simulation, node: str) -> dict[str, tuple[int, int | No
         driver["name"]: (attached[driver["name"]], (driver.get("allocatable") or {}).get("count"))
         for driver in (csi_node.get("spec") or {}).get("drivers") or ()
     }
-
-
-def _waiting(simulation: Simulation) -> list[Waiting]:
-    found = []
-    for key, pod in sorted(simulation.view.pods.items()):
-        if pod.node or pod.terminal:
-            continue
-        condition = pod.condition("PodScheduled")
-        said = (condition.message or condition.reason or "") if condition is not None else ""
-        found.append(Waiting(key, said))
-    return found

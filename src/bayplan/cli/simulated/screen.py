@@ -1,0 +1,94 @@
+"""The live table of a simulated cluster: one screen, however small the terminal is.
+
+Nodes that need a look come first, so do pods; what does not fit is counted. How much fits is known
+only when it is drawn, so that a terminal may change its size at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.text import Text
+
+from bayplan.cli.simulated.tables import (
+    Rows,
+    Why,
+    headline,
+    hint,
+    node_rows,
+    stuck_rows,
+    waiting_rows,
+)
+from bayplan.embedded.simulation.report import Summary
+
+SHOWN_NODES = 20
+SHOWN_PODS = 8
+FEW_NODES, FEW_PODS = 5, 2
+WIDE = 100
+"""Columns from which on drivers are called by their full names."""
+ABOVE = 3
+"""Lines of the terminal that stay free: where the server is, and the cursor."""
+
+
+class Screen:
+    """Nodes, pods, volumes, and who waits for what."""
+
+    def __init__(self, summary: Summary, why: Why) -> None:
+        self._summary = summary
+        tables = (stuck_rows(summary), waiting_rows(summary, why))
+        self._pods = [rows for rows in tables if rows.rows]
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        """The most that there is room for."""
+        narrow = options.max_width < WIDE
+        nodes = node_rows(self._summary, narrow=narrow)
+        room = console.height - ABOVE if console.is_terminal else None
+        for size in _sizes():
+            block = self._drawn(nodes, size, narrow=narrow)
+            lines = console.render_lines(block, options.update(height=None))
+            if room is None or len(lines) <= room:
+                break
+        yield block
+
+    def _drawn(self, nodes: Rows, size: Size, *, narrow: bool) -> RenderableType:
+        gap = [] if size.tight else [Text()]
+        blocks: list[RenderableType] = [Text(headline(self._summary, narrow=narrow), style="bold")]
+        if nodes.rows:
+            blocks += [*gap, nodes.shown(size.nodes, cut=size.cut)]
+        for rows in self._pods:
+            blocks += [*gap, rows.shown(size.pods, cut=size.cut)]
+        told = hint(self._summary)
+        if told:
+            blocks += [*gap, Text(told, style="yellow")]
+        return Group(*blocks)
+
+
+class Size(NamedTuple):
+    """Rows of nodes and of each table of pods, and whether they are cut to a line each."""
+
+    nodes: int
+    pods: int
+    cut: bool = False
+    tight: bool = False
+    """Whether the tables stand without a line between them."""
+
+
+def _sizes() -> Iterator[Size]:
+    """Smaller and smaller; lines are cut before hardly any rows are left."""
+    nodes, pods = SHOWN_NODES, SHOWN_PODS
+    while pods >= FEW_PODS:
+        yield Size(nodes, pods)
+        nodes, pods = (nodes - 1, pods) if nodes > FEW_NODES else (nodes, pods - 1)
+    nodes, pods = SHOWN_NODES, SHOWN_PODS
+    while nodes >= 1:
+        yield Size(nodes, pods, cut=True, tight=nodes == 1)
+        nodes, pods = (nodes, pods - 1) if pods > 1 and nodes <= 3 * pods else (nodes - 1, pods)
+
+
+def cluster_table(summary: Summary, why: Why) -> RenderableType:
+    """The whole cluster, as large as there is room for."""
+    return Screen(summary, why)

@@ -13,6 +13,7 @@ earlier run with another cluster file left behind is reported as an event and do
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import yaml
 
@@ -23,7 +24,7 @@ from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Plan, Tell
+from bayplan.embedded.control.steps import Do, Plan, Tell
 from bayplan.embedded.control.storages import CONFIG_MAPS
 from bayplan.embedded.simulation.clusterfile.faults import FaultSection, Targets
 from bayplan.kube.configfiles import FieldProblem, shaped
@@ -79,12 +80,13 @@ class FaultControl(Controller[Key]):
                 wanted[_PREFIX + name] = parse_fault(entries[name], self._targets)
             except ValueError as problem:
                 plan.append(Tell(key, "BadFault", f"{name}: {problem}"[:500], "Warning"))
-        for name in [one for one in board.active if one.startswith(_PREFIX)]:
+        mine = [one for one in board.active if one.startswith(_PREFIX)]
+        for name in mine:
             if name not in wanted:
-                board.clear(name)
+                plan.append(Do(f"clear {name}", partial(board.clear, name)))
         for name, fault in wanted.items():
             if board.active.get(name) != fault:
-                board.inject(name, fault)
+                plan.append(Do(f"inject {name}", partial(board.inject, name, fault)))
         return plan
 
 

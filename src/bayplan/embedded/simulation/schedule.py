@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from functools import partial
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.control.controller import Controller
 from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Create, Plan
+from bayplan.embedded.control.steps import Again, Create, Do, Plan
 from bayplan.embedded.simulation.clusterfile import ScheduledFault, WorkloadSpec
 
 
@@ -32,12 +34,13 @@ class FaultSchedule(Controller[int]):
         since = self._stage.seconds() - self._start
         if since < planned.at:
             return [Again(planned.at - since)]
+        board, name = self._stage.faults, planned.name
         if planned.until is not None and since >= planned.until:
-            self._stage.faults.clear(planned.name)
-            return []
-        if planned.name not in self._stage.faults.active:
-            self._stage.faults.inject(planned.name, planned.fault)
-        return [] if planned.until is None else [Again(planned.until - since)]
+            return [Do(f"clear {name}", partial(board.clear, name))]
+        plan: Plan = [] if planned.until is None else [Again(planned.until - since)]
+        if name not in board.active:
+            plan.append(Do(f"inject {name}", partial(board.inject, name, planned.fault)))
+        return plan
 
 
 class WorkloadSchedule(Controller[int]):
@@ -58,16 +61,19 @@ class WorkloadSchedule(Controller[int]):
         return [i for i, one in enumerate(self._workloads) if one.count or one.at > 0]
 
     def decide(self, key: int) -> Plan:
-        """Create what is due, and say when the next one is."""
+        """Create what is due, each once even if it is refused, and come back for the rest."""
         since = self._stage.seconds() - self._start
         times, spec, plan = self._times[key], self._workloads[key], Plan()
-        while self._next[key] < len(times) and times[self._next[key]] <= since:
-            number = self._next[key] if spec.count else None
-            plan += [self._create(obj, number) for obj in spec.objects]
-            self._next[key] += 1
-        if self._next[key] < len(times):
-            plan.append(Again(times[self._next[key]] - since))
+        due = bisect_right(times, since)
+        for number in range(self._next[key], due):
+            plan.append(Do(f"arrival {number}", partial(self._went, key, number)))
+            plan += [self._create(obj, number if spec.count else None) for obj in spec.objects]
+        if due < len(times):
+            plan.append(Again(times[due] - since))
         return plan
+
+    def _went(self, key: int, number: int) -> None:
+        self._next[key] = number + 1
 
     def _draw(self, spec: WorkloadSpec) -> list[float]:
         if not spec.count:

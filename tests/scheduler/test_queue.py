@@ -13,13 +13,32 @@ FIT = frozenset({"NodeResourcesFit"})
 PORTS = frozenset({"NodePorts"})
 
 
-def about_plugin(_pod: Pod, plugins: frozenset[str], event: str) -> bool:
-    """An event is the name of the plugin that it helps."""
-    return event in plugins
+class ByName:
+    """An event is the name of the plugin that it helps; pods are alike by their first letter."""
+
+    def __init__(self, *, alike: bool = False, apart: bool = False) -> None:
+        self.alike, self.apart = alike, apart
+        self.asked: list[str] = []
+
+    def priority(self, pod: Pod) -> int:
+        return pod.spec.priority or 0
+
+    def likeness(self, pod: Pod) -> str | None:
+        return pod.name[0] if self.alike else None
+
+    def concerns(self, plugins: frozenset[str], event: str) -> bool:
+        return event != "nobody's"
+
+    def tells_apart(self, plugins: frozenset[str], event: str) -> bool:
+        return self.apart
+
+    def helps(self, pod: Pod, plugins: frozenset[str], event: str) -> bool:
+        self.asked.append(pod.name)
+        return event in plugins
 
 
-def queue(**options: object) -> SchedulingQueue[str]:
-    return SchedulingQueue(about_plugin, **options)  # type: ignore[arg-type]
+def queue(judge: ByName | None = None, **options: object) -> SchedulingQueue[str]:
+    return SchedulingQueue(judge or ByName(), **options)  # type: ignore[arg-type]
 
 
 def pod(name: str, priority: int = 0) -> Pod:
@@ -238,27 +257,41 @@ def test_activating_a_pod_ends_its_rest_and_its_wait() -> None:
 
 
 def test_pods_that_are_alike_are_asked_together() -> None:
-    asked: list[str] = []
-
-    def helps(one: Pod, plugins: frozenset[str], event: str) -> bool:
-        asked.append(one.name)
-        return event in plugins
-
-    q: SchedulingQueue[str] = SchedulingQueue(helps, likeness=lambda one: one.name[0])
+    judge = ByName(alike=True)
+    q = queue(judge)
     for name in ("a1", "a2", "a3", "b1"):
         q.put(pod(name), 0.0)
     for _ in range(4):
         q.refused(take(q, 0.0), FIT, 0.0)
+    assert q.wake("nobody's", 1.0) == 0
+    assert judge.asked == []
     assert q.wake("NodePorts", 1.0) == 0
-    assert sorted(asked) == ["a1", "b1"]
-    asked.clear()
-    assert q.wake("NodePorts", 1.0, each=True) == 0
-    assert sorted(asked) == ["a1", "a2", "a3", "b1"]
+    assert sorted(judge.asked) == ["a1", "b1"]
+    judge.asked.clear()
+    judge.apart = True
+    assert q.wake("NodePorts", 1.0) == 0
+    assert sorted(judge.asked) == ["a1", "a2", "a3", "b1"]
     assert q.wake("NodeResourcesFit", 2.0) == 4
 
 
+def test_what_matters_to_one_pod_wakes_that_pod_alone() -> None:
+    q = queue()
+    for name in "abc":
+        q.put(pod(name), 0.0)
+    q.refused(take(q, 0.0), FIT, 0.0)
+    q.refused(take(q, 0.0), FIT, 0.0)
+    flying = take(q, 0.0)
+    assert not q.wake_one("a", "NodePorts", 5.0)
+    assert q.wake_one("a", "NodeResourcesFit", 5.0)
+    assert not q.wake_one("c", "NodeResourcesFit", 5.0)
+    assert not q.wake_one("nobody", "NodeResourcesFit", 5.0)
+    q.refused(flying, FIT, 6.0)
+    assert (q.count(Place.ACTIVE), q.count(Place.UNSCHEDULABLE)) == (1, 1)
+    assert flying.place is Place.BACKOFF
+
+
 def test_likes_can_be_taken_in_a_row() -> None:
-    q = queue(likeness=lambda one: one.name[0])
+    q = queue(ByName(alike=True))
     for name in ("a1", "a2", "b1", "a3"):
         q.put(pod(name), 0.0)
     first = take(q, 0.0)
@@ -283,14 +316,14 @@ def test_hopeless_pods_of_high_priority_do_not_starve_the_others() -> None:
 
 
 def test_moves_are_told() -> None:
-    told: list[tuple[str, str, str]] = []
-    q = queue(moved=lambda entry, place, why: told.append((entry.pod.name, place.value, why)))
+    told: list[tuple[str, str]] = []
+    q = queue(moved=lambda place, why: told.append((place.value, why)))
     q.put(pod("p"), 0.0)
     q.refused(take(q, 0.0), FIT, 0.0)
     q.wake("NodeResourcesFit", 5.0, why="NodeAdd")
     assert told == [
-        ("p", "active", "PodAdd"),
-        ("p", "in-flight", "Pop"),
-        ("p", "unschedulable", "ScheduleAttemptFailure"),
-        ("p", "active", "NodeAdd"),
+        ("active", "PodAdd"),
+        ("in-flight", "Pop"),
+        ("unschedulable", "ScheduleAttemptFailure"),
+        ("active", "NodeAdd"),
     ]

@@ -17,8 +17,26 @@ NAMES = st.sampled_from([f"pod-{number}" for number in range(6)])
 PLUGINS = st.sampled_from(["NodeResourcesFit", "NodePorts", "VolumeBinding"])
 
 
-def helps(_pod: Pod, plugins: frozenset[str], event: str) -> bool:
-    return event in plugins
+class Judging:
+    """An event is the name of the plugin that it helps; pods of one priority are alike."""
+
+    def __init__(self) -> None:
+        self.apart = False
+
+    def priority(self, pod: Pod) -> int:
+        return pod.spec.priority or 0
+
+    def likeness(self, pod: Pod) -> int:
+        return pod.spec.priority or 0
+
+    def concerns(self, plugins: frozenset[str], event: str) -> bool:
+        return event in plugins
+
+    def tells_apart(self, plugins: frozenset[str], event: str) -> bool:
+        return self.apart
+
+    def helps(self, pod: Pod, plugins: frozenset[str], event: str) -> bool:
+        return event in plugins
 
 
 class Queueing(RuleBasedStateMachine):
@@ -26,9 +44,8 @@ class Queueing(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue: SchedulingQueue[str] = SchedulingQueue(
-            helps, likeness=lambda pod: pod.spec.priority
-        )
+        self.judge = Judging()
+        self.queue: SchedulingQueue[str] = SchedulingQueue(self.judge)
         self.now = 0.0
         self.there: dict[str, Pod] = {}
         self.flying: dict[str, tuple[QueuedPod, list[str]]] = {}
@@ -80,7 +97,8 @@ class Queueing(RuleBasedStateMachine):
     def happen(self, event: str, each: bool) -> None:
         for _, seen in self.flying.values():
             seen.append(event)
-        self.queue.wake(event, self.now, each=each)
+        self.judge.apart = each
+        self.queue.wake(event, self.now)
         for entry in self.queue:
             assert not (entry.place is Place.UNSCHEDULABLE and event in entry.plugins)
 

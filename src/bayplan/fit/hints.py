@@ -19,7 +19,7 @@ from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import PriorityClass
 
-__all__ = ["Action", "Event", "may_unblock"]
+__all__ = ["Action", "Event", "may_concern", "may_unblock"]
 
 
 def may_unblock(snapshot: Snapshot, pod: Pod, plugins: Collection[str], event: Event) -> bool:
@@ -35,6 +35,16 @@ def may_unblock(snapshot: Snapshot, pod: Pod, plugins: Collection[str], event: E
         return True
     waiting = Waiting(pod, snapshot.cluster.shapes.of(pod), snapshot.cluster)
     return any(_may_help(plugin, waiting, event) for plugin in plugins)
+
+
+def may_concern(plugins: Collection[str], event: Event) -> bool:
+    """Whether a change may help any pod that these plugins refused; cheap, and True when unsure."""
+    if not plugins or event.kind is PriorityClass:
+        return True
+    if event.kind is Pod and _outranks_differently(event):
+        return True
+    known = (HINTS.get(plugin) for plugin in plugins)
+    return any(hints is None or event.kind in hints for hints in known)
 
 
 def _may_help(plugin: str, waiting: Waiting, event: Event) -> bool:

@@ -12,8 +12,9 @@ that nobody decides on half a cluster.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from bayplan.client import Client, Informer, Informers
 from bayplan.client.errors import MalformedError
@@ -21,6 +22,8 @@ from bayplan.fit import Profile, Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.observe.kinds import OBSERVED, which
 from bayplan.observe.observer import Observer
+
+K = TypeVar("K", bound=KubeObject)
 
 
 class LiveSnapshot:
@@ -46,6 +49,10 @@ class LiveSnapshot:
     def followed(self) -> tuple[Informer[KubeObject], ...]:
         """The informers that fill the snapshot, in its order."""
         return tuple(self._followed)
+
+    def copy_of(self, kind: type[K]) -> Mapping[str, K]:
+        """The informer's own copy of a kind, by key: what the server has said, nothing assumed."""
+        return self.informers.of(kind, which(kind)).objects
 
     async def synced(self) -> None:
         """Wait until the snapshot has the whole picture."""

@@ -1,6 +1,6 @@
 """Which pod is next: active, resting, waiting for an event, gated, or being decided."""
 
 from bayplan.scheduler.queue.entry import Place, QueuedPod
-from bayplan.scheduler.queue.queue import SchedulingQueue
+from bayplan.scheduler.queue.queue import Judge, SchedulingQueue
 
-__all__ = ["Place", "QueuedPod", "SchedulingQueue"]
+__all__ = ["Judge", "Place", "QueuedPod", "SchedulingQueue"]

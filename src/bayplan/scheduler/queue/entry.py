@@ -58,6 +58,5 @@ class QueuedPod:
 
     @property
     def group(self) -> Hashable:
-        """Those that wait for the same events."""
-        like = self.likeness if self.likeness is not None else ("only", self.uid)
-        return (like, self.plugins)
+        """Those that are asked together."""
+        return self.likeness if self.likeness is not None else ("only", self.uid)

@@ -46,7 +46,8 @@ class InFlight(Generic[E]):
 
     def since(self, uid: str) -> Iterator[E]:
         """What has happened since a pod left."""
-        return islice(self._events, self._left_at[uid] - self._dropped, None)
+        left_at = self._left_at.get(uid)
+        return iter(()) if left_at is None else islice(self._events, left_at - self._dropped, None)
 
     def back(self, uid: str) -> None:
         """A pod has come back, or is placed: forget what only it would have asked for."""

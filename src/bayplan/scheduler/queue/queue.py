@@ -17,7 +17,7 @@ A flood of hopeless pods of high priority cannot starve the others: each try sen
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import Backoff
@@ -26,12 +26,36 @@ from bayplan.scheduler.queue.heap import Heap
 from bayplan.scheduler.queue.inflight import InFlight
 
 E = TypeVar("E")
-Helps = Callable[[Pod, frozenset[str], E], bool]
-"""Whether an event may unblock a pod that these plugins refused."""
-Moved = Callable[[QueuedPod, Place, str], None]
+E_contra = TypeVar("E_contra", contravariant=True)
+Plugins = frozenset[str]
+Moved = Callable[[Place, str], None]
 """Told that a pod came to a place, and why."""
 LONGEST_WAIT = 300.0
 """Seconds after which a pod is tried even if nothing has happened that might help it."""
+
+
+class Judge(Protocol[E_contra]):
+    """What the queue asks of the model."""
+
+    def priority(self, pod: Pod) -> int:
+        """How important a pod is."""
+        ...
+
+    def likeness(self, pod: Pod) -> Hashable:
+        """Equal for pods that an event helps, or not, alike; None for one that has no like."""
+        ...
+
+    def concerns(self, plugins: Plugins, event: E_contra) -> bool:
+        """Whether an event may help anybody whom these plugins refused."""
+        ...
+
+    def tells_apart(self, plugins: Plugins, event: E_contra) -> bool:
+        """Whether an event may help one pod and not another that is alike."""
+        ...
+
+    def helps(self, pod: Pod, plugins: Plugins, event: E_contra) -> bool:
+        """Whether an event may unblock a pod that these plugins refused."""
+        ...
 
 
 class SchedulingQueue(Generic[E]):
@@ -39,24 +63,20 @@ class SchedulingQueue(Generic[E]):
 
     def __init__(
         self,
-        helps: Helps[E],
+        judge: Judge[E],
         *,
         backoff: Backoff | None = None,
-        priority: Callable[[Pod], int] = lambda pod: pod.spec.priority or 0,
-        likeness: Callable[[Pod], Hashable] = lambda _pod: None,
-        moved: Moved = lambda _entry, _place, _why: None,
+        moved: Moved = lambda _place, _why: None,
     ) -> None:
-        self._helps = helps
+        self._judge = judge
         self._backoff = backoff or Backoff()
-        self._priority = priority
-        self._likeness = likeness
         self._moved = moved
         self._entries: dict[str, QueuedPod] = {}
         self._active = Heap(Place.ACTIVE, lambda entry: entry.order)
         self._resting = Heap(Place.BACKOFF, self._rested_at)
         self._refused = Heap(Place.BACKOFF, lambda entry: (self._rested_at(entry), entry.order))
         self._waiting = Heap(Place.UNSCHEDULABLE, lambda entry: entry.since)
-        self._groups: dict[Hashable, dict[str, QueuedPod]] = {}
+        self._groups: dict[Plugins, dict[Hashable, dict[str, QueuedPod]]] = {}
         self._in_flight: InFlight[E] = InFlight()
         self._counts = dict.fromkeys(Place, 0)
         self._arrivals = 0
@@ -105,7 +125,7 @@ class SchedulingQueue(Generic[E]):
         entry = self._entries.get(pod.metadata.uid)
         if entry is None:
             self._arrivals += 1
-            entry = QueuedPod(pod, self._priority(pod), self._arrivals, added=now, since=now)
+            entry = QueuedPod(pod, self._judge.priority(pod), self._arrivals, added=now, since=now)
             self._entries[entry.uid] = entry
             self._move(entry, _door(pod), "PodAdd")
             return
@@ -151,9 +171,9 @@ class SchedulingQueue(Generic[E]):
         entry.refusals += 1
         entry.failures = 0
         entry.since = now
-        helped = not plugins or (
-            entry.uid in self._in_flight
-            and any(self._helps(entry.pod, plugins, e) for e in self._in_flight.since(entry.uid))
+        helped = not plugins or any(
+            self._judge.helps(entry.pod, plugins, event)
+            for event in self._in_flight.since(entry.uid)
         )
         self._in_flight.back(entry.uid)
         if entry.pod.spec.scheduling_gates:
@@ -176,24 +196,43 @@ class SchedulingQueue(Generic[E]):
 
     # -- events --------------------------------------------------------------------------------
 
-    def wake(self, event: E, now: float, *, why: str = "", each: bool = False) -> int:
+    def wake(self, event: E, now: float, *, why: str = "") -> int:
         """Something happened: wake whom it may help; returns how many.
 
-        Pods that wait for the same reason and are alike are asked together, unless `each` says
-        that the event tells them apart (it is about a pod's own claim, say).
+        Pods that wait for the same reason and are alike are asked together, unless the event may
+        tell them apart.
         """
         self._in_flight.note(event)
-        woken = 0
-        for group in list(self._groups.values()):
-            asked = list(group.values())
-            if each:
-                asked = [one for one in asked if self._helps(one.pod, one.plugins, event)]
-            elif not self._helps(asked[0].pod, asked[0].plugins, event):
-                continue
-            for entry in asked:
-                self._requeue(entry, now, why)
-            woken += len(asked)
-        return woken
+        helped = [
+            entry
+            for plugins, groups in self._groups.items()
+            if self._judge.concerns(plugins, event)
+            for group in groups.values()
+            for entry in self._helped(group, plugins, event)
+        ]
+        for entry in helped:
+            self._requeue(entry, now, why)
+        return len(helped)
+
+    def wake_one(self, uid: str, event: E, now: float, *, why: str = "") -> bool:
+        """Something happened that matters to one pod alone; says whether it was woken."""
+        entry = self._entries.get(uid)
+        if entry is None:
+            return False
+        if entry.place is Place.IN_FLIGHT:
+            self._in_flight.note(event)
+        if entry.place is not Place.UNSCHEDULABLE:
+            return False
+        if not self._judge.helps(entry.pod, entry.plugins, event):
+            return False
+        self._requeue(entry, now, why)
+        return True
+
+    def _helped(self, group: dict[str, QueuedPod], plugins: Plugins, event: E) -> list[QueuedPod]:
+        entries = list(group.values())
+        if self._judge.tells_apart(plugins, event):
+            return [one for one in entries if self._judge.helps(one.pod, plugins, event)]
+        return entries if self._judge.helps(entries[0].pod, plugins, event) else []
 
     def activate(self, uid: str, *, why: str = "ForceActivate") -> None:
         """Try a pod at once, whatever it waits for."""
@@ -233,30 +272,31 @@ class SchedulingQueue(Generic[E]):
         """Take a newer version of a pod; it stays where it is, in its new order."""
         self._leave(entry)
         entry.pod = pod
-        entry.priority = self._priority(pod)
+        entry.priority = self._judge.priority(pod)
         self._enter(entry)
 
     def _move(self, entry: QueuedPod, place: Place, why: str) -> None:
         self._leave(entry)
         entry.place = place
         self._enter(entry)
-        self._moved(entry, place, why)
+        self._moved(place, why)
 
     def _enter(self, entry: QueuedPod) -> None:
         entry.stamp += 1
         self._counts[entry.place] += 1
         match entry.place:
             case Place.ACTIVE:
-                entry.likeness = self._likeness(entry.pod)
+                entry.likeness = self._judge.likeness(entry.pod)
                 self._active.push(entry)
             case Place.BACKOFF:
                 self._resting.push(entry)
                 if not entry.failures:
                     self._refused.push(entry)
             case Place.UNSCHEDULABLE:
-                entry.likeness = self._likeness(entry.pod)
+                entry.likeness = self._judge.likeness(entry.pod)
                 self._waiting.push(entry)
-                self._groups.setdefault(entry.group, {})[entry.uid] = entry
+                groups = self._groups.setdefault(entry.plugins, {})
+                groups.setdefault(entry.group, {})[entry.uid] = entry
             case _:
                 pass
 
@@ -271,12 +311,18 @@ class SchedulingQueue(Generic[E]):
                     self._refused.left()
             case Place.UNSCHEDULABLE:
                 self._waiting.left()
-                group = self._groups[entry.group]
-                del group[entry.uid]
-                if not group:
-                    del self._groups[entry.group]
+                self._leave_group(entry)
             case _:
                 pass
+
+    def _leave_group(self, entry: QueuedPod) -> None:
+        groups = self._groups[entry.plugins]
+        group = groups[entry.group]
+        del group[entry.uid]
+        if not group:
+            del groups[entry.group]
+        if not groups:
+            del self._groups[entry.plugins]
 
 
 def _door(pod: Pod) -> Place:

@@ -1,0 +1,59 @@
+"""One try at one pod: where it goes, or why nowhere and what is done about it. Changes nothing.
+
+A pod that fits nowhere may preempt others, if its profile lets it; one whose victims are still on
+their way out keeps its nomination, and one for whom preemption finds nothing loses it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayplan.fit import Decision, Snapshot
+from bayplan.fit.explanation.message import unschedulable_message
+from bayplan.fit.preemption import Bounds, Preemption, preempt
+from bayplan.kube.pods import Pod
+from bayplan.scheduler.config import SchedulerProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The pod goes to a node."""
+
+    node: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The pod fits nowhere now."""
+
+    plugins: frozenset[str]
+    message: str
+    nomination: str | None = None
+    """The node that it is nominated for from now on; empty for none, None for as before."""
+    preemption: Preemption | None = None
+    """Whom it pushes out, if anybody."""
+
+
+Outcome = Placed | Refused
+
+
+def attempt(
+    snapshot: Snapshot, pod: Pod, profile: SchedulerProfile, *, may_preempt: bool = True
+) -> Outcome:
+    """Try a pod."""
+    decision = snapshot.decide(pod)
+    if decision.node is not None:
+        return Placed(decision.node, decision)
+    if not may_preempt or not profile.preempts:
+        return Refused(decision.plugins, unschedulable_message(snapshot, pod, None))
+    found = preempt(snapshot, pod, bounds=_bounds(profile))
+    message = unschedulable_message(snapshot, pod, found)
+    if found.node is not None:
+        return Refused(decision.plugins, message, found.node, found)
+    return Refused(decision.plugins, message, "" if found.eligible else None)
+
+
+def _bounds(profile: SchedulerProfile) -> Bounds:
+    args = profile.args
+    return Bounds(args.min_candidates_percentage, args.min_candidates_absolute)

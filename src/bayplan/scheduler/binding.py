@@ -1,0 +1,162 @@
+"""Binding: what was decided, carried out in the background by a bounded number of hands.
+
+Pods whose claims must be bound first have a task of their own, since that may take minutes; when
+their claims are bound they queue like the others. A bind whose answer never came is looked up: the
+server may have acted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bayplan.client.errors import ClientError, DisconnectedError, NotFoundError, TimedOutError
+from bayplan.fit import Assumption
+from bayplan.kube.pods import Pod
+from bayplan.scheduler.queue import QueuedPod
+from bayplan.scheduler.volumes import VolumeBinder, VolumesFailedError
+from bayplan.scheduler.writes import Writes
+
+log = logging.getLogger(__name__)
+IN_FLIGHT = 32
+"""Binds that are sent and not answered yet, at most."""
+UNCERTAIN = (DisconnectedError, TimedOutError)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """A decision to be carried out."""
+
+    entry: QueuedPod
+    pod: Pod
+    node: str
+    assumption: Assumption
+    bind_timeout: float
+    began: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The pod is on its node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The pod is not there any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The pod is not bound, for all we know."""
+
+    problem: str
+
+
+Result = Bound | Gone | Failed
+
+
+class Binder:
+    """Carries decisions out."""
+
+    def __init__(
+        self, writes: Writes, volumes: VolumeBinder, ended: Callable[[Job, Result], None]
+    ) -> None:
+        self._writes = writes
+        self._volumes = volumes
+        self._ended = ended
+        self._ready: asyncio.Queue[Job] = asyncio.Queue()
+        self._open: set[Job] = set()
+        self._with_volumes: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def under_way(self) -> int:
+        """How many decisions are being carried out."""
+        return len(self._open)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is better to wait before deciding more."""
+        return not self._room.is_set()
+
+    async def room(self) -> None:
+        """Wait until there is room for more."""
+        await self._room.wait()
+
+    async def drain(self) -> None:
+        """Wait until everything is carried out."""
+        await self._idle.wait()
+
+    def start(self, job: Job) -> None:
+        """Carry a decision out, soon."""
+        self._open.add(job)
+        self._idle.clear()
+        if job.assumption.decision.bindings:
+            task = asyncio.ensure_future(self._bind_volumes(job))
+            self._with_volumes.add(task)
+            task.add_done_callback(self._with_volumes.discard)
+        else:
+            self._enqueue(job)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(IN_FLIGHT):
+                    group.create_task(self._work())
+        finally:
+            for task in self._with_volumes:
+                task.cancel()
+
+    def _enqueue(self, job: Job) -> None:
+        self._ready.put_nowait(job)
+        if self._ready.qsize() >= IN_FLIGHT:
+            self._room.clear()
+
+    async def _bind_volumes(self, job: Job) -> None:
+        bindings = job.assumption.decision.bindings
+        try:
+            await self._volumes.bind(bindings, job.node, job.bind_timeout)
+        except VolumesFailedError as error:
+            self._end(job, Failed(f"binding volumes: {error}"))
+        else:
+            self._enqueue(job)
+
+    async def _work(self) -> None:
+        while True:
+            job = await self._ready.get()
+            if self._ready.qsize() < IN_FLIGHT:
+                self._room.set()
+            self._end(job, await self._bind(job))
+
+    def _end(self, job: Job, result: Result) -> None:
+        self._open.discard(job)
+        if not self._open:
+            self._idle.set()
+        self._ended(job, result)
+
+    async def _bind(self, job: Job) -> Result:
+        try:
+            await self._writes.bind(job.pod, job.node)
+        except NotFoundError:
+            return Gone()
+        except UNCERTAIN as error:
+            return await self._look(job, str(error))
+        except ClientError as error:
+            return Failed(f"binding: {error}")
+        return Bound()
+
+    async def _look(self, job: Job, problem: str) -> Result:
+        """What became of a bind that was not answered."""
+        try:
+            pod = await self._writes.read(job.pod)
+        except ClientError as error:
+            return Failed(f"binding: {problem}; {error}")
+        if pod is None:
+            return Gone()
+        return Bound() if pod.spec.node_name == job.node else Failed(f"binding: {problem}")

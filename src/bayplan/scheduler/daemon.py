@@ -1,0 +1,97 @@
+"""The scheduler as a daemon: what it does while it leads.
+
+`lead` is a coroutine function of one client, as every daemon's is; which cluster, clock and process
+it is in it cannot tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry
+
+from bayplan.client import Client, Recorder, Reporter
+from bayplan.fit import Profile
+from bayplan.observe import LiveSnapshot, follow
+from bayplan.scheduler.config import SchedulerSettings
+from bayplan.scheduler.metrics import SchedulerMetrics
+from bayplan.scheduler.queue import Place
+from bayplan.scheduler.scheduler import Scheduler, Told
+from bayplan.scheduler.writes import LiveWrites
+
+_SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+
+
+class SchedulerDaemon:
+    """A scheduler that can be started on any client."""
+
+    def __init__(
+        self,
+        settings: SchedulerSettings,
+        *,
+        profile: Profile | None = None,
+        registry: CollectorRegistry | None = None,
+        instance: str = "bayplan",
+    ) -> None:
+        self._settings = settings
+        self._profile = profile
+        self._metrics = SchedulerMetrics(registry or CollectorRegistry())
+        self._instance = instance
+        self.scheduler: Scheduler | None = None
+        """The scheduler at work, while it leads."""
+        self.live: LiveSnapshot | None = None
+        self.ready = asyncio.Event()
+        """Set while it has the whole picture."""
+
+    async def lead(self, client: Client) -> None:
+        """Schedule until cancelled."""
+        recorders = {
+            profile.name: Recorder(client, Reporter(profile.name, self._instance))
+            for profile in self._settings.profiles
+        }
+        async with follow(client, profile=self._profile) as live:
+            told = Told(recorders, self._metrics)
+            writes = LiveWrites(client)
+            scheduler = Scheduler(live, self._settings, writes, told, client.clock)
+            self.live, self.scheduler = live, scheduler
+            self._metrics.read(
+                pending=self._pending,
+                unschedulable=self._unschedulable,
+                cached=self._cached,
+                set_aside=self._set_aside,
+            )
+            speaking = [asyncio.ensure_future(one.run()) for one in recorders.values()]
+            try:
+                await live.synced()
+                self.ready.set()
+                await scheduler.run()
+            finally:
+                self.ready.clear()
+                for one in speaking:
+                    one.cancel()
+                self.live = self.scheduler = None
+
+    def _pending(self) -> Mapping[str, float]:
+        queue = self.scheduler.queue if self.scheduler is not None else None
+        return {place.value: queue.count(place) if queue is not None else 0 for place in _SHOWN}
+
+    def _unschedulable(self) -> Mapping[str, float]:
+        entries = self.scheduler.queue if self.scheduler is not None else ()
+        waiting = (entry for entry in entries if entry.place is Place.UNSCHEDULABLE)
+        return Counter(plugin for entry in waiting for plugin in entry.plugins)
+
+    def _cached(self) -> Mapping[str, float]:
+        if self.live is None:
+            return {}
+        cluster = self.live.snapshot.cluster
+        return {
+            "nodes": len(cluster.slots),
+            "pods": len(cluster.pods.by_key),
+            "assumed_pods": len(self.live.snapshot.assumptions()),
+        }
+
+    def _set_aside(self) -> Mapping[str, float]:
+        problems = self.live.observer.aside if self.live is not None else ()
+        return Counter(problem.kind.__name__ for problem in problems)

@@ -1,0 +1,142 @@
+"""What the scheduler writes to the API server; each write is guarded by the uid it means.
+
+This is all of it: bind a pod, say how a pod stands, send a victim away, give a claim its volume or
+its node, and take that back. Whoever decides hands these out; `LiveWrites` carries them out.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bayplan.client import Client, deletion, merge, strategic
+from bayplan.client.errors import NotFoundError
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.scheduler import messages
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+
+
+class Writes(Protocol):
+    """Where decisions go."""
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """Put a pod on a node."""
+        ...
+
+    async def read(self, pod: Pod) -> Pod | None:
+        """The pod as the server has it now; None if it is gone, or another of its name."""
+        ...
+
+    async def say(self, pod: Pod, patch: dict[str, object]) -> None:
+        """Change a pod's status."""
+        ...
+
+    async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:
+        """Mark a pod as preempted and delete it, with the grace that it asks for."""
+        ...
+
+    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+        """Keep a volume for a claim; returns the volume's version since then."""
+        ...
+
+    async def release(self, volume: str, claim: PersistentVolumeClaim) -> None:
+        """Keep a volume for a claim no longer, if it still is."""
+        ...
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
+        """Have a volume made for a claim where its pod goes; returns the claim's version since."""
+        ...
+
+    async def deselect_node(self, claim: PersistentVolumeClaim, node: str) -> None:
+        """Have none made there, if it has not been made yet."""
+        ...
+
+
+class LiveWrites:
+    """Writes through a client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """Put a pod on a node."""
+        await self._client.bind(pod.namespace, pod.name, node, uid=pod.metadata.uid)
+
+    async def read(self, pod: Pod) -> Pod | None:
+        """The pod as the server has it now; None if it is gone, or another of its name."""
+        try:
+            found = await self._client.get(Pod, pod.namespace, pod.name)
+        except NotFoundError:
+            return None
+        return found if found.metadata.uid == pod.metadata.uid else None
+
+    async def say(self, pod: Pod, patch: dict[str, object]) -> None:
+        """Change a pod's status."""
+        change = strategic(patch)
+        await self._client.patch(Pod, pod.namespace, pod.name, change=change, subresource="status")
+
+    async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:
+        """Mark a pod as preempted and delete it, with the grace that it asks for."""
+        patch = messages.status_patch(victim, messages.victim_condition(scheduler, now))
+        try:
+            if patch is not None:
+                await self.say(victim, patch)
+            options = deletion(uid=victim.metadata.uid)
+            await self._client.delete(Pod, victim.namespace, victim.name, options=options)
+        except NotFoundError:
+            return  # it has gone by itself
+
+    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+        """Keep a volume for a claim; returns the volume's version since then."""
+        reference = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": claim.namespace,
+            "name": claim.name,
+            "uid": claim.metadata.uid,
+            "resourceVersion": claim.metadata.resource_version,
+        }
+        meta = {**_as_read(volume), "annotations": {BOUND_BY_CONTROLLER: "yes"}}
+        change = merge({"metadata": meta, "spec": {"claimRef": reference}})
+        changed = await self._client.patch(PersistentVolume, volume.name, change=change)
+        return changed.metadata.resource_version
+
+    async def release(self, volume: str, claim: PersistentVolumeClaim) -> None:
+        """Keep a volume for a claim no longer, if it still is."""
+        found = await self._client.get(PersistentVolume, volume)
+        reference = found.spec.claim_ref
+        if reference is None or reference.uid != claim.metadata.uid:
+            return
+        now = await self._client.get(PersistentVolumeClaim, claim.namespace, claim.name)
+        if now.spec.volume_name:
+            return  # the two have found each other; that is not ours to undo
+        meta = {**_as_read(found), "annotations": {BOUND_BY_CONTROLLER: None}}
+        change = merge({"metadata": meta, "spec": {"claimRef": None}})
+        await self._client.patch(PersistentVolume, volume, change=change)
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
+        """Have a volume made for a claim where its pod goes; returns the claim's version since."""
+        return (await self._annotate(claim, node)).metadata.resource_version
+
+    async def deselect_node(self, claim: PersistentVolumeClaim, node: str) -> None:
+        """Have none made there, if it has not been made yet."""
+        found = await self._client.get(PersistentVolumeClaim, claim.namespace, claim.name)
+        chosen = found.metadata.annotations.get(SELECTED_NODE)
+        same = found.metadata.uid == claim.metadata.uid
+        if same and chosen == node and not found.spec.volume_name:
+            await self._annotate(found, None)
+
+    async def _annotate(
+        self, claim: PersistentVolumeClaim, node: str | None
+    ) -> PersistentVolumeClaim:
+        change = merge({"metadata": {**_as_read(claim), "annotations": {SELECTED_NODE: node}}})
+        key = (claim.namespace, claim.name)
+        return await self._client.patch(PersistentVolumeClaim, *key, change=change)
+
+
+def _as_read(obj: PersistentVolume | PersistentVolumeClaim) -> dict[str, object]:
+    """What refuses the write if the object is another, or has changed since it was looked at."""
+    meta = obj.metadata
+    return {"uid": meta.uid, "resourceVersion": meta.resource_version}

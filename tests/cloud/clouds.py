@@ -50,7 +50,13 @@ WORKERS = NodeGroup(
     allocatable={"attachable-volumes-csi-other.example.com": 4},
     drivers={DISK: GroupDriver(limit=8), FILES: GroupDriver()},
 )
-GPUS = NodeGroup(name="gpus", instance_type=GPU, maximum=3, labels={GPU_LABEL: "a100"})
+GPUS = NodeGroup(
+    name="gpus",
+    instance_type=GPU,
+    maximum=3,
+    labels={GPU_LABEL: "a100"},
+    options={"zero_or_max_node_scaling": True, "scale_down_unneeded_time": 90.0},
+)
 
 
 class Clock:

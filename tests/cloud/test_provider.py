@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -180,7 +181,13 @@ async def test_a_template_without_drivers_promises_none(provider: Provider) -> N
     assert found.csi_node.spec.drivers == []
 
 
-async def test_options_are_not_offered(provider: Provider) -> None:
+async def test_options_are_the_defaults_but_for_what_the_group_says(provider: Provider) -> None:
+    defaults = GroupOptions(scale_down_utilization_threshold=0.7, max_node_provision_time=61.5)
+    wanted = replace(defaults, zero_or_max_node_scaling=True, scale_down_unneeded_time=90.0)
+    assert await provider.options("gpus", defaults) == wanted
+
+
+async def test_options_are_not_offered_where_a_group_has_none(provider: Provider) -> None:
     with pytest.raises(NotOfferedError):
         await provider.options("workers", GroupOptions())
 

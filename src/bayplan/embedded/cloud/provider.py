@@ -7,8 +7,11 @@ cheapest, counted by whichever resource it takes most of.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from fractions import Fraction
+
+import msgspec
 
 from bayplan.embedded.cloud.cloud import Cloud
 from bayplan.embedded.cloud.templates import template
@@ -62,10 +65,12 @@ class CloudProvider:
         """What the next node of a group will look like."""
         return template(self._cloud.group(group), self._drivers)
 
-    async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:  # noqa: ARG002
-        """No group has options of its own."""
-        self._cloud.group(group)
-        raise NotOfferedError("the simulated cloud's groups have no options of their own")
+    async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
+        """The defaults, but for what the cluster file says of the group."""
+        own = self._cloud.group(group).options
+        if not own:
+            raise NotOfferedError(f"node group {group} has no options of its own")
+        return msgspec.convert({**asdict(defaults), **own}, GroupOptions)
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
         """By the hour, as its instance type says."""

@@ -77,6 +77,9 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
     start_seconds: float = 30.0
     """From the purchase to the registration of the node."""
     drivers: dict[str, GroupDriver] = {}
+    options: dict[str, float | bool] = {}
+    """How it wants to be scaled where that is not as an autoscaler does by default, by the names of
+    `nodegroups.GroupOptions`."""
 
     def node_labels(self, name: str, zone: str) -> dict[str, str]:
         """The labels of one of its nodes."""

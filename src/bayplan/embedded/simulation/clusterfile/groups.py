@@ -24,6 +24,8 @@ from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Taint, TaintEffect
 
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
 
 class InstanceTypeSection(Section):
     """A size of machine."""
@@ -73,6 +75,29 @@ class GroupDriverSection(Section):
         )
 
 
+class OptionsSection(Section):
+    """How a group wants to be scaled; what is not said is left to the autoscaler."""
+
+    scale_down_utilization_threshold: Share | None = None
+    scale_down_gpu_utilization_threshold: Share | None = None
+    scale_down_unneeded_time: Duration | None = None
+    scale_down_unready_time: Duration | None = None
+    max_node_provision_time: Duration | None = None
+    zero_or_max_node_scaling: bool | None = None
+    ignore_daemon_sets_utilization: bool | None = None
+
+    def options(self, path: str) -> dict[str, float | bool]:
+        """Those that are said, times in seconds."""
+        found: dict[str, float | bool] = {}
+        for field in msgspec.structs.fields(self):
+            said = getattr(self, field.name)
+            if said is not None:
+                is_time = field.name.endswith("_time")
+                place = f"{path}.{field.encode_name}"
+                found[field.name] = seconds(said, place) if is_time else said
+        return found
+
+
 class GroupSection(Section):
     """Equal nodes."""
 
@@ -87,6 +112,7 @@ class GroupSection(Section):
     allocatable: dict[str, Quantity] = {}
     start: Duration = 30
     drivers: list[GroupDriverSection] = []
+    options: OptionsSection = msgspec.field(default_factory=OptionsSection)
 
     def group(self, type_: InstanceType, known: Mapping[str, Driver], path: str) -> NodeGroup:
         """The node group."""
@@ -108,6 +134,7 @@ class GroupSection(Section):
             allocatable=self.allocatable,
             start_seconds=seconds(self.start, f"{path}.start"),
             drivers=self._drivers(known, f"{path}.drivers"),
+            options=self.options.options(f"{path}.options"),
         )
 
     def _drivers(self, known: Mapping[str, Driver], path: str) -> dict[str, GroupDriver]:

@@ -9,23 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.fit import Profile, Refusal, Snapshot
+from bayplan.fit import Profile, Snapshot
 from bayplan.fit.hints import Event, may_unblock
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.pods import Pod
-from tests.builders import make_node, make_pod, make_pvc, selector
+from tests.builders import make_node, make_pod, make_pvc, name_term, selector
 from tests.fit.worlds import random_object, random_pod
 
 Change = tuple[int, bool]
 HOST = "kubernetes.io/hostname"
-
-
-def refused_by(snapshot: Snapshot, pod: Pod) -> set[str]:
-    """The plugins that refused a pod."""
-    found = snapshot.verdicts(pod)
-    if isinstance(found, Refusal):
-        return {found.plugin}
-    return {refusal.plugin for refusal in found.refusals.values()}
 
 
 @settings(max_examples=300)
@@ -48,16 +39,15 @@ def test_whatever_makes_a_refused_pod_fit_wakes_it(
         before = snapshot.get(type(obj), obj.key)
         if deletes and before is None:
             continue
-        waiting = [pod for pod in pods if snapshot.decide(pod).node is None]
-        plugins = [refused_by(snapshot, pod) for pod in waiting]
+        decisions = [(pod, snapshot.decide(pod)) for pod in pods]
         if deletes:
             snapshot.delete(type(obj), obj.key)
         else:
             snapshot.put(obj)
         event = Event.of(before, None if deletes else obj)
-        for pod, refusing in zip(waiting, plugins, strict=True):
-            if snapshot.decide(pod).node is not None:
-                assert may_unblock(snapshot, pod, refusing, event), (refusing, event)
+        for pod, decision in decisions:
+            if decision.node is None and snapshot.decide(pod).node is not None:
+                assert may_unblock(snapshot, pod, decision.plugins, event), (decision, event)
 
 
 def small() -> KubeObject:
@@ -129,3 +119,15 @@ def test_a_pod_is_woken_by_its_own_change_unless_only_its_status_is_new() -> Non
     told = msgspec.structs.replace(pod, status=status)
     assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(pod, smaller))
     assert not may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(pod, told))
+
+
+def test_a_decision_names_the_plugins_that_refused_beside_nominated_pods_too() -> None:
+    tainted = make_node("tainted").capacity(cpu="1").taint("k", "v", "NoSchedule").obj()
+    nominated = make_pod("n").cpu("1").nominated("small").obj()
+    decision = Snapshot([small(), tainted, nominated]).decide(make_pod("p").cpu("1").obj())
+    assert decision.plugins == {"NodeResourcesFit", "TaintToleration"}
+
+
+def test_a_pod_that_names_its_nodes_is_refused_by_affinity_on_all_others() -> None:
+    pod = make_pod("p").node_affinity(name_term("gone")).obj()
+    assert Snapshot([small()]).decide(pod).plugins == {"NodeAffinity"}

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from bayplan.fit import Snapshot
 from bayplan.fit.preemption import preempt
 from bayplan.kube.pods import Pod
-from tests.builders import PodBuilder, make_node, make_pod, selector
+from tests.builders import (
+    PodBuilder,
+    make_csinode,
+    make_node,
+    make_pod,
+    make_pv,
+    make_pvc,
+    selector,
+)
 from tests.fit.worlds import NODES, random_object, random_pod
 
 HOST = "kubernetes.io/hostname"
@@ -125,6 +133,16 @@ def test_preemption_names_those_whose_nomination_it_ends() -> None:
     assert [pod.name for pod in found.lower_nominated] == ["below"]
 
 
+def test_a_claim_for_one_pod_alone_is_not_kept_for_a_nominated_pod() -> None:
+    """kube-scheduler looks at such claims only if a running pod uses one."""
+    claim = make_pvc("c").access("ReadWriteOncePod").volume("v").obj()
+    volume = make_pv("v").csi("d", "h").bound_to("c").obj()
+    nominated = make_pod("n").claim("c").priority(9).nominated("n0").obj()
+    snapshot = cluster(nominated)
+    snapshot.put_all([claim, volume, make_csinode("n0").driver("d", 9).obj()])
+    assert snapshot.decide(make_pod("p").claim("c").obj()).node == "n0"
+
+
 def fits_naively(snapshot: Snapshot, pod: Pod, node: str) -> bool:
     """Whether a pod fits with the nominated pods of a node placed there, and without any."""
     rivals = [
@@ -145,8 +163,11 @@ def fits_naively(snapshot: Snapshot, pod: Pod, node: str) -> bool:
 
 
 def rules_of_others_are_new(snapshot: Snapshot, node: str) -> bool:
-    """Whether a nominated pod has anti-affinity, which kube-scheduler only heeds among others."""
-    return any(pod.spec.affinity is not None for pod in snapshot.nominated_for(node))
+    """Whether a nominated pod has what kube-scheduler heeds only where others have it too:
+    anti-affinity, or a claim for itself alone.
+    """
+    pods = snapshot.nominated_for(node)
+    return any(pod.spec.affinity is not None or pod.spec.volumes for pod in pods)
 
 
 @settings(max_examples=100)

@@ -2,15 +2,20 @@
 
 With them, because pods of its own or a higher priority have been promised the place; without them,
 because they may end up elsewhere. kube-scheduler asks in this order and takes the first refusal.
-Only nodes with nominations are asked twice.
+Only nodes with nominations are asked twice; where nominated pods matter by what they request alone,
+which is most often, all those nodes are worked out together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from bayplan.fit.evaluation import Evaluation
+import numpy as np
+
+from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.filters import Filter, Reads
 from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
+from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import PodRecord
@@ -31,8 +36,9 @@ class Contest:
         self._ask = ask
         self.rivals = _rivals(pod, cluster, priority)
         """By slot, the pods of no lower priority that are nominated for the node."""
-        # kube-scheduler decides before it adds nominated pods whether affinity matters at all.
-        self._heeds_affinity = bool(self.rivals) and _affinity_applies(ask(pod))
+        # kube-scheduler decides who has a say before it adds the pods that are nominated.
+        self._asked = _applying(ask(pod)) if self.rivals else ()
+        self._plugins = frozenset(one.name for one in self._asked)
 
     def refusal(self, slot: int) -> Refusal | None:
         """Why a node does not take the pod; None if it does."""
@@ -44,18 +50,52 @@ class Contest:
         if not rivals:
             return None
         with self._cluster.counted(rivals, self._cluster.slots.names[slot]):
-            return self._refusal(slot, affinity=self._heeds_affinity)
+            return self._refusal(slot, self._plugins)
 
     def refusals_beside(self, slots: Collection[int]) -> dict[int, Refusal]:
         """The nodes of some that nominated pods leave no room on."""
         found = {slot: self.refusal_beside(slot) for slot in self.rivals if slot in slots}
         return {slot: refusal for slot, refusal in found.items() if refusal is not None}
 
-    def _refusal(self, slot: int, *, affinity: bool = True) -> Refusal | None:
+    def taken(self, slots: Collection[int]) -> list[int]:
+        """Of nodes that would take the pod, those that nominated pods leave no room on."""
+        asked = [slot for slot in self.rivals if slot in slots]
+        simple = [slot for slot in asked if self._is_simple(self.rivals[slot])]
+        others = [slot for slot in asked if slot not in simple]
+        full = [slot for slot in others if self.refusal_beside(slot) is not None]
+        return full + (self._short(simple) if simple else [])
+
+    def _is_simple(self, rivals: Sequence[PodRecord]) -> bool:
+        """Whether these pods matter by what they request alone."""
+        if self._pod.spec.volumes and any(rival.pod.spec.volumes for rival in rivals):
+            return False
+        return not any(
+            one.reads is not Reads.NODE
+            and not isinstance(one, NodeResourcesFit)
+            and any(one.heeds(rival) for rival in rivals)
+            for one in self._asked
+        )
+
+    def _short(self, slots: list[int]) -> list[int]:
+        """The nodes that have too little left once these pods are there."""
+        resources = self._cluster.resources
+        fit = next((one for one in self._asked if isinstance(one, NodeResourcesFit)), None)
+        if fit is None:
+            return []
+        width = len(fit.need)
+        take = [
+            sum(resources.vector(rival.shape)[:width] for rival in self.rivals[slot])
+            for slot in slots
+        ]
+        left = resources.free[slots, :width] - np.array(take)
+        short = np.logical_or.reduce(left < fit.need, axis=1)
+        return [slot for slot, is_short in zip(slots, short.tolist(), strict=True) if is_short]
+
+    def _refusal(self, slot: int, plugins: frozenset[str] | None = None) -> Refusal | None:
         evaluation = self._ask(self._pod)
         if isinstance(evaluation, Refusal):
             return evaluation
-        return first_refusal(evaluation, slot, affinity=affinity)
+        return first_refusal(evaluation, slot, plugins)
 
 
 def _rivals(pod: Pod, cluster: Cluster, priority: Priority) -> Rivals:
@@ -69,7 +109,12 @@ def _rivals(pod: Pod, cluster: Cluster, priority: Priority) -> Rivals:
     return rivals
 
 
-def _affinity_applies(evaluation: Evaluation | Refusal) -> bool:
-    return not isinstance(evaluation, Refusal) and any(
-        one.applies for one in evaluation.filters if isinstance(one, InterPodAffinity)
+def _applying(evaluation: Evaluation | Refusal) -> tuple[Filter, ...]:
+    """The filters that have a say of the pod as things are."""
+    if isinstance(evaluation, Refusal):
+        return ()
+    return tuple(
+        one
+        for one in evaluation.filters
+        if (one.applies if isinstance(one, InterPodAffinity) else has_say(one))
     )

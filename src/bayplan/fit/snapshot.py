@@ -25,6 +25,7 @@ from bayplan.fit.decision import Assumption, Decision
 from bayplan.fit.defaults import DefaultSpread, default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation, best_of
 from bayplan.fit.filters import Arrival, Question, refusal_before_nodes
+from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.journal import Journal
 from bayplan.fit.layers import Layers
 from bayplan.fit.limits import Limits
@@ -269,7 +270,7 @@ class Snapshot:
             return nominated
         evaluation.refresh()
         feasible = np.flatnonzero(evaluation.ranks >= 0).tolist()
-        ranks = evaluation.ranks_without(contest.refusals_beside(set(feasible)))
+        ranks = evaluation.ranks_without(contest.taken(set(feasible)))
         return best_of(ranks, rows)
 
     def _refusing(self, pod: Pod, evaluation: Evaluation, rows: Rows) -> frozenset[str]:
@@ -279,7 +280,7 @@ class Snapshot:
             every = np.arange(self.cluster.slots.capacity)[rows].tolist()
             contest = self.contest(pod, evaluation.question.plugins)
             beside = contest.refusals_beside(set(every))
-            plugins |= {refusal.plugin for refusal in beside.values()}
+            plugins |= {refusal.plugin for refusal in beside.values()} - {NOT_ASKED}
         return plugins
 
     def contest(self, pod: Pod, plugins: PluginSet | None = None) -> Contest:

@@ -13,7 +13,6 @@ import numpy as np
 
 from bayplan.fit.evaluation import Evaluation, has_say
 from bayplan.fit.filters import Filter
-from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.refusal import Refusal
@@ -77,14 +76,15 @@ def refusing_plugins(evaluation: Evaluation, among: Rows = ALL_ROWS) -> frozense
     return frozenset(refusing)
 
 
-def first_refusal(evaluation: Evaluation, slot: int, *, affinity: bool = True) -> Refusal | None:
-    """The first filter's refusal of one node; None if it passes them all.
-
-    Affinity between pods can be left out.
+def first_refusal(
+    evaluation: Evaluation, slot: int, plugins: frozenset[str] | None = None
+) -> Refusal | None:
+    """The first filter's refusal of one node; None if it passes them all (or those of some
+    plugins).
     """
     row = np.array([slot], dtype=np.intp)
     for one in evaluation.filters:
-        asked = has_say(one) and (affinity or not isinstance(one, InterPodAffinity))
+        asked = has_say(one) and (plugins is None or one.name in plugins)
         if asked and not one.passes(row)[0]:
             return one.refusal(slot)
     return None

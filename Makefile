@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
-CORPUS ?= $(wildcard tests/oracle/corpora/scheduler.ndjson.gz tests/oracle/corpora/preemption.ndjson.gz)
+CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
 .PHONY: help setup system demo test lint format docs oracle bench lock proto clean
@@ -44,7 +44,7 @@ format: $(READY) ## Rewrite the sources in the house style
 docs: $(READY) ## Write the commands' help into docs/cli.md
 	$(BIN)/python -m tests.docs
 
-oracle: $(READY) ## Compare with kube-scheduler's recorded decisions: make oracle CORPUS=file.ndjson.gz
+oracle: $(READY) ## Compare with what Kubernetes decided: make oracle CORPUS=file.ndjson.gz
 	$(BIN)/python -m tests.oracle $(CORPUS)
 
 bench: $(READY) ## Measure; one JSON line a case

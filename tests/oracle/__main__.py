@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.oracle.compare import Tally, compare
-from tests.oracle.corpus import read
+from tests.oracle.corpus import read_any
 
 MOST_SHOWN = 20
 
@@ -15,7 +15,7 @@ def main(paths: list[str]) -> int:
     """Run corpora; 0 if everything agrees."""
     tally = Tally()
     for path in paths:
-        for case in read(Path(path)):
+        for case in read_any(Path(path)):
             compare(case, tally)
     for difference in tally.differences[:MOST_SHOWN]:
         print(difference)  # noqa: T201 - this is a command

@@ -9,7 +9,8 @@ from bayplan.fit.preemption import preempt
 from bayplan.fit.verdicts import verdicts
 from bayplan.kube.codec import decode_object
 from bayplan.kube.pods import Pod
-from tests.oracle.corpus import Case, Expectation
+from tests.oracle import scaleup
+from tests.oracle.corpus import Case, Expectation, ScaleUpCase
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Tally:
     reasons: Score = field(default_factory=Score)
     scores: Score = field(default_factory=Score)
     preemption: Score = field(default_factory=Score)
+    scale_up: Score = field(default_factory=Score)
     differences: list[str] = field(default_factory=list)
 
     @property
@@ -45,8 +47,8 @@ class Tally:
 
     def __str__(self) -> str:
         return (
-            f"verdicts {self.verdicts}, reasons {self.reasons}, "
-            f"scores {self.scores}, preemption {self.preemption}"
+            f"verdicts {self.verdicts}, reasons {self.reasons}, scores {self.scores}, "
+            f"preemption {self.preemption}, scale-up {self.scale_up}"
         )
 
     def note(self, score: Score, where: str, ours: object, theirs: object) -> None:
@@ -56,8 +58,13 @@ class Tally:
             self.differences.append(f"{where}: ours {ours}, kube-scheduler's {theirs}")
 
 
-def compare(case: Case, tally: Tally) -> None:
+def compare(case: Case | ScaleUpCase, tally: Tally) -> None:
     """Put one case to Bayplan and count the answers."""
+    if isinstance(case, ScaleUpCase):
+        for problems in scaleup.differences(case).values():
+            tally.scale_up.note(not problems)
+            tally.differences.extend(problems)
+        return
     for expected in case.expect:
         gate = expected.gates.get("VolumeLimitScaling", False)
         snapshot = Snapshot(

@@ -1,5 +1,5 @@
-"""A corpus of kube-scheduler's decisions: one small cluster, one pod and the answers on each
-line.
+"""Corpora of recorded decisions: one small cluster, what was asked of it and the answers on each
+line. `family` says what was asked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Expectation(msgspec.Struct, kw_only=True):
 
 
 class Case(msgspec.Struct, kw_only=True):
-    """One line of a corpus."""
+    """A pod, and what kube-scheduler decided about it."""
 
     id: str
     family: str
@@ -34,11 +34,55 @@ class Case(msgspec.Struct, kw_only=True):
     expect: list[Expectation]
 
 
+class Bought(msgspec.Struct, kw_only=True):
+    """The nodes that Cluster Autoscaler's estimator took of a group, and the pods on them."""
+
+    nodes: int
+    placed: int
+
+
+class ScaleUpExpectation(msgspec.Struct, kw_only=True):
+    """What Cluster Autoscaler's estimator said under one set of feature gates."""
+
+    gates: dict[str, bool] = {}
+    fits_now: int
+    groups: dict[str, Bought]
+
+
+class NodeGroup(msgspec.Struct, kw_only=True):
+    """A group of nodes, and what a new one would be."""
+
+    name: str
+    template: dict[str, Any]
+
+
+class ScaleUpCase(msgspec.Struct, kw_only=True):
+    """Waiting pods and groups of nodes, and what Cluster Autoscaler would buy of each."""
+
+    id: str
+    objects: list[dict[str, Any]]
+    pending: list[dict[str, Any]]
+    groups: list[NodeGroup]
+    expect: list[ScaleUpExpectation]
+
+
+class _Family(msgspec.Struct):
+    family: str
+
+
 def read(path: Path) -> Iterator[Case]:
+    """The cases of a corpus of kube-scheduler's decisions."""
+    return (case for case in read_any(path) if isinstance(case, Case))
+
+
+def read_any(path: Path) -> Iterator[Case | ScaleUpCase]:
     """The cases of a corpus."""
-    decoder = msgspec.json.Decoder(Case)
     data = path.read_bytes()
     text = gzip.decompress(data) if path.suffix == ".gz" else data
     for line in text.splitlines():
         if line.strip():
-            yield decoder.decode(line)
+            family = msgspec.json.decode(line, type=_Family).family
+            if family == "scaleup":
+                yield msgspec.json.decode(line, type=ScaleUpCase)
+            else:
+                yield msgspec.json.decode(line, type=Case)

@@ -1,0 +1,222 @@
+"""One way of packing: groups in a given order onto new nodes of a template, first fit.
+
+Each pod goes to the first of the new nodes that takes it; where none does, a node is added, if that
+one does. Groups of which one node's room is all that matters are packed without placing a single
+pod (see `packing`). Those that compare nodes (spreading, affinity, shared claims) are placed one by
+one: all that was only counted before is really put into the snapshot, so that what they are told
+rests on what is there. Those without a place are tried again at the end, if others have come that
+they might have waited for.
+
+New nodes of one template are in the same domain of every topology but that of their own names. So
+a rule about zones says the same of all of them, and one about hosts is a matter of one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, groupby
+
+import numpy as np
+
+from bayplan.fit.batches.comparing import compares_nodes, looks_at
+from bayplan.fit.batches.groups import Group
+from bayplan.fit.batches.loads import Loads
+from bayplan.fit.batches.packing import Packing, Row
+from bayplan.fit.batches.placing import passing, place_on
+from bayplan.fit.batches.template import Template, add_node
+from bayplan.fit.evaluation import Evaluation
+from bayplan.fit.snapshot import Snapshot
+from bayplan.fit.state.columns import SlotArray
+from bayplan.kube.pods import Pod
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prospect:
+    """What is asked: these groups, on new nodes of a template."""
+
+    snapshot: Snapshot
+    template: Template
+    groups: tuple[Group, ...]
+    loads: Loads
+    most: int
+    """How many new nodes there may be."""
+
+
+class Attempt:
+    """Groups on new nodes; what it does to the snapshot is for the caller to undo."""
+
+    def __init__(self, prospect: Prospect) -> None:
+        self._snapshot = prospect.snapshot
+        self._template = prospect.template
+        self._groups = prospect.groups
+        self._loads = loads = prospect.loads
+        self._names = new_names(prospect.snapshot, prospect.template)
+        self._slots: SlotArray = np.zeros(0, dtype=np.intp)
+        self._has_placed = False
+        self.packing = Packing(loads.fresh, loads.volumes, prospect.most)
+        self.log: list[tuple[str, Pod] | int] = []
+        """What was done, in order: a pod placed on a node, or a whole group packed."""
+        self.packed: set[int] = set()
+        """The groups whose pods are only counted."""
+        self.unpacked: dict[int, list[tuple[str, Pod]]] = {}
+        """The pods of groups that were packed, and then placed after all."""
+        self.left = [list(group.pods) for group in self._groups]
+        """By group, the pods that have no place."""
+
+    def run(self, order: Sequence[int]) -> None:
+        """Place all groups, in this order."""
+        for compares, numbers in groupby(order, self._compares):
+            if compares:
+                self._materialise()
+                self._place_all(numbers)
+            else:
+                self._pack(numbers)
+        self._place_waiting(order)
+
+    def _compares(self, number: int) -> bool:
+        return compares_nodes(self._groups[number], self._template.own_labels)
+
+    # -- without placing -----------------------------------------------------------------------
+
+    def _pack(self, numbers: Iterable[int]) -> None:
+        for number in self._fitting(numbers):
+            self.packed.add(number)
+            self.log.append(number)
+            placed = self.packing.pack(self._loads[number], len(self.left[number]))
+            del self.left[number][:placed]
+
+    def _fitting(self, numbers: Iterable[int]) -> list[int]:
+        """The groups of which a pod fits a node on which there is nothing yet."""
+        if not self._has_placed:
+            return [number for number in numbers if number in self._loads.fitting]
+        snapshot = self._snapshot
+        with snapshot.fork():
+            name = next(self._names)
+            add_node(snapshot, self._template, name)
+            return [n for n in numbers if snapshot.refusal(self._groups[n].pods[0], name) is None]
+
+    # -- one by one ----------------------------------------------------------------------------
+
+    def _place_all(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self._place_each(number)
+
+    def _place_each(self, number: int) -> None:
+        """Place the pods of a group one by one; equal ones are not tried once one has failed."""
+        left: list[Pod] = []
+        hinges = self._groups[number].hinges
+        waiting = iter(self.left[number])
+        for pod in waiting:
+            if not self._place(number, pod):
+                left.append(pod)
+                if not hinges:
+                    break
+        self.left[number] = [*left, *waiting]
+
+    def _place(self, number: int, pod: Pod) -> bool:
+        evaluation = self._snapshot.evaluation(pod)
+        if not isinstance(evaluation, Evaluation):
+            return False
+        row = self._first_passing(evaluation)
+        if row is None:
+            row = self._on_new_node(pod)
+        if row is None:
+            return False
+        self._assume(number, pod, row)
+        return True
+
+    def _first_passing(self, evaluation: Evaluation) -> int | None:
+        """The row of the first node that takes a pod."""
+        rows = self.packing.rows
+        if not rows:
+            return None
+        if len(self._slots) != len(rows):
+            by_name = self._snapshot.cluster.slots.by_name
+            self._slots = np.array([by_name[row.name] for row in rows], dtype=np.intp)
+        passes = passing(evaluation, self._slots)
+        found = int(passes.argmax())
+        return found if passes[found] else None
+
+    def _on_new_node(self, pod: Pod) -> int | None:
+        """The row of a new node, if there may be one and it takes a pod."""
+        if self.packing.nodes >= self.packing.most:
+            return None
+        name = next(self._names)
+        self._snapshot.begin()
+        add_node(self._snapshot, self._template, name)
+        if self._snapshot.refusal(pod, name) is not None:
+            self._snapshot.revert()
+            return None
+        self._snapshot.commit()
+        return self.packing.add(1, name)
+
+    def _assume(self, number: int, pod: Pod, row: int) -> None:
+        name = self.packing.rows[row].name
+        place_on(self._snapshot, pod, name)
+        self._has_placed = True
+        self.packing.take(row, self._loads[number], 1)
+        self.log.append((name, pod))
+
+    # -- those that wait for others ------------------------------------------------------------
+
+    def _place_waiting(self, order: Sequence[int]) -> None:
+        """Try those again that had no place, and look at others who have come since."""
+        others = [n for n in order if len(self.left[n]) < len(self._groups[n])]
+        waiting = [n for n in order if self.left[n] and self._looks_at(n, others)]
+        if not waiting:
+            return
+        self._materialise()
+        before = -1
+        while before != (before := sum(len(self.left[n]) for n in waiting)):
+            self._place_all(waiting)
+
+    def _looks_at(self, number: int, others: Iterable[int]) -> bool:
+        """Whether where a group can go depends on where some other one is."""
+        return any(
+            looks_at(self._groups[number], self._groups[other], self._snapshot)
+            for other in others
+            if other != number
+        )
+
+    def _materialise(self) -> None:
+        """Put the nodes that were only counted into the snapshot, with the pods on them."""
+        self.packing.unroll()
+        for row in self.packing.rows:
+            if not row.name:
+                row.name = next(self._names)
+                add_node(self._snapshot, self._template, row.name)
+        for number, places in packed_places(self.packing.rows, self.packed).items():
+            names = [self.packing.rows[at].name for at in places]
+            self.unpacked[number] = list(zip(names, self._groups[number].pods, strict=False))
+            for name, pod in self.unpacked[number]:
+                place_on(self._snapshot, pod, name)
+        self._has_placed |= bool(self.packed)
+        self.packed.clear()
+
+
+def packed_places(rows: Sequence[Row], packed: Collection[int]) -> dict[int, list[int]]:
+    """For groups that are only counted, the numbers of the nodes that their pods go to."""
+    places: dict[int, list[int]] = {number: [] for number in packed}
+    first = 0
+    for row in rows:
+        nodes = range(first, first + row.count)
+        first += row.count
+        for number in row.pods.keys() & packed:
+            places[number].extend(node for node in nodes for _ in range(row.pods[number]))
+    return places
+
+
+def new_names(snapshot: Snapshot, template: Template) -> Iterator[str]:
+    """Names that nothing in the snapshot speaks of."""
+    cluster = snapshot.cluster
+    taken: list[Container[str]] = [
+        cluster.slots.by_name,
+        cluster.pods.by_node,
+        cluster.csinodes,
+        *(cluster.topology(label).values for label in template.own_labels),
+    ]
+    for number in count(1):
+        name = f"template-node-for-{template.node.name}-{number}"
+        if not any(name in names for names in taken):
+            yield name

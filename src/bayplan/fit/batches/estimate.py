@@ -1,0 +1,131 @@
+"""How many new nodes of a template help how many pods of which groups.
+
+Filters only, first fit, the largest first. What is largest is a matter of what runs short, and
+nobody knows that beforehand: several orders are tried, and the one counts that helps the most pods
+with the fewest nodes. None is tried after one that no order could do better than.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bayplan.fit.batches.attempt import Attempt, Prospect, new_names, packed_places
+from bayplan.fit.batches.groups import Group
+from bayplan.fit.batches.loads import Loads
+from bayplan.fit.batches.packing import Row
+from bayplan.fit.batches.template import Template, add_node
+from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.pods import Pod
+
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """What new nodes of a template would do."""
+
+    template: Template
+    groups: tuple[Group, ...]
+    helped: tuple[int, ...]
+    """By group, how many of its pods find a place."""
+    nodes: int
+    """How many new nodes that takes."""
+    _rows: tuple[Row, ...] = ()
+    _log: tuple[tuple[str, Pod] | int, ...] = ()
+    _unpacked: Mapping[int, list[tuple[str, Pod]]] = field(default_factory=dict)
+
+    @property
+    def pods(self) -> int:
+        """How many pods find a place."""
+        return sum(self.helped)
+
+    def placements(self) -> Iterator[tuple[int, Pod]]:
+        """The number of a new node and a pod for it, in the order in which they were found: each
+        pod fits its node once all before it are placed, if nodes appear when they are needed.
+        """
+        numbers = {row.name: number for number, row in enumerate(self._rows) if row.name}
+        packed = {entry for entry in self._log if isinstance(entry, int)} - set(self._unpacked)
+        places = packed_places(self._rows, packed)
+        for entry in self._log:
+            if not isinstance(entry, int):
+                yield numbers[entry[0]], entry[1]
+            elif entry in self._unpacked:
+                yield from ((numbers[name], pod) for name, pod in self._unpacked[entry])
+            else:
+                yield from zip(places[entry], self.groups[entry].pods, strict=False)
+
+    def by_node(self) -> list[list[Pod]]:
+        """For each new node the pods that it is for."""
+        found: list[list[Pod]] = [[] for _ in range(self.nodes)]
+        for number, pod in self.placements():
+            found[number].append(pod)
+        return found
+
+
+def estimate(
+    snapshot: Snapshot, template: Template, groups: Sequence[Group], most: int
+) -> Estimate:
+    """How many new nodes of a template, and no more than `most`, help which pods; nothing is
+    changed.
+    """
+    prospect = look(snapshot, template, groups, most)
+    best: Estimate | None = None
+    for order in orders(prospect):
+        found = in_order(prospect, order)
+        if best is None or (found.pods, -found.nodes) > (best.pods, -best.nodes):
+            best = found
+        everyone = found.pods == sum(map(len, groups))
+        if everyone and found.nodes <= prospect.loads.least(found.helped):
+            break
+    return best or Estimate(template, tuple(groups), (0,) * len(groups), 0)
+
+
+def look(snapshot: Snapshot, template: Template, groups: Sequence[Group], most: int) -> Prospect:
+    """What is asked, with what the pods take of a new node and what there is to take."""
+    with snapshot.fork():
+        name = next(new_names(snapshot, template))
+        add_node(snapshot, template, name)
+        loads = Loads(snapshot, name, groups, template.own_labels)
+    return Prospect(snapshot, template, tuple(groups), loads, most)
+
+
+def orders(prospect: Prospect) -> list[Order]:
+    """Orders worth trying, each once: the largest first by cpu and memory together, by what a
+    pod takes most of, by all that it takes, and by how few of them a node has room for.
+    """
+    loads = prospect.loads
+    hopeful = [n for n, group in enumerate(prospect.groups) if group.pods and not group.refusal]
+    shares = {number: loads.share(number) for number in hopeful}
+
+    def by_cpu_and_memory(number: int) -> tuple[int, int]:
+        return -int(shares[number][1:3].sum()), number
+
+    def by_most(number: int) -> tuple[int, int]:
+        return -int(shares[number].max()), number
+
+    def by_everything(number: int) -> tuple[int, int]:
+        return -int(shares[number].sum()), number
+
+    def by_room(number: int) -> tuple[int, int]:
+        return loads.room(number), -int(shares[number].sum())
+
+    keys = (by_cpu_and_memory, by_most, by_everything, by_room)
+    return list(dict.fromkeys(tuple(sorted(hopeful, key=key)) for key in keys))
+
+
+def in_order(prospect: Prospect, order: Order) -> Estimate:
+    """What comes of taking groups in an order."""
+    with prospect.snapshot.fork():
+        attempt = Attempt(prospect)
+        attempt.run(order)
+        asked = zip(prospect.groups, attempt.left, strict=True)
+        return Estimate(
+            template=prospect.template,
+            groups=prospect.groups,
+            helped=tuple(len(group) - len(left) for group, left in asked),
+            nodes=attempt.packing.nodes,
+            _rows=tuple(attempt.packing.rows),
+            _log=tuple(attempt.log),
+            _unpacked=attempt.unpacked,
+        )

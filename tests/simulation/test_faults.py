@@ -230,6 +230,18 @@ async def test_a_fault_that_could_do_nothing_is_refused_when_it_is_written() -> 
             await w.simulation.sink.apply(Change(CONTROL, lambda obj: obj | control(two="{}")))
 
 
+async def test_a_node_whose_number_is_above_its_groups_maximum_can_be_struck() -> None:
+    async with world() as w:
+        for _ in range(4):
+            w.simulation.cloud.increase("workers", 1)
+            w.simulation.cloud.delete([w.simulation.cloud.instances_of("workers")[0].name])
+        await w.forward(60)
+        assert w.ready("workers-6") == "True"
+        await w.create(control(one="{kind: node-dies, node: workers-6}"))
+        await w.forward(60)
+        assert w.ready("workers-6") == "Unknown"
+
+
 async def test_a_fault_that_another_cluster_file_left_behind_is_reported() -> None:
     async with world() as w:
         await w.create(control(one="{kind: node-dies, node: workers-1}"))

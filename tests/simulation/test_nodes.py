@@ -8,6 +8,9 @@ from typing import Any
 from bayplan.embedded.control.storages import LEASES, NODES
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR, STOPS_IN
 from bayplan.embedded.nodes.leases import Leases
+from bayplan.kube.codec import KINDS, decode_as
+from bayplan.kube.nodes import Node
+from bayplan.nodegroups import NodeRef
 from tests.simulation.worlds import CLUSTER, pod, world
 
 ONE_NODE = CLUSTER.replace("count: 2", "count: 1")
@@ -173,3 +176,17 @@ def _cordon(node: Any, on: bool) -> Any:
 
 def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
+
+
+async def test_a_provider_in_process_buys_and_gives_back_in_virtual_time() -> None:
+    async with world() as w:
+        provider = w.simulation.provider
+        await provider.increase("workers", 1)
+        await w.forward(60)
+        node = decode_as(KINDS["Node"], w.get(NODES, "workers-3"))
+        assert isinstance(node, Node)
+        group = await provider.group_for_node(NodeRef.of(node))
+        assert group is not None
+        await provider.delete_nodes(group.id, [NodeRef.of(node)])
+        await w.forward(1)
+        assert w.get(NODES, "workers-3") is None

@@ -85,7 +85,7 @@ class Simulation:
         engine.add(Eviction(stage))
         engine.add(self.leases)
         engine.add(FaultSchedule(stage, self.spec.faults))
-        control = FaultControl(stage, self.spec.targets())
+        control = FaultControl(stage, self.spec.targets(self.cloud.instances))
         engine.add(control)
         self._backend.admission.validating.append(control.admit)
         self.cloud.listeners.append(lambda name: engine.ask(self._boot, name))

@@ -6,6 +6,7 @@ together, from a `ClusterFile` to the `ClusterSpec` that a simulation is made fr
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -67,9 +68,9 @@ class ClusterSpec:
     lines: dict[str, int] = field(default_factory=dict)
     """The lines of the workloads' places."""
 
-    def targets(self) -> Targets:
-        """Whom faults can strike."""
-        return Targets.of(self.groups, self.drivers)
+    def targets(self, present: Container[str] = ()) -> Targets:
+        """Whom faults can strike, beside nodes that are there already."""
+        return Targets.of(self.groups, self.drivers, present)
 
 
 def read_cluster(path: Path) -> ClusterSpec:

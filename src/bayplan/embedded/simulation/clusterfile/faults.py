@@ -5,7 +5,7 @@ The same words without times inject a fault into a cluster that runs (see `fault
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -36,11 +36,15 @@ class Targets:
 
     groups: Mapping[str, NodeGroup]
     drivers: Iterable[str]
+    present: Container[str] = ()
+    """Nodes that there are, in a cluster that runs: their numbers may be above any maximum."""
 
     @classmethod
-    def of(cls, groups: Iterable[NodeGroup], drivers: Iterable[str]) -> Targets:
+    def of(
+        cls, groups: Iterable[NodeGroup], drivers: Iterable[str], present: Container[str] = ()
+    ) -> Targets:
         """Those of a cluster."""
-        return cls({group.name: group for group in groups}, tuple(drivers))
+        return cls({group.name: group for group in groups}, tuple(drivers), present)
 
     def check(self, fault: Fault, path: str) -> None:
         """Whoever is named must exist; of nodes, be one that the groups could have."""
@@ -53,7 +57,7 @@ class Targets:
             name = getattr(fault, field)
             if name and name not in known:
                 raise FieldProblem(path + field, no_such(what, name, known))
-        if fault.node and not self._possible(fault.node):
+        if fault.node and fault.node not in self.present and not self._possible(fault.node):
             raise FieldProblem(f"{path}node", no_such("node", fault.node, self._nodes()))
 
     def _possible(self, name: str) -> bool:

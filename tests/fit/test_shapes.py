@@ -15,11 +15,14 @@ from tests.builders import (
     make_node,
     make_pod,
     make_service,
+    name_term,
+    node_term,
     selector,
 )
 
 HOST = "kubernetes.io/hostname"
 JOB = "job-name"
+ZONE = "topology.kubernetes.io/zone"
 
 
 def job_pod(job: str, namespace: str = "batch") -> PodBuilder:
@@ -126,3 +129,38 @@ def test_a_thousand_jobs_leave_one_standing_answer() -> None:
     asked = {id(snapshot.evaluation(job_pod(f"job-{index}").obj())) for index in range(1000)}
     assert len(asked) == 1
     assert isinstance(snapshot.evaluation(job_pod("job-0").obj()), Evaluation)
+
+
+def daemon(node: str) -> PodBuilder:
+    """A pod of a DaemonSet, for one node."""
+    return make_pod(f"daemon-{node}").cpu("3").label("app", "daemon").node_affinity(name_term(node))
+
+
+def test_pods_that_name_one_node_each_share_their_answers() -> None:
+    snapshot = make_snapshot()
+    for node in ("n0", "n1", "n2", "n3"):
+        assert snapshot.place(daemon(node).obj()).node == node
+    shapes = {id(record.shape) for record in snapshot.cluster.pods.by_key.values()}
+    assert len(shapes) == 1
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("wanted", ["n0", "n3", "nowhere"])
+@pytest.mark.parametrize("where", ["zone-a", "", "zone-b"])
+def test_a_pod_that_names_its_node_is_decided_on_as_if_all_were_asked(
+    full: bool, wanted: str, where: str
+) -> None:
+    snapshot = make_snapshot()
+    if full:
+        snapshot.put(make_pod("large").cpu("7").node("n0").obj())
+    snapshot.put(make_node("n3").capacity(cpu="8", pods=9).zone("zone-a").taint("t").obj())
+    term = name_term(wanted)
+    if where:
+        term.match_expressions = node_term(ZONE, "In", where).match_expressions
+    pod = make_pod("p").cpu("3").toleration("t").node_affinity(term).obj()
+    named = snapshot.cluster.slots.by_name
+    assert snapshot.decide(pod) == snapshot.decide(pod, among=list(named))
+    evaluation = snapshot.evaluation(pod)
+    assert isinstance(evaluation, Evaluation)
+    slot = evaluation.best()
+    assert snapshot.decide(pod).node == (snapshot.cluster.slots.names[slot] if slot >= 0 else None)

@@ -100,7 +100,7 @@ class Objects:
     def admit(self, obj: T) -> T:
         """The object as it can be put; whatever can be wrong with it is raised here."""
         if isinstance(obj, Pod):
-            self._cluster.shapes.of(obj)
+            self._cluster.shapes.of(self._cluster.shapes.unpinned(obj))
         return obj
 
     def put(self, obj: KubeObject) -> KubeObject | None:

@@ -26,6 +26,8 @@ from bayplan.fit.defaults import DefaultSpread, default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation, best_of
 from bayplan.fit.filters import Arrival, Question, refusal_before_nodes
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
+from bayplan.fit.filters.named_nodes import can_be_pinned
+from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.journal import Journal
 from bayplan.fit.layers import Layers
 from bayplan.fit.limits import Limits
@@ -36,6 +38,7 @@ from bayplan.fit.objects import Kind, shown
 from bayplan.fit.plugins import PluginSet
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.shapes.pins import pinned_node
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
@@ -239,6 +242,10 @@ class Snapshot:
 
         Another set of plugins than the profile's may be asked.
         """
+        if among is None and pod.spec.affinity is not None:
+            decision = self._decide_pinned(pod, plugins)
+            if decision is not None:
+                return decision
         evaluation = self.evaluation(pod, plugins)
         if isinstance(evaluation, Refusal):
             refused = frozenset((evaluation.plugin,))
@@ -251,6 +258,23 @@ class Snapshot:
         if not evaluation.question.needs.first_consumer:
             return Decision(node)
         return self.decision_on(pod, node)
+
+    def _decide_pinned(self, pod: Pod, plugins: PluginSet | None) -> Decision | None:
+        """The decision for a pod that is meant for one node, by what stands for all its like;
+        None if it is not such a pod, or more is to be looked at.
+        """
+        like = self.cluster.shapes.unpinned(pod)
+        if like is pod or self.cluster.nominations.by_node:
+            return None
+        evaluation = self.evaluation(like, plugins)
+        if isinstance(evaluation, Refusal) or not can_be_pinned(evaluation.question):
+            return None
+        rows = self.cluster.slots.of([pinned_node(pod)])
+        if evaluation.best(rows) == DOES_NOT_FIT:
+            others = len(self.cluster.slots) > len(rows)
+            refused = refusing_plugins(evaluation, rows) | ({NODE_AFFINITY} if others else set())
+            return Decision(None, plugins=refused)
+        return self.decision_on(pod, pinned_node(pod))
 
     def decision_on(self, pod: Pod, node: str) -> Decision:
         """The decision for a given node, whether or not the pod fits there."""

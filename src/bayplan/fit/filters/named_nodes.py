@@ -6,6 +6,7 @@ kube-scheduler narrows the nodes before it filters them; such nodes carry no rea
 from __future__ import annotations
 
 from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
+from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal
 
 NAME = "PreFilterResult"
@@ -19,6 +20,13 @@ class NamedNodes(NodeSetFilter):
     def refusal(self, slot: int) -> Refusal:  # noqa: ARG002 - the same for every node
         """Not asked, and so without a reason."""
         return Refusal(UNRESOLVABLE, NAME, ())
+
+
+def can_be_pinned(question: Question) -> bool:
+    """Whether a pod of this question that names one node besides is refused, and taken there, for
+    the same reasons.
+    """
+    return NODE_AFFINITY in question.plugins.filters and not question.default_spread.hard
 
 
 def compile_filter(question: Question) -> Filter | None:

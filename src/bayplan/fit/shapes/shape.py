@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from bayplan.fit.limits import Limits
+from bayplan.fit.shapes.pins import pinned_node, without_pin
 from bayplan.fit.shapes.reads import LabelReads
 from bayplan.fit.shapes.terms import (
     SpreadConstraint,
@@ -111,6 +112,7 @@ class Shapes:
         self._shapes: dict[bytes, Shape] = {}
         self._own_keys: dict[bytes, frozenset[str]] = {}
         self._last: tuple[Pod | None, Shape | None, int] = (None, None, 0)
+        self._last_unpinned: tuple[Pod | None, Pod | None] = (None, None)
         self.reads = LabelReads()
         """The labels that services, and the terms of running pods, read."""
 
@@ -123,6 +125,16 @@ class Shapes:
         shape = self._find(pod)
         self._last = (pod, shape, self.reads.version)
         return shape
+
+    def unpinned(self, pod: Pod) -> Pod:
+        """The pod without the name of the one node that it is meant for, if it has such."""
+        if pod.spec.affinity is None:
+            return pod
+        last, known = self._last_unpinned
+        if last is not pod or known is None:
+            known = without_pin(pod) if pinned_node(pod) else pod
+            self._last_unpinned = (pod, known)
+        return known
 
     def _find(self, pod: Pod) -> Shape:
         key = _spec_key(pod)

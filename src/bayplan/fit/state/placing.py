@@ -105,7 +105,7 @@ class Placing:
 
     def add_pod(self, pod: Pod, node: str) -> PodRecord:
         """A pod comes, on a node or (empty) on none."""
-        record = PodRecord(pod, self.shapes.of(pod), node)
+        record = PodRecord(pod, self.shapes.of(self.shapes.unpinned(pod)), node)
         self.pods.by_key[pod.key] = record
         self._learn_volumes(record)
         if node:

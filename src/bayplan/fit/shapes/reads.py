@@ -15,6 +15,7 @@ from bayplan.kube.meta import Labels
 from bayplan.kube.selectors import Selector
 
 NOWHERE: frozenset[str] = frozenset()
+NO_LABELS: Labels = {}
 Told = Callable[[str | None, frozenset[str]], None]
 """Told a namespace (None: all of them) and label keys that are read there from now on."""
 
@@ -37,6 +38,8 @@ class LabelReads:
     def telling(self, namespace: str, labels: Labels) -> Labels:
         """The labels of a pod that somebody reads."""
         read = self._read.get(namespace, self._everywhere)
+        if not read:
+            return NO_LABELS
         if labels.keys() <= read:
             return labels
         return {key: value for key, value in labels.items() if key in read}

@@ -24,7 +24,7 @@ Counts = DomainCounts | SlotCounts
 class PodClass:
     """Pods that no counter can tell apart, and the nodes they are on."""
 
-    __slots__ = ("counters", "key", "labels", "records", "slots", "unread")
+    __slots__ = ("counters", "key", "labels", "records", "seen", "slots")
 
     def __init__(self, key: ClassKey, labels: Labels) -> None:
         self.key = key
@@ -32,8 +32,8 @@ class PodClass:
         self.slots: dict[int, int] = {}
         self.counters: list[Counter] = []
         self.records: set[PodRecord] = set()
-        self.unread: set[str] = set()
-        """Labels that its pods have and no counter reads."""
+        self.seen: set[str] = set()
+        """Labels that its pods have, read by counters or not."""
 
 
 class Counter:
@@ -135,16 +135,22 @@ class Census:
 
     def _class_of(self, record: PodRecord) -> PodClass:
         meta = record.pod.metadata
-        told = self._reads.telling(meta.namespace, meta.labels)
-        key = class_key(meta.namespace, told, terminating=record.pod.is_terminating)
-        classes = self._classes.get(meta.namespace)
+        namespace, labels = meta.namespace, meta.labels
+        told = self._reads.telling(namespace, labels)
+        terminating = record.pod.is_terminating
+        key = (
+            class_key(namespace, told, terminating=terminating)
+            if told
+            else (namespace, (), terminating)
+        )
+        classes = self._classes.get(namespace)
         if classes is None:
-            classes = self._classes[meta.namespace] = {}
+            classes = self._classes[namespace] = {}
         pods = classes.get(key)
         if pods is None:
             pods = classes[key] = self._new_class(key, told)
-        if told is not meta.labels:
-            pods.unread |= meta.labels.keys() - told.keys()
+        if not labels.keys() <= pods.seen:
+            pods.seen.update(labels)
         return pods
 
     def _new_class(self, key: ClassKey, labels: Labels) -> PodClass:
@@ -164,7 +170,7 @@ class Census:
         names = list(self._classes) if namespace is None else [namespace]
         for name in names:
             for pods in list(self._classes.get(name, {}).values()):
-                if not keys.isdisjoint(pods.unread):
+                if not keys.isdisjoint(pods.seen):
                     self._move_out(pods, keys)
 
     def _move_out(self, pods: PodClass, keys: frozenset[str]) -> None:
@@ -173,7 +179,6 @@ class Census:
                 slot = record.slot
                 self.remove(record, slot)
                 self.add(record, slot)
-        pods.unread -= keys
 
     def _concerned(self, match: PodMatch) -> Iterator[PodClass]:
         """The classes of namespaces that a counter may speak of."""

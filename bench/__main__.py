@@ -1,4 +1,7 @@
-"""`python -m bench [PREFIX…]`: run the cases whose names start so, or all that take seconds."""
+"""`python -m bench [PREFIX…]`: run the cases whose names start so, or all that take seconds.
+
+`python -m bench scheduler-perf --from DIR [NAME…]` runs Kubernetes' own scheduler benchmark.
+"""
 
 from __future__ import annotations
 
@@ -24,4 +27,6 @@ def main(prefixes: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["scheduler-perf"]:
+        sys.exit(import_module("bench.scheduler_perf.command").main(sys.argv[2:]))
     main(sys.argv[1:])

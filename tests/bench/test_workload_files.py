@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench.scheduler_perf import objects
+from bench.scheduler_perf.command import main
 from bench.scheduler_perf.workloads import WorkloadError, read_workloads, select
 
 CONFIG = """
@@ -47,9 +49,21 @@ CONFIG = """
   workloads: [{name: one, labels: [performance]}]
 """
 POD = """
+apiVersion: v1
 kind: Pod
 metadata: {generateName: pod-}
-spec: {containers: [{name: "c-{{.Index}}", resources: {requests: {cpu: "{{.size}}"}}}]}
+spec: {containers: [{name: "c-{{.Index}}", image: i, resources: {requests: {cpu: "{{.size}}"}}}]}
+"""
+VOLUME = """
+apiVersion: v1
+kind: PersistentVolume
+spec: {accessModes: [ReadOnlyMany], capacity: {storage: 1Gi}, csi: {driver: d}}
+"""
+CLAIM = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {annotations: {pv.kubernetes.io/bind-completed: "true"}}
+spec: {accessModes: [ReadOnlyMany], resources: {requests: {storage: 1Gi}}}
 """
 
 
@@ -60,8 +74,8 @@ def checkout(tmp_path: Path) -> Path:
     (root / "templates").mkdir()
     (root / "misc/performance-config.yaml").write_text(CONFIG)
     (root / "templates/pod.yaml").write_text(POD)
-    (root / "templates/pv.yaml").write_text("kind: PersistentVolume\nspec: {csi: {driver: d}}\n")
-    (root / "templates/pvc.yaml").write_text("kind: PersistentVolumeClaim\nspec: {}\n")
+    (root / "templates/pv.yaml").write_text(VOLUME)
+    (root / "templates/pvc.yaml").write_text(CLAIM)
     return tmp_path
 
 
@@ -124,3 +138,18 @@ def test_volumes_are_bound_to_their_claims(checkout: Path) -> None:
 def test_a_folder_without_workloads_is_said(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"there is no performance-config\.yaml"):
         read_workloads(tmp_path)
+
+
+def test_a_workload_runs_with_our_scheduler(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["Plain/small", "Volumes", "Groups"]
+    assert main(["--from", str(checkout), *names]) == 0
+    lines = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["workload"] for line in lines] == [
+        "misc/Plain/small",
+        "misc/Volumes/one",
+        "misc/Groups/one",
+    ]
+    assert lines[0]["pods"] == 3
+    assert lines[2]["left out"] == "pod groups"

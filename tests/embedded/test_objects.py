@@ -13,6 +13,24 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "data": data}
 
 
+async def test_a_job_whose_pods_could_never_end_is_refused(http: Http) -> None:
+    containers = [{"name": "c", "image": "i"}]
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    job = {"metadata": {"name": "a"}, "spec": {"template": {"spec": {"containers": containers}}}}
+    refused = await http.post(jobs, job)
+    assert refused.code == 422
+    assert 'valid values: "OnFailure", "Never"' in refused.body["message"]
+
+
+async def test_an_indexed_job_must_say_how_many_indexes_it_has(http: Http) -> None:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    spec = {"completionMode": "Indexed", "parallelism": 2, "template": {"spec": pod}}
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    refused = await http.post(jobs, {"metadata": {"name": "a"}, "spec": spec})
+    assert refused.code == 422
+    assert "spec.completions: Required value" in refused.body["message"]
+
+
 async def test_a_created_object_can_be_read_back(http: Http) -> None:
     created = await http.post(CMS, config_map("a", x="1"))
     read = await http.get(f"{CMS}/a")

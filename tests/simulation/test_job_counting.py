@@ -26,6 +26,7 @@ from bayplan.embedded.workloads.joborphans import JobOrphans
 from bayplan.embedded.workloads.jobs import Jobs
 from bayplan.embedded.workloads.jobtally import TRACKING
 from bayplan.kube.clock import VirtualClock
+from bayplan.lab import run_virtually
 from tests.embedded.backends import call_of, new_backend
 from tests.simulation.worlds import World, workload, world
 
@@ -229,6 +230,14 @@ def test_failures_are_counted_once_towards_the_limit(steps: list[Move], limit: i
     asyncio.run(story())
 
 
+async def test_a_pod_that_was_counted_as_failed_is_let_go_though_it_succeeds_after_all() -> None:
+    bench = await _bench(completions=1)
+    for move in (("decide", 9), ("delete", 0), ("decide", 1), ("succeed", 0)):
+        await bench.act(move)
+    await bench.finish()
+    assert (bench.status["succeeded"], bench.status["failed"]) == (1, 1)
+
+
 @given(st.sets(st.integers(0, 60)))
 def test_indexes_are_read_back_as_written(indexes: set[int]) -> None:
     assert parse_indexes(format_indexes(indexes)) == indexes
@@ -251,6 +260,62 @@ async def test_pods_that_succeeded_on_a_node_that_is_gone_are_remembered() -> No
         status = w.get(JOBS, "sum")["status"]
         assert status["succeeded"] == 6
         assert len(made) == 6 + status["failed"]
+
+
+trouble = st.lists(
+    st.tuples(
+        st.sampled_from(["lose", "silence", "back", "delete", "force", "wait"]), st.integers(0, 50)
+    ),
+    max_size=15,
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(trouble, st.integers(1, 6), st.integers(1, 3), st.sampled_from(["NonIndexed", "Indexed"]))
+def test_a_job_ends_with_exactly_its_completions_whatever_happens_to_its_nodes(
+    steps: list[Move], completions: int, parallelism: int, mode: str
+) -> None:
+    async def story() -> None:
+        async with world(placing=True) as w:
+            job = _job(completions=completions, parallelism=parallelism, completionMode=mode)
+            await w.create(_limited(job, 100))
+            ended: dict[str, str] = {}
+            w.view.store.listeners.append(lambda change: _note(w, change, ended))
+            for name, number in steps:
+                await _trouble(w, name, number)
+                await w.forward(1)
+            w.clear()
+            await w.forward(7200)
+            status = w.get(JOBS, "sum")["status"]
+            assert status["conditions"][0]["type"] == "Complete"
+            assert status["succeeded"] == completions
+            assert list(ended.values()).count("succeeded") == completions
+            assert status["failed"] == list(ended.values()).count("failed")
+
+    run_virtually(story())
+
+
+def _note(w: World, change: Any, ended: dict[str, str]) -> None:
+    pod = w.view.pods.get(change.entry.key)
+    if change.entry.key.storage == PODS and pod is not None and _outcome(pod):
+        ended.setdefault(pod.uid, _outcome(pod))
+
+
+async def _trouble(w: World, name: str, number: int) -> None:
+    cloud, pods = w.simulation.cloud, sorted(w.view.pods.items())
+    machines = sorted(cloud.instances)
+    if name == "wait":
+        await w.forward(number)
+    elif name == "lose":
+        cloud.delete([machines[number % len(machines)]])
+        cloud.increase("workers", 1)
+    elif name == "silence":
+        w.inject(kind="node-dies", node=machines[number % len(machines)])
+    elif name == "back":
+        w.clear()
+    elif pods:
+        key = pods[number % len(pods)][0]
+        await w.delete(PODS, key.name, **({"grace_seconds": 0} if name == "force" else {}))
 
 
 async def test_a_deleted_job_leaves_no_pod_that_waits_to_be_counted() -> None:

@@ -59,6 +59,25 @@ async def test_recreate_ends_the_old_before_it_begins_the_new() -> None:
         assert images == ["new", "new"]
 
 
+async def test_recreate_does_not_wait_for_pods_that_have_ended() -> None:
+    async with world() as w:
+        huge = {"containers": [{"name": "c", "image": "i", "resources": _asking("100")}]}
+        recreate = {"strategy": {"type": "Recreate"}, "template": huge}
+        await w.create(workload("Deployment", "web", replicas=1, **recreate))
+        await w.forward(1)
+        await w.bind(_names(w)[0], "workers-1")
+        await w.forward(5)
+        assert w.phases() == {"Failed": 1, "Pending": 1}
+        await w.edit(DEPLOYMENTS, "web", _new_image)
+        await w.forward(30)
+        images = {
+            w.get("pods", key.name)["spec"]["containers"][0]["image"]
+            for key, pod in w.view.pods.items()
+            if pod.phase == "Pending"
+        }
+        assert images == {"new"}
+
+
 async def test_a_scaled_down_replica_set_spares_those_that_run() -> None:
     async with world() as w:
         await w.create(workload("ReplicaSet", "rs", replicas=4))
@@ -359,6 +378,10 @@ def _budget(app: str, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": app},
         "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
     }
+
+
+def _asking(cpu: str) -> dict[str, Any]:
+    return {"requests": {"cpu": cpu}}
 
 
 def _daemon_target(pod: Any) -> str:

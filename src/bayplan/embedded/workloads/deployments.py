@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.control.facts import TERMINAL
 from bayplan.embedded.control.steps import Change, Create, Delete, Edit, Plan
 from bayplan.embedded.control.storages import DEPLOYMENTS, PODS, REPLICA_SETS
 from bayplan.embedded.workloads.base import Workload
@@ -37,10 +38,10 @@ class Deployments(Workload):
     storages = (DEPLOYMENTS, REPLICA_SETS, PODS)
 
     def notice(self, change: Written) -> Iterable[Key]:
-        """Also a pod that is gone: a deployment that recreates waits for the last one."""
+        """Also a pod that has ended: a deployment that recreates waits for the last one."""
         if change.entry.key.storage != PODS:
             return super().notice(change)
-        if not change.deleted:
+        if not change.deleted and change.entry.fields.get("status.phase") not in TERMINAL:
             return ()
         sets = [self._view.store.by_uid(uid) for uid in change.entry.owners]
         owners = [self._view.store.by_uid(uid) for one in sets if one for uid in one.owners]
@@ -94,7 +95,8 @@ class Deployments(Workload):
 
     def _recreate(self, wanted: int, new: JsonObject, old: list[JsonObject]) -> Plan:
         plan = [step for one in old for step in _scale(one, 0)]
-        left = any(self._view.pods_of(one["metadata"]["uid"]) for one in old)
+        pods = [pod for one in old for _, pod in self._view.pods_of(one["metadata"]["uid"])]
+        left = any(not pod.terminal for pod in pods)
         return plan if left else plan + _scale(new, wanted)
 
     def _tidy(self, owner: JsonObject, old: list[JsonObject]) -> Plan:

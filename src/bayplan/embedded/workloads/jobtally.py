@@ -101,7 +101,9 @@ class _Count:
 
     def add(self, key: Key, pod: PodFacts, *, lost: bool) -> None:
         """Count a pod, if it has ended."""
-        if pod.phase == "Succeeded" and pod.uid not in self._bad:
+        if pod.uid in self._bad:
+            pass  # it failed when it was asked to go, however it ended after that
+        elif pod.phase == "Succeeded":
             self._succeed(pod)
         elif lost or _failed(self._job, pod):
             self._fail(pod)

@@ -145,15 +145,26 @@ def _prepare_job(job: JsonObject) -> None:
 
 
 def _validate_job(job: JsonObject) -> list[Cause]:
-    return _template_problems(job["spec"], "spec.template.spec")
+    return _job_problems(job["spec"], "spec")
+
+
+def _job_problems(spec: JsonObject, where: str) -> list[Cause]:
+    """A job's pods must be able to end, and an indexed job must know how many indexes it has."""
+    found = []
+    policy = (spec["template"].get("spec") or {}).get("restartPolicy")
+    if policy not in ("OnFailure", "Never"):
+        why = 'valid values: "OnFailure", "Never"'
+        found.append(required(f"{where}.template.spec.restartPolicy", why))
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        why = "when completion mode is Indexed"
+        found.append(required(f"{where}.completions", why))
+    return found + _template_problems(spec, f"{where}.template.spec")
 
 
 def _validate_cron_job(obj: JsonObject) -> list[Cause]:
     spec = obj["spec"]
     found = [] if spec.get("schedule") else [required("spec.schedule")]
-    return found + _template_problems(
-        spec["jobTemplate"]["spec"], "spec.jobTemplate.spec.template.spec"
-    )
+    return found + _job_problems(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
 
 
 def _workload(fill_spec: FillSpec, *counts: str) -> Strategy:

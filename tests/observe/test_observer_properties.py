@@ -45,7 +45,7 @@ def test_the_snapshot_ends_with_the_last_sound_version_of_all_that_is_there(
         it.snapshot.revert()
     it.observer.settle()
     for name in NAMES:
-        assert it.snapshot.get(Node, name) is expected.get(name)
+        assert it.snapshot.get(Node, name) == expected.get(name)
     _lives_without_gaps(it)
 
 

@@ -24,6 +24,7 @@ from bayplan.fit.assumed import (
 from bayplan.fit.decision import Assumption, ClaimBinding, Decision
 from bayplan.fit.journal import Journal
 from bayplan.fit.objects import Kind, Objects
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.nominations import says_anew
 from bayplan.kube.meta import KubeObject
@@ -127,15 +128,15 @@ class Layers:
 
     # -- assumptions ---------------------------------------------------------------------------
 
-    def assume(self, pod: Pod, decision: Decision) -> Assumption:
-        """Take a decision as carried out."""
+    def assume(self, pod: Pod, decision: Decision, shape: Shape) -> Assumption:
+        """Take a decision as carried out; the shape is the pod's."""
         node = self._assumable(pod, decision)
         token = Assumption(pod.key, pod.metadata.uid, decision)
         if pod.is_terminal:
             return token
         for binding in decision.bindings:
             self._reserve(binding, token.pod_key, node)
-        beneath = self._place(pod, node)
+        beneath = self._place(pod, node, shape)
         self._journal.set(self._book.pods, token.pod_key, Held(token, beneath))
         return token
 
@@ -175,7 +176,6 @@ class Layers:
 
     def _assumable(self, pod: Pod, decision: Decision) -> str:
         """The node of a decision that can be assumed as things are; ValueError if it cannot."""
-        self.objects.admit(pod)
         node = decision.node
         if not node:
             raise ValueError(f"pod {pod.key} cannot be assumed: the decision names no node")
@@ -205,16 +205,16 @@ class Layers:
         self._journal.set(shelf, key, Reserved(pod_key, binding, beneath))
         self._put(_laid_over(beneath, claim, node))
 
-    def _place(self, pod: Pod, node: str) -> Pod | None:
+    def _place(self, pod: Pod, node: str, shape: Shape) -> Pod | None:
         """Put a pod on a node; returns it as it was known before, if it was."""
         cluster, journal = self._cluster, self._journal
         record = cluster.pods.by_key.get(pod.key)
         if record is None:
-            cluster.add_pod(pod, node)
+            cluster.add_pod(pod, node, shape)
             journal.note(cluster.remove_pod, pod.key)
             return None
         before = record.pod
-        if before is pod:
+        if before is pod and record.shape is shape:
             cluster.move_pod(record, node)
             journal.note(self._move, pod.key, "")
         else:

@@ -103,7 +103,7 @@ def _rivals(pod: Pod, cluster: Cluster, priority: Priority) -> Rivals:
     own = priority(pod)
     for node, records in cluster.nominations.by_node.items():
         slot = cluster.slots.by_name.get(node)
-        there = [r for r in records.values() if r.pod.key != pod.key and priority(r.pod) >= own]
+        there = [r for r in records.values() if r.key != pod.key and priority(r.pod) >= own]
         if slot is not None and there:
             rivals[slot] = there
     return rivals

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from bayplan.fit.door import admit, admit_pod
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import PodRecord, placed_on
@@ -99,9 +101,11 @@ class Objects:
 
     def admit(self, obj: T) -> T:
         """The object as it can be put; whatever can be wrong with it is raised here."""
-        if isinstance(obj, Pod):
-            self._cluster.shapes.of(self._cluster.shapes.unpinned(obj))
-        return obj
+        return admit(obj, self._cluster.shapes)
+
+    def shape(self, pod: Pod) -> Shape:
+        """A pod's shape; ObjectError if there is something wrong with it."""
+        return admit_pod(pod, self._cluster.shapes)
 
     def put(self, obj: KubeObject) -> KubeObject | None:
         """Add or replace an object that was admitted; returns what was there before."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from bayplan.fit.copies import private_copy
 from bayplan.fit.decision import Assumption, Decision
 from bayplan.fit.defaults import DefaultSpread, default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation, best_of
@@ -141,11 +142,13 @@ class Snapshot:
     def get(self, kind: type[T], key: str) -> T | None:
         """An object by its kind and key; a pod is shown on the node it is assumed to be on."""
         found = self._objects.find(kind, key) if self._objects.knows(kind) else None
-        return found if isinstance(found, kind) else None
+        if not isinstance(found, kind):
+            return None
+        return found if kind is Pod else private_copy(found)
 
     def objects(self) -> Iterator[KubeObject]:
         """All objects, as they would have to be put to get this snapshot again."""
-        return iter(self._objects)
+        return (one if isinstance(one, Pod) else private_copy(one) for one in self._objects)
 
     def pods_on(self, node: str) -> list[Pod]:
         """The pods on a node, assumed ones too."""
@@ -163,7 +166,7 @@ class Snapshot:
         classes = self._objects.priority_classes
         named = classes.get(pod.spec.priority_class_name)
         if named is None and not pod.spec.priority_class_name:
-            named = next((one for one in classes.values() if one.global_default), None)
+            return min((one.value for one in classes.values() if one.global_default), default=0)
         return named.value if named else 0
 
     # -- nominations ---------------------------------------------------------------------------
@@ -246,11 +249,13 @@ class Snapshot:
             decision = self._decide_pinned(pod, plugins)
             if decision is not None:
                 return decision
-        evaluation = self.evaluation(pod, plugins)
+        rows = ALL_ROWS if among is None else self.cluster.slots.of(among)
+        return self._decided(pod, self.evaluation(pod, plugins), rows)
+
+    def _decided(self, pod: Pod, evaluation: Evaluation | Refusal, rows: Rows) -> Decision:
         if isinstance(evaluation, Refusal):
             refused = frozenset((evaluation.plugin,))
             return Decision(None, refused_before=evaluation, plugins=refused)
-        rows = ALL_ROWS if among is None else self.cluster.slots.of(among)
         slot = self._best(pod, evaluation, rows)
         if slot == DOES_NOT_FIT:
             return Decision(None, plugins=self._refusing(pod, evaluation, rows))
@@ -318,7 +323,7 @@ class Snapshot:
         ValueError if it names no node, if the pod is on one already, or if a claim or volume that
         it rests on has gone to another. A pod that has ended takes nothing.
         """
-        return self._layers.assume(pod, decision)
+        return self._layers.assume(pod, decision, self._objects.shape(pod))
 
     def forget(self, assumption: Assumption) -> None:
         """Take back what an assumption still holds, and nothing else; again does no harm."""
@@ -338,9 +343,15 @@ class Snapshot:
 
     def place(self, pod: Pod) -> Decision:
         """Decide, and assume the decision."""
-        decision = self.decide(pod)
-        if decision.node is not None:
-            self.assume(pod, decision)
+        if pod.spec.affinity is not None:
+            decision = self.decide(pod)
+            if decision.node is not None:
+                self.assume(pod, decision)
+            return decision
+        evaluation = self.evaluation(pod)
+        decision = self._decided(pod, evaluation, ALL_ROWS)
+        if decision.node is not None and isinstance(evaluation, Evaluation):
+            self._layers.assume(pod, decision, evaluation.question.shape)
         return decision
 
     def explain(self, pod: Pod, *, with_fixes: bool = True) -> Explanation:

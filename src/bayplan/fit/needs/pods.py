@@ -7,6 +7,7 @@ volume is already in use somewhere, or where existing volumes could serve that v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -15,9 +16,9 @@ from bayplan.fit.decision import ClaimBinding
 from bayplan.fit.needs.claims import AttachNeed, ClaimBook, ClaimFacts, ClaimNeeds
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.disks import Disk, disks_of
-from bayplan.fit.volumes import identity
 from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
+from bayplan.fit.volumes.objects import inline_volumes
 from bayplan.fit.volumes.topology import Reach, ZoneNeed
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolumeClaim
@@ -66,7 +67,7 @@ class NeedsBook:
         if not pod.spec.volumes:
             return NO_NEEDS
         facts, ready = self._facts(pod)
-        inline = _inline(pod) if len(facts) < len(pod.spec.volumes) else []
+        inline = inline_volumes(pod) if len(facts) < len(pod.spec.volumes) else ()
         attach = self._attach(facts, inline)
         claims = tuple([one.needs for one in facts])
         disks = disks_of(pod)
@@ -141,10 +142,10 @@ class NeedsBook:
         )
 
     def _attach(
-        self, facts: list[ClaimFacts], inline: list[VolumeIdentity]
+        self, facts: list[ClaimFacts], inline: Sequence[VolumeIdentity]
     ) -> tuple[AttachNeed, ...]:
         """What must be attached, each volume once."""
-        volumes = [one.identity for one in facts if one.identity] + inline
+        volumes = [*(one.identity for one in facts if one.identity), *inline]
         if len(volumes) > 1:
             volumes = list(dict.fromkeys(volumes))
         return tuple([self._claims.attach_need(one, in_use=self._is_used(one)) for one in volumes])
@@ -167,12 +168,6 @@ def _combined(
         exclusive_claim_in_use=in_use,
         ready=ready,
     )
-
-
-def _inline(pod: Pod) -> list[VolumeIdentity]:
-    """The volumes that a pod names without a claim and that must be attached."""
-    found = map(identity.of_inline_volume, pod.spec.volumes)
-    return [one for one in found if one is not None]
 
 
 def is_anothers(volume: Volume, claim: PersistentVolumeClaim, pod: Pod) -> bool:

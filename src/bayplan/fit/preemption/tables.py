@@ -47,7 +47,7 @@ class Table:
 
     def takes(self, lower: Sequence[PodRecord]) -> bool:
         """Whether these pods matter to no filter but by what they request."""
-        if self._fit is None:
+        if self._fit is None or any(record.shape.is_huge for record in lower):
             return False
         return not self._heeding or not any(
             one.heeds(record) for one in self._heeding for record in lower

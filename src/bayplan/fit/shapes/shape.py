@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bayplan.fit.copies import private_copy
 from bayplan.fit.limits import Limits
 from bayplan.fit.shapes.pins import pinned_node, without_pin
 from bayplan.fit.shapes.reads import LabelReads
@@ -43,8 +44,11 @@ LARGEST = 1 << 52
 """No request counts for more, and no node has as much (4 PiB of memory): hostile numbers fit
 nowhere, and no sum of them can wrap around.
 """
+HUGE = 1 << 42
+"""A request above this (4 TiB of memory) is summed apart, since many of them could wrap around."""
 SPREADING_OWNERS = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet"})
 
+_NO_LABELS: Labels = {}
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -88,6 +92,8 @@ class Shape:
     """CPU (milli) and memory as scores count them: a default where a container does not say."""
     nonzero_placed: tuple[int, int]
     """The same once the pod is on a node, where pod-level requests are read too."""
+    is_huge: bool
+    """Whether it requests so much of something that sums of it need care."""
     required_nodes: RequiredNodes
     node_names: frozenset[str] | None
     """The only nodes that can match by name, if required affinity names them."""
@@ -111,32 +117,12 @@ class Shapes:
         self._most = limits.shapes
         self._shapes: dict[bytes, Shape] = {}
         self._own_keys: dict[bytes, frozenset[str]] = {}
-        self._last: tuple[Pod | None, Shape | None, int] = (None, None, 0)
-        self._last_unpinned: tuple[Pod | None, Pod | None] = (None, None)
+        self._labels: dict[bytes, Labels] = {}
         self.reads = LabelReads()
         """The labels that services, and the terms of running pods, read."""
 
     def of(self, pod: Pod) -> Shape:
-        """The shape of a pod."""
-        last, known, version = self._last
-        # A pod is decided on, then assumed.
-        if last is pod and known is not None and version == self.reads.version:
-            return known
-        shape = self._find(pod)
-        self._last = (pod, shape, self.reads.version)
-        return shape
-
-    def unpinned(self, pod: Pod) -> Pod:
-        """The pod without the name of the one node that it is meant for, if it has such."""
-        if pod.spec.affinity is None:
-            return pod
-        last, known = self._last_unpinned
-        if last is not pod or known is None:
-            known = without_pin(pod) if pinned_node(pod) else pod
-            self._last_unpinned = (pod, known)
-        return known
-
-    def _find(self, pod: Pod) -> Shape:
+        """The shape of a pod as it now is; ValueError if there is something wrong with it."""
         key = _spec_key(pod)
         labels = self._telling(pod, key)
         if labels:
@@ -145,9 +131,30 @@ class Shapes:
         if shape is None:
             if len(self._shapes) >= self._most:
                 self._shapes.clear()  # shapes in use live on with their users
-            shape = compile_shape(pod, labels)
+            shape = compile_shape(private_copy(pod), dict(labels))
             self._shapes[key] = shape
         return shape
+
+    def unpinned(self, pod: Pod) -> Pod:
+        """The pod without the name of the one node that it is meant for, if it has such."""
+        return without_pin(pod) if pod.spec.affinity is not None and pinned_node(pod) else pod
+
+    def counted(self, pod: Pod) -> Shape:
+        """The shape that a pod is counted as."""
+        return self.of(self.unpinned(pod))
+
+    def labels_of(self, pod: Pod) -> Labels:
+        """A pod's labels, to be kept: pods with equal labels share them."""
+        labels = pod.metadata.labels
+        if not labels:
+            return _NO_LABELS
+        key = _encode(labels)
+        kept = self._labels.get(key)
+        if kept is None:
+            if len(self._labels) >= self._most:
+                self._labels.clear()
+            kept = self._labels[key] = dict(labels)
+        return kept
 
     def _telling(self, pod: Pod, spec_key: bytes) -> Labels:
         """The labels that somebody reads: others, or the pod itself."""
@@ -215,14 +222,14 @@ def compile_shape(pod: Pod, labels: Labels) -> Shape:
     required = node_affinity.required if node_affinity else None
     nonzero, nonzero_placed = pod_requests_nonzero(pod), pod_requests_nonzero_on_node(pod)
     hard, soft = compile_spread(pod)
+    requests = {name: min(one, LARGEST) for name, one in pod_requests(pod).items() if one > 0}
     return Shape(
         namespace=pod.metadata.namespace,
         labels=labels,
-        requests={
-            name: min(amount, LARGEST) for name, amount in pod_requests(pod).items() if amount
-        },
+        requests=requests,
         nonzero=_cpu_and_memory(nonzero),
         nonzero_placed=_cpu_and_memory(nonzero_placed),
+        is_huge=max((*requests.values(), *_cpu_and_memory(nonzero_placed))) > HUGE,
         required_nodes=RequiredNodes(
             labels=tuple(sorted(spec.node_selector.items())),
             matcher=compile_node_selector(required) if required else None,
@@ -249,7 +256,11 @@ def compile_shape(pod: Pod, labels: Labels) -> Shape:
 
 
 def _cpu_and_memory(amounts: dict[str, int]) -> tuple[int, int]:
-    return min(amounts.get(CPU, 0), LARGEST), min(amounts.get(MEMORY, 0), LARGEST)
+    return _cut(amounts.get(CPU, 0)), _cut(amounts.get(MEMORY, 0))
+
+
+def _cut(amount: int) -> int:
+    return min(max(amount, 0), LARGEST)
 
 
 def normalized_image(name: str) -> str:

@@ -70,7 +70,7 @@ class Census:
         """A pod is no longer there."""
         pods = record.pod_class
         if pods is None:
-            raise LookupError(f"{record.pod.key} is not counted")
+            raise LookupError(f"{record.key} is not counted")
         record.pod_class = None
         pods.records.remove(record)
         left = pods.slots[slot] - 1
@@ -134,10 +134,9 @@ class Census:
             self._enlist(counter, pods)
 
     def _class_of(self, record: PodRecord) -> PodClass:
-        meta = record.pod.metadata
-        namespace, labels = meta.namespace, meta.labels
+        namespace, labels = record.shape.namespace, record.labels
         told = self._reads.telling(namespace, labels)
-        terminating = record.pod.is_terminating
+        terminating = record.terminating
         key = (
             class_key(namespace, told, terminating=terminating)
             if told
@@ -175,7 +174,7 @@ class Census:
 
     def _move_out(self, pods: PodClass, keys: frozenset[str]) -> None:
         for record in list(pods.records):
-            if not keys.isdisjoint(record.pod.metadata.labels):
+            if not keys.isdisjoint(record.labels):
                 slot = record.slot
                 self.remove(record, slot)
                 self.add(record, slot)

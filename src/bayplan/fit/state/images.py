@@ -5,6 +5,9 @@ from __future__ import annotations
 from bayplan.fit.shapes.shape import normalized_image
 from bayplan.kube.nodes import Node
 
+LARGEST_IMAGE = 1 << 40
+"""No image counts for more: far above where the score stops, and no sum of them can wrap."""
+
 
 class NodeImages:
     """Image name → size by slot."""
@@ -18,7 +21,7 @@ class NodeImages:
             for name in image.names:
                 holders = self._sizes.setdefault(name, {})
                 if present:
-                    holders[slot] = image.size_bytes
+                    holders[slot] = min(max(image.size_bytes, 0), LARGEST_IMAGE)
                 else:
                     holders.pop(slot, None)
                     if not holders:

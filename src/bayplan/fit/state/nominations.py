@@ -40,13 +40,13 @@ class Nominations:
         node = self.node_of(pod)
         if node:
             record.nominated = node
-            self.by_node.setdefault(node, {})[pod.key] = record
+            self.by_node.setdefault(node, {})[record.key] = record
 
     def strike(self, record: PodRecord) -> None:
         """Keep a node for a pod no longer, if one was kept."""
         if record.nominated:
             there = self.by_node[record.nominated]
-            del there[record.pod.key]
+            del there[record.key]
             if not there:
                 del self.by_node[record.nominated]
             record.nominated = ""

@@ -33,7 +33,7 @@ from bayplan.fit.state.terms import StandingTerm, TermBook
 from bayplan.fit.state.topology import Topology
 from bayplan.fit.state.workloads import Workloads
 from bayplan.fit.volumes.limits import limit_of
-from bayplan.fit.volumes.objects import StorageObjects, claim_name
+from bayplan.fit.volumes.objects import StorageObjects, claims_of, inline_volumes
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
@@ -103,23 +103,43 @@ class Placing:
         """The CSINode of a slot's node."""
         return self.csinodes.get(self.slots.names[slot])
 
-    def add_pod(self, pod: Pod, node: str) -> PodRecord:
+    def add_pod(self, pod: Pod, node: str, shape: Shape | None = None) -> None:
         """A pod comes, on a node or (empty) on none."""
-        record = PodRecord(pod, self.shapes.of(self.shapes.unpinned(pod)), node)
-        self.pods.by_key[pod.key] = record
-        self._learn_volumes(record)
-        if node:
-            self.pods.settle(pod.key, record)
+        self._add(self._record(pod, node, shape or self.shapes.counted(pod)))
+
+    def put_pod(self, pod: Pod, node: str) -> None:
+        """A pod comes or changes, and is now on a node or (empty) on none; if nothing changed that
+        is counted, only the object is replaced.
+        """
+        record = self._record(pod, node, self.shapes.counted(pod))
+        before = self.pods.by_key.get(record.key)
+        if before is not None and node and _same_to_counting(before, record):
+            before.pod = pod
+            before.standing = None
+            return
+        if before is not None:
+            self.remove_pod(record.key)
+        self._add(record)
+
+    def _record(self, pod: Pod, node: str, shape: Shape) -> PodRecord:
+        """What is to be known of a pod, without a trace of it yet."""
+        record = PodRecord(pod, pod.key, shape, self.shapes.labels_of(pod), node)
+        if pod.spec.volumes:
+            record.claims = claims_of(pod)
+            record.inline = inline_volumes(pod)
+            record.disks = disks_of(pod)
+            record.volumes = self.storage.identities(record.claims, record.inline)
+        return record
+
+    def _add(self, record: PodRecord) -> None:
+        self.pods.by_key[record.key] = record
+        for claim in record.claims:
+            self.pods.by_claim.add(claim, record.key)
+        if record.node:
+            self.pods.settle(record.key, record)
             self._count(record, 1)
         else:
             self.nominations.enlist(record)
-        return record
-
-    def put_pod(self, pod: Pod, node: str) -> None:
-        """A pod comes or changes, and is now on a node or (empty) on none."""
-        if pod.key in self.pods.by_key:
-            self.remove_pod(pod.key)
-        self.add_pod(pod, node)
 
     def remove_pod(self, key: str) -> PodRecord:
         """A pod goes."""
@@ -128,12 +148,13 @@ class Placing:
         if record.node:
             self._count(record, -1)
             self.pods.unsettle(key, record)
-        self._forget_claims(record)
+        for claim in record.claims:
+            self.pods.by_claim.discard(claim, key)
         return record
 
     def move_pod(self, record: PodRecord, node: str) -> None:
         """A pod is now on another node, or (empty) on none."""
-        key = record.pod.key
+        key = record.key
         self.nominations.strike(record)
         if record.node:
             self._count(record, -1)
@@ -236,7 +257,7 @@ class Placing:
     def count_again(self, records: Iterable[PodRecord]) -> None:
         """Count pods whose claims may now mean other volumes."""
         for record in records:
-            record.volumes = self.storage.identities(record.pod)
+            record.volumes = self.storage.identities(record.claims, record.inline)
             if record.node:
                 self._count(record, 1)
 
@@ -246,20 +267,15 @@ class Placing:
             return 0
         return limit_of(driver, node, self.csinode_at(slot), self.profile).as_column
 
-    def _learn_volumes(self, record: PodRecord) -> None:
-        pod = record.pod
-        if not pod.spec.volumes:
-            return
-        record.volumes = self.storage.identities(pod)
-        record.disks = disks_of(pod)
-        for volume in pod.spec.volumes:
-            name = claim_name(pod, volume)
-            if name:
-                self.pods.by_claim.add(f"{pod.metadata.namespace}/{name}", pod.key)
 
-    def _forget_claims(self, record: PodRecord) -> None:
-        pod = record.pod
-        for volume in pod.spec.volumes:
-            name = claim_name(pod, volume)
-            if name:
-                self.pods.by_claim.discard(f"{pod.metadata.namespace}/{name}", pod.key)
+def _same_to_counting(before: PodRecord, after: PodRecord) -> bool:
+    """Whether two records of a pod are counted alike; one that waits may be nominated anew."""
+    return (
+        before.shape is after.shape
+        and before.node == after.node
+        and before.terminating == after.terminating
+        and (before.labels is after.labels or before.labels == after.labels)
+        and before.claims == after.claims
+        and before.volumes == after.volumes
+        and before.disks == after.disks
+    )

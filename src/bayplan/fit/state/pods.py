@@ -11,6 +11,7 @@ from bayplan.fit.shapes.matching import ClassKey, class_key
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.disks import Disk
 from bayplan.fit.volumes.identity import VolumeIdentity
+from bayplan.kube.meta import Labels
 from bayplan.kube.pods import Pod
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ class PodRecord:
     """A pod, its shape, and the node it is (or is assumed to be) on."""
 
     __slots__ = (
+        "claims",
         "disks",
+        "inline",
+        "key",
+        "labels",
         "node",
         "nominated",
         "pod",
@@ -31,18 +36,28 @@ class PodRecord:
         "shape",
         "slot",
         "standing",
+        "terminating",
         "volumes",
     )
 
-    def __init__(self, pod: Pod, shape: Shape, node: str) -> None:
+    def __init__(self, pod: Pod, key: str, shape: Shape, labels: Labels, node: str) -> None:
         self.pod = pod
+        """The object as it was put; what is counted rests on what was read of it then, below."""
+        self.key = key
+        self.labels = labels
+        self.terminating = pod.is_terminating
         self.shape = shape
         self.node = node
         self.slot = NO_SLOT
         """The slot it is counted on; NO_SLOT while its node is unknown or it has none."""
         self.pod_class: PodClass | None = None
         """What it is counted as."""
+        self.claims: tuple[str, ...] = ()
+        """The keys of the claims that it names."""
+        self.inline: tuple[VolumeIdentity, ...] = ()
+        """The volumes that it names without a claim."""
         self.volumes: tuple[VolumeIdentity, ...] = ()
+        """All of them, as its claims now stand."""
         self.disks: tuple[Disk, ...] = ()
         self.nominated = ""
         """The node that is kept for it while it has none; see `nominations`."""
@@ -54,8 +69,7 @@ class PodRecord:
         """How counters see it: pods of one key are one to all that are counted."""
         if self.pod_class is not None:
             return self.pod_class.key
-        meta = self.pod.metadata
-        return class_key(meta.namespace, meta.labels, terminating=self.pod.is_terminating)
+        return class_key(self.shape.namespace, self.labels, terminating=self.terminating)
 
 
 def placed_on(pod: Pod, node: str) -> Pod:

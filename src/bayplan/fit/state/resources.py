@@ -7,6 +7,7 @@ for; a resource that nobody asks for has no column. Amounts are clamped far belo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -25,6 +26,27 @@ NEVER_SHORT = -(1 << 62)
 BASE_COLUMNS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
+COUNTED_CPU, COUNTED_MEMORY = "counted cpu", "counted memory"
+"""What scores count, with defaults, next to what is requested."""
+
+
+class HugeSums:
+    """Exact sums of huge requests, by slot and resource."""
+
+    def __init__(self) -> None:
+        self._sums: dict[int, Counter[str]] = {}
+
+    def more(self, slot: int, amounts: Mapping[str, int], sign: int) -> dict[str, int]:
+        """By how much the sums grow (or, negative, shrink), each cut to LARGEST."""
+        sums = self._sums.setdefault(slot, Counter())
+        before = {name: min(sums[name], LARGEST) for name in amounts}
+        for name, amount in amounts.items():
+            sums[name] += sign * amount
+        if not any(sums.values()):
+            del self._sums[slot]
+        return {name: min(sums[name], LARGEST) - before[name] for name in amounts}
+
+
 class Resources:
     """Allocatable and free amounts by slot, with what each shape takes."""
 
@@ -36,6 +58,7 @@ class Resources:
         self.free: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
         self.scored = ScoredColumns(capacity, limits)
         self._vectors: dict[Shape, IntArray] = {}
+        self._huge = HugeSums()
 
     def grow(self, capacity: int) -> None:
         """Follow the slots."""
@@ -53,6 +76,9 @@ class Resources:
 
     def take(self, slot: int, shape: Shape, sign: int) -> None:
         """A pod of this shape comes to the slot's node (+1) or leaves it (-1)."""
+        if shape.is_huge:
+            self._take_huge(slot, shape, sign)
+            return
         vector = self._vectors.get(shape)
         if vector is None:
             vector = self.vector(shape)
@@ -61,6 +87,20 @@ class Resources:
         else:
             self.free[slot] += vector
         self.scored.take(slot, shape, sign)
+
+    def _take_huge(self, slot: int, shape: Shape, sign: int) -> None:
+        """Huge requests are summed exactly, and together count for LARGEST at most: no node has as
+        much, and no sum wraps around.
+        """
+        amounts = {PODS: 1, **shape.requests}
+        counted = dict(zip((COUNTED_CPU, COUNTED_MEMORY), shape.nonzero_placed, strict=True))
+        for name in shape.requests:
+            self.ensure(name)
+        more = self._huge.more(slot, {**amounts, **counted}, sign)
+        for name in amounts:
+            self.free[slot, self.columns[name]] -= more[name]
+        requested = more.get(CPU, 0), more.get(MEMORY, 0)
+        self.scored.shift(slot, (more[COUNTED_CPU], more[COUNTED_MEMORY]), requested)
 
     def need(self, requests: Mapping[str, int]) -> IntArray:
         """The least that must be free for one more pod that requests this, by column."""

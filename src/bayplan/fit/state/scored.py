@@ -74,6 +74,15 @@ class ScoredColumns:
         else:
             self.left[slot] += counted
             self.used[slot] -= requested
+        self._balance(slot)
+
+    def shift(self, slot: int, counted: tuple[int, int], requested: tuple[int, int]) -> None:
+        """So much more is taken, as scores count it and as it is requested."""
+        self.left[slot] -= counted
+        self.used[slot] += requested
+        self._balance(slot)
+
+    def _balance(self, slot: int) -> None:
         cpu, memory = self.used[slot].tolist()
         total_cpu, total_memory = self._totals[slot]
         if cpu > total_cpu or memory > total_memory:

@@ -167,7 +167,8 @@ def _find_volume(
     will do.
     """
     wanted = wanted_volume(claim)
-    for pv in storage.reserved_volumes.get(claim.key, {}).values():
+    reserved = storage.reserved_volumes.get(claim.key, {})
+    for pv in sorted(reserved.values(), key=lambda one: one.name):
         if (
             pv.name not in taken
             and _is_reserved_for(pv, claim)

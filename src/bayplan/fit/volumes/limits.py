@@ -53,7 +53,7 @@ class Limit:
     @property
     def as_column(self) -> int:
         """The limit as a number to compare with."""
-        return NO_LIMIT if self.count is None else self.count
+        return NO_LIMIT if self.count is None else min(self.count, NO_LIMIT)
 
 
 def limit_of(driver: str, node: Node, csinode: CSINode | None, profile: Profile) -> Limit:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from bayplan.kube.labels import BETA_ZONE, ZONE
 from bayplan.kube.meta import Labels
@@ -44,7 +43,8 @@ def _ebs_handle(source: InTreeSources, _labels: Labels) -> str | None:
         return None
     if not disk.volume_id.startswith("aws://"):
         return disk.volume_id
-    return urlsplit(disk.volume_id).path.strip("/")
+    _zone, _, path = disk.volume_id.removeprefix("aws://").partition("/")
+    return path.partition("?")[0].partition("#")[0].strip("/")
 
 
 def _gce_handle(source: InTreeSources, labels: Labels) -> str | None:

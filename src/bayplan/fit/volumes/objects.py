@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from bayplan.fit.index import Index
 from bayplan.fit.volumes import identity
@@ -158,18 +159,14 @@ class StorageObjects:
         self._identities[claim.key] = (claim, behind, one)
         return one
 
-    def identities(self, pod: Pod) -> tuple[VolumeIdentity, ...]:
-        """The volumes of a pod that is placed; claims that are missing do not count."""
-        found: dict[VolumeIdentity, None] = {}
-        for volume in pod.spec.volumes:
-            key, claim = self.claim_of(pod, volume)
-            if key:
-                one = self.identity(claim) if claim else None
-            else:
-                one = identity.of_inline_volume(volume)
-            if one is not None:
-                found[one] = None
-        return tuple(found)
+    def identities(
+        self, claims: Iterable[str], inline: Iterable[VolumeIdentity]
+    ) -> tuple[VolumeIdentity, ...]:
+        """The volumes of a pod, by claims and by name; claims that are missing do not count."""
+        known = (self.claims.get(key) for key in claims)
+        behind = (self.identity(claim) for claim in known if claim is not None)
+        found = dict.fromkeys(one for one in behind if one is not None)
+        return tuple(found | dict.fromkeys(inline))
 
     def open_in(self, class_name: str) -> OpenVolumes:
         """The open volumes of a class."""
@@ -231,6 +228,22 @@ def claim_name(pod: Pod, volume: Volume) -> str:
     if volume.ephemeral is not None:
         return f"{pod.metadata.name}-{volume.name}"
     return ""
+
+
+def claims_of(pod: Pod) -> tuple[str, ...]:
+    """The keys of the claims that a pod names."""
+    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+    return tuple([f"{pod.metadata.namespace}/{name}" for name in names if name])
+
+
+def inline_volumes(pod: Pod) -> tuple[VolumeIdentity, ...]:
+    """The volumes that a pod names without a claim and that must be attached."""
+    found = [
+        identity.of_inline_volume(volume)
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is None and volume.ephemeral is None
+    ]
+    return tuple([one for one in found if one is not None])
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:

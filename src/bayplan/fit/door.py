@@ -1,0 +1,86 @@
+"""The door: whatever can be wrong with an object is found before anything is touched.
+
+Each kind is read here as it will be read later. What comes in is a private copy, except pods: there
+are many, and what is counted of them is kept beside the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from bayplan.fit.copies import PROBLEMS, private_copy, refused
+from bayplan.fit.shapes.shape import Shape, Shapes
+from bayplan.fit.volumes import identity
+from bayplan.fit.volumes.sites import wanted_volume
+from bayplan.fit.volumes.topology import reach_of
+from bayplan.kube import quantity
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.selectors import compile_selector
+from bayplan.kube.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
+from bayplan.kube.workloads import PodDisruptionBudget, ReplicaSet, StatefulSet
+
+T = TypeVar("T", bound=KubeObject)
+
+
+def admit(obj: T, shapes: Shapes) -> T:
+    """The object as it can be put; ObjectError if it cannot."""
+    if isinstance(obj, Pod):
+        admit_pod(obj, shapes)
+        return obj
+    path, read = _READERS.get(type(obj), ("", None))
+    copy = private_copy(obj)
+    if read is not None:
+        try:
+            read(copy)
+        except PROBLEMS as error:
+            raise refused(obj, path, error) from error
+    return copy
+
+
+def admit_pod(pod: Pod, shapes: Shapes) -> Shape:
+    """A pod's shape; ObjectError if it cannot be put."""
+    try:
+        return shapes.counted(pod)
+    except PROBLEMS as error:
+        raise refused(pod, "spec", error) from error
+
+
+def _read_node(node: Node) -> None:
+    for written in node.status.allocatable.values():
+        quantity.value(written)
+
+
+def _read_volume(volume: PersistentVolume) -> None:
+    for written in volume.spec.capacity.values():
+        quantity.parse(written)
+    reach_of(volume)
+    identity.of_bound_volume(volume)
+
+
+def _read_claim(claim: PersistentVolumeClaim) -> None:
+    wanted_volume(claim)
+
+
+def _read_capacity(capacity: CSIStorageCapacity) -> None:
+    compile_selector(capacity.node_topology)
+    for written in (capacity.maximum_volume_size, capacity.capacity):
+        if written is not None:
+            quantity.value(written)
+
+
+def _read_selector(obj: PodDisruptionBudget | ReplicaSet | StatefulSet) -> None:
+    compile_selector(obj.spec.selector)
+
+
+_READERS: dict[type, tuple[str, Callable[[Any], None] | None]] = {
+    Node: ("status.allocatable", _read_node),
+    PersistentVolume: ("spec", _read_volume),
+    PersistentVolumeClaim: ("spec", _read_claim),
+    CSIStorageCapacity: ("", _read_capacity),
+    PodDisruptionBudget: ("spec.selector", _read_selector),
+    ReplicaSet: ("spec.selector", _read_selector),
+    StatefulSet: ("spec.selector", _read_selector),
+}

@@ -60,7 +60,7 @@ class ControlPlane:
             NamespaceController(self.backend),
             EventReaper(self.backend),
         )
-        metrics = Metrics(self.store)
+        self.metrics = metrics = Metrics(self.store)
         endpoints = Endpoints(self.catalog, address, metrics, lambda: not self.store.closing)
         self.app = App(self.backend, authenticator, authorizer, endpoints, metrics)
 
@@ -77,7 +77,8 @@ class ControlPlane:
 
     async def start(self) -> None:
         """Make what every cluster has, and begin to keep it in order."""
-        self.database.schedule = asyncio.get_running_loop().call_soon
+        if self.config.data is not None:  # in memory nothing is gained by waiting for others
+            self.database.schedule = asyncio.get_running_loop().call_soon
         await seed(self.backend)
         for controller in self._controllers:
             controller.start()

@@ -61,6 +61,8 @@ class Engine:
         self._clock = clock
         self._start = clock.monotonic()
         self._news = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_due = 0.0
         self._stopped = False
 
     def now(self) -> float:
@@ -100,6 +102,14 @@ class Engine:
 
     async def run(self, until: float | None = None) -> None:
         """Work until a moment, in seconds since the engine was made, or until stopped."""
+        try:
+            await self._run(until)
+        finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
+                self._alarm = None
+
+    async def _run(self, until: float | None) -> None:
         while not self._stopped:
             await self._settle()
             now = self.now() + _SLACK
@@ -113,7 +123,7 @@ class Engine:
 
     async def _settle(self) -> None:
         """Decide until nothing is left to decide at this moment."""
-        while self.busy:
+        while self._ready and not self._stopped:
             task = self._ready.popleft()
             self._queued.discard(task)
             await self._work(task)
@@ -126,19 +136,23 @@ class Engine:
         if due is None or (until is not None and until < due):
             due = until
         self._news.clear()
-        if due is None:
-            await self._news.wait()
-            return
-        alarm = asyncio.ensure_future(self._clock.sleep(due - self.now()))
-        alarm.add_done_callback(self._ring)
-        try:
-            await self._news.wait()
-        finally:
-            alarm.cancel()
+        if due is not None:
+            self._set_alarm(due)
+        await self._news.wait()
 
-    def _ring(self, alarm: asyncio.Future[None]) -> None:
-        if not alarm.cancelled():
-            self._news.set()
+    def _set_alarm(self, due: float) -> None:
+        """Be woken at a moment; an alarm that rings earlier is as good, and is left alone."""
+        if self._alarm is not None:
+            if self._alarm_due <= due:
+                return
+            self._alarm.cancel()
+        left = max(0.0, due - self.now())
+        self._alarm = asyncio.get_running_loop().call_later(left, self._ring)
+        self._alarm_due = due
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._news.set()
 
     async def _work(self, task: Task) -> None:
         self.decisions += 1

@@ -14,6 +14,8 @@ from bayplan.kube.times import timestamp
 EVENTS = "events"
 LIFETIME = timedelta(hours=1)
 _AT_ONCE = 200
+_PAUSE = 10.0
+"""Seconds until events are looked at again, after none was too old."""
 
 
 class EventReaper:
@@ -23,6 +25,8 @@ class EventReaper:
         self._backend = backend
         self._store = backend.store
         self._queue: WorkQueue[str] = WorkQueue("event-reaper", self._work)
+        self._due = float("-inf")
+        """Before then, on the clock, nothing is too old."""
 
     def start(self) -> None:
         """Look whenever an event is written."""
@@ -38,15 +42,18 @@ class EventReaper:
         await self._queue.stop()
 
     def _on_change(self, change: Change) -> None:
-        if change.entry.key.storage == EVENTS and not change.deleted:
+        if change.entry.key.storage != EVENTS or change.deleted:
+            return
+        if self._backend.clock.monotonic() >= self._due:
             self._queue.add(EVENTS)
 
     async def _work(self, _: str) -> bool:
         """Remove what is too old, oldest first, and stop at the first that is not."""
-        oldest = timestamp(self._backend.clock.now() - LIFETIME)
+        clock = self._backend.clock
+        oldest = timestamp(clock.now() - LIFETIME)
         for entry in self._store.oldest(EVENTS, _AT_ONCE):
-            obj = entry.object()
-            if obj["metadata"].get("creationTimestamp", "") >= oldest:
+            if entry.object()["metadata"].get("creationTimestamp", "") >= oldest:
+                self._due = clock.monotonic() + _PAUSE
                 break
             self._remove(entry)
         return True

@@ -12,6 +12,8 @@ log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 _RETRY_SECONDS = 0.05
+_BREATH = 8
+"""Keys after which others get a turn."""
 
 
 class WorkQueue(Generic[K]):
@@ -26,6 +28,7 @@ class WorkQueue(Generic[K]):
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
+        self._worked = 0
 
     def add(self, key: K) -> None:
         """Work on a key, soon."""
@@ -67,7 +70,9 @@ class WorkQueue(Generic[K]):
             done = False
         if not done:
             asyncio.get_running_loop().call_later(_RETRY_SECONDS, self.add, key)
-        await asyncio.sleep(0)
+        self._worked += 1
+        if self._worked % _BREATH == 0:
+            await asyncio.sleep(0)
 
 
 class Queued(Generic[K]):

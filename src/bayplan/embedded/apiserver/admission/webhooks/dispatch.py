@@ -44,9 +44,12 @@ class Webhooks:
 
     async def mutate(self, request: AdmissionRequest) -> None:
         """Ask mutating webhooks in order; those that wish are asked again after later changes."""
+        hooks = matching(self._backend, MUTATING, request)
+        if not hooks:
+            return
         again: list[Hook] = []
         asked: list[Hook] = []
-        for hook in matching(self._backend, MUTATING, request):
+        for hook in hooks:
             if await self._mutate(request, hook):
                 again += [one for one in asked if _wants_again(one) and one not in again]
             asked.append(hook)

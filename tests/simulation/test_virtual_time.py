@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from bayplan.embedded.simulation.clusterfile import parse_cluster
+from bayplan.kube.clock import START
 from bayplan.lab import VirtualLab
 from bench.simulation import day, run_day
 from tests.simulation.placing import FirstFit
@@ -55,6 +58,39 @@ def test_runs_in_different_processes_are_the_same(place: bool, tmp_path: Path) -
         logs.append(log.read_bytes())
     assert logs[0] == logs[1]
     assert logs[0].count(b"\n") > 100
+
+
+async def test_the_log_says_what_happened_when() -> None:
+    out = StringIO()
+    spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
+    lab = VirtualLab(spec, log=out)
+    lab.simulation.engine.add(FirstFit(lab.simulation.view))
+    async with lab:
+        await lab.run(1200)
+    said = [line.rpartition(" [")[0] for line in out.getvalue().splitlines()]
+    assert "0d 00:00:00.000 created namespaces default: phase Active" in said
+    assert any(
+        re.fullmatch(r"0d 00:00:\d\d.\d{3} changed nodes g-1: .*Ready True", one) for one in said
+    )
+    assert any("pods default/p-0: node g-1, PodScheduled True" in one for one in said)
+    silent = re.compile(r"0d 00:1.* changed nodes g-1: .*Ready Unknown.*")
+    assert any(silent.fullmatch(one) for one in said)
+
+
+async def test_a_run_keeps_its_state_and_the_next_goes_on_where_and_when_it_ended(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data.db"
+    spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
+    async with VirtualLab(spec, data=data) as first:
+        await first.run(3600)
+        nodes = [(one.key, one.uid) for one in first.plane.store.list("nodes")]
+    async with VirtualLab(spec, data=data) as second:
+        assert second.clock.now() == START + timedelta(hours=1)
+        assert [(one.key, one.uid) for one in second.plane.store.list("nodes")] == nodes
+        await second.run(3600)
+        assert len(nodes) == len(second.plane.store.list("nodes")) == 3
+        assert second.simulation.engine.failures == 0
 
 
 async def test_a_task_that_sleeps_on_the_same_clock_is_woken_in_its_turn() -> None:

@@ -87,7 +87,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     listen
         Address and port of the API server; port 0 takes a free one.
     log
-        Write a line for every change to this file (only with --virtual).
+        Write what happened when, a line for every change, to this file (only with --virtual).
     seed
         Use this seed instead of the file's; the same seed gives the same virtual run.
     cloud_socket

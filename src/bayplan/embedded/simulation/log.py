@@ -1,7 +1,8 @@
-"""The log of a run: a line for every change, and a digest of all lines.
+"""The log of a run: a line for every change, for people, and a digest of all changes, for machines.
 
-A line has the time in seconds from the start, the resource version, what happened, to what, and a
-digest of the object's bytes, so that two runs are the same to the byte if their logs are.
+A line says when, what happened to which object, and what that came to. The digest covers the time,
+the resource version, the object and its bytes, so that two runs whose digests are the same are the
+same to the byte.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from collections.abc import Callable
 from typing import TextIO
 
 from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.simulation.telling import tell
+
+_WORDS = {"ADDED": "created", "MODIFIED": "changed", "DELETED": "deleted"}
 
 
 class RunLog:
@@ -26,19 +30,27 @@ class RunLog:
 
     def observe(self, change: Change) -> None:
         """Note a change."""
-        key = change.entry.key
+        key, now = change.entry.key, self._now()
         content = hashlib.sha256(change.entry.data).hexdigest()[:16]
         place = f"{key.namespace}/{key.name}" if key.namespace else key.name
-        line = (
-            f"{self._now():.3f} {change.revision} {change.type} {key.storage} {place} {content}\n"
-        )
-        self._digest.update(line.encode())
+        exact = f"{now:.3f} {change.revision} {change.type} {key.storage} {place} {content}\n"
+        self._digest.update(exact.encode())
         self.lines += 1
         self.counts[f"{change.type} {key.storage}"] += 1
         if self._out is not None:
-            self._out.write(line)
+            told = tell(change)
+            what = f"{_WORDS[change.type]} {key.storage} {place}{told and ': '}{told}"
+            self._out.write(f"{_moment(now)} {what} [{change.revision} {content}]\n")
 
     @property
     def digest(self) -> str:
         """The digest of everything so far."""
         return self._digest.hexdigest()
+
+
+def _moment(seconds: float) -> str:
+    """Days, hours, minutes and seconds since the beginning."""
+    minutes, left = divmod(round(seconds, 3), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    days, hours = divmod(hours, 24)
+    return f"{days}d {hours:02}:{minutes:02}:{left:06.3f}"

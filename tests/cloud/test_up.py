@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -37,7 +38,9 @@ def up(folder: Path, *options: str, end: int = signal.SIGINT) -> Iterator[dict[s
     file = folder / "cluster.yaml"
     file.write_text(CLUSTER)
     command = [sys.executable, "-m", "bayplan", "up", "-f", str(file), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    # What a kill leaves behind is left in the test's own folder.
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline().strip() for _ in range(4)]
         said = [line.removeprefix("export ") for line in lines if line.startswith("export ")]

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from bench.measure import line
 
-SUITES = ("fit", "apiserver", "images", "simulation")
+SUITES = ("fit", "batches", "apiserver", "images", "simulation")
 BY_NAME = ("scale",)
 """Suites that take minutes, and run only if they are named."""
 

@@ -32,7 +32,7 @@ from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.journal import Journal
 from bayplan.fit.layers import Layers
 from bayplan.fit.limits import Limits
-from bayplan.fit.needs.pods import NeedsBook
+from bayplan.fit.needs.pods import NeedsBook, VolumeNeeds
 from bayplan.fit.needs.report import VolumeReport, all_volumes
 from bayplan.fit.nominated import Contest
 from bayplan.fit.objects import Kind, shown
@@ -361,6 +361,10 @@ class Snapshot:
         from bayplan.fit.explanation.explain import explain  # noqa: PLC0415 - it stands on this module
 
         return explain(self, pod, with_fixes=with_fixes)
+
+    def needs_of(self, pod: Pod) -> VolumeNeeds:
+        """What a pod needs of storage; pods that need the same are given the same object."""
+        return self._needs.of(pod)
 
     def volumes(self) -> list[VolumeReport]:
         """By node and driver: the volumes in use, by whom, the limit, and who set it."""

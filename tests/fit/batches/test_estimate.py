@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.batches import Estimate, Template, estimate, fill, group_pods, options
+from bayplan.fit.batches import (
+    Estimate,
+    Template,
+    daemons_for,
+    estimate,
+    fill,
+    group_pods,
+    options,
+)
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.labels import HOSTNAME, ZONE
 from bayplan.kube.meta import KubeObject, Quantity
@@ -15,6 +23,7 @@ from bayplan.kube.storage import CSINode
 from tests.builders import (
     PodBuilder,
     make_csinode,
+    make_daemon_set,
     make_node,
     make_pod,
     make_pv,
@@ -207,6 +216,15 @@ def test_a_template_after_a_node_has_its_drivers_and_daemons_and_not_its_trouble
     assert not new.spec.unschedulable
     assert (reported.name, reported.spec) == ("new", csinode.spec)
     assert (agent.spec.node_name, agent.name) == ("new", "agent-new")
+
+
+def test_daemons_of_a_template_follow_from_the_daemon_sets() -> None:
+    everywhere = make_daemon_set("everywhere", make_pod("agent").obj()).obj()
+    bound = make_pod("agent").node_selector(disk="fast").obj()
+    daemons = daemons_for(sized(), [everywhere, make_daemon_set("elsewhere", bound).obj()])
+    assert [pod.metadata.owner_references[0].name for pod in daemons] == ["everywhere"]
+    made = list(Template(sized(), daemons=daemons).objects("new"))
+    assert [pod.spec.node_name for pod in made if isinstance(pod, Pod)] == ["new"]
 
 
 def test_a_template_needs_its_node() -> None:

@@ -6,7 +6,7 @@ from bayplan.fit.batches.estimate import Estimate, estimate
 from bayplan.fit.batches.fill import Filled, fill
 from bayplan.fit.batches.groups import Group, group_pods
 from bayplan.fit.batches.options import Option, fill_all, options
-from bayplan.fit.batches.template import Template, add_node, is_daemon
+from bayplan.fit.batches.template import Template, add_node, daemons_for, is_daemon
 
 __all__ = [
     "Estimate",
@@ -15,6 +15,7 @@ __all__ = [
     "Option",
     "Template",
     "add_node",
+    "daemons_for",
     "estimate",
     "fill",
     "fill_all",

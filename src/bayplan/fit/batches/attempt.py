@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -23,12 +24,15 @@ from bayplan.fit.batches.comparing import compares_nodes, looks_at
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.batches.loads import Loads
 from bayplan.fit.batches.packing import Packing, Row
-from bayplan.fit.batches.placing import passing, place_on
+from bayplan.fit.batches.placing import passing, place_all_on, place_on
 from bayplan.fit.batches.template import Template, add_node
 from bayplan.fit.evaluation import Evaluation
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import SlotArray
 from bayplan.kube.pods import Pod
+
+FEW_PODS = 1000
+"""So many can be placed one by one without anybody noticing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +45,14 @@ class Prospect:
     loads: Loads
     most: int
     """How many new nodes there may be."""
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether trying an order costs little: nobody compares nodes, or there are few pods."""
+        labels = self.template.own_labels
+        return sum(map(len, self.groups)) <= FEW_PODS or not any(
+            compares_nodes(group, labels) for group in self.groups
+        )
 
 
 class Attempt:
@@ -189,8 +201,9 @@ class Attempt:
         for number, places in packed_places(self.packing.rows, self.packed).items():
             names = [self.packing.rows[at].name for at in places]
             self.unpacked[number] = list(zip(names, self._groups[number].pods, strict=False))
-            for name, pod in self.unpacked[number]:
-                place_on(self._snapshot, pod, name)
+            for name, placed in groupby(self.unpacked[number], itemgetter(0)):
+                pods = [pod for _, pod in placed]
+                place_all_on(self._snapshot, self._groups[number], pods, name)
         self._has_placed |= bool(self.packed)
         self.packed.clear()
 

@@ -92,7 +92,8 @@ def look(snapshot: Snapshot, template: Template, groups: Sequence[Group], most: 
 
 def orders(prospect: Prospect) -> list[Order]:
     """Orders worth trying, each once: the largest first by cpu and memory together, by what a
-    pod takes most of, by all that it takes, and by how few of them a node has room for.
+    pod takes most of, by all that it takes, and by how few of them a node has room for. Where
+    many pods have to be placed for each, only the first and the last.
     """
     loads = prospect.loads
     hopeful = [n for n, group in enumerate(prospect.groups) if group.pods and not group.refusal]
@@ -111,7 +112,8 @@ def orders(prospect: Prospect) -> list[Order]:
         return loads.room(number), -int(shares[number].sum())
 
     keys = (by_cpu_and_memory, by_most, by_everything, by_room)
-    return list(dict.fromkeys(tuple(sorted(hopeful, key=key)) for key in keys))
+    found = list(dict.fromkeys(tuple(sorted(hopeful, key=key)) for key in keys))
+    return found if prospect.is_cheap else list(dict.fromkeys((found[0], found[-1])))
 
 
 def in_order(prospect: Prospect, order: Order) -> Estimate:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayplan.fit.batches.comparing import compares_nodes
 from bayplan.fit.batches.groups import Group
-from bayplan.fit.batches.placing import passing, place_on
+from bayplan.fit.batches.placing import passing, place_all_on, place_on
 from bayplan.fit.batches.rooms import rooms
 from bayplan.fit.evaluation import Evaluation
 from bayplan.fit.snapshot import Snapshot
@@ -89,9 +89,9 @@ def _fill_at_once(
             placed += _fill_each(snapshot, here, np.array([slot], dtype=np.intp))
             continue
         node = snapshot.cluster.slots.names[slot]
-        for pod in group.pods[len(placed) : len(placed) + int(room[slot])]:
-            place_on(snapshot, pod, node)
-            placed.append((pod, node))
+        pods = group.pods[len(placed) : len(placed) + int(room[slot])]
+        place_all_on(snapshot, group, pods, node)
+        placed.extend((pod, node) for pod in pods)
         if len(placed) == len(group):
             break
     return placed

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from bayplan.fit.filters import Question
 from bayplan.fit.needs.claims import READ_WRITE_ONCE_POD
-from bayplan.fit.needs.pods import VolumeNeeds
+from bayplan.fit.needs.pods import NO_NEEDS, VolumeNeeds
 from bayplan.fit.plugins import FILTERS
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
@@ -132,16 +132,16 @@ def group_pods(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Group]:
 def _drafts(snapshot: Snapshot, pods: Sequence[Pod]) -> dict[Likeness, list[Pod]]:
     """Pods by everything but the volumes that they share."""
     drafts: dict[Likeness, list[Pod]] = {}
-    plain: dict[tuple[Shape, Rest], list[Pod]] = {}
+    known: dict[tuple[Shape, VolumeNeeds, Rest], list[Pod]] = {}
     for pod in pods:
         shape, rest = snapshot.cluster.shapes.of(pod), _rest(snapshot, pod)
-        if pod.spec.volumes:
-            alike = drafts.setdefault((shape, _said(snapshot, pod), rest), [])
-        elif (shape, rest) in plain:
-            alike = plain[shape, rest]
-        else:
-            alike = drafts.setdefault((shape, _said(snapshot, pod), rest), [])
-            plain[shape, rest] = alike
+        needs = snapshot.needs_of(pod) if pod.spec.volumes else NO_NEEDS
+        alike = known.get((shape, needs, rest))
+        if alike is None:
+            said = _said(snapshot, pod)
+            alike = drafts.setdefault((shape, said, rest), [])
+            if not isinstance(said, Refusal):
+                known[shape, needs, rest] = alike
         alike.append(pod)
     return drafts
 

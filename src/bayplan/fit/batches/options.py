@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayplan.fit.batches.attempt import FEW_PODS
 from bayplan.fit.batches.estimate import Estimate, estimate, look
 from bayplan.fit.batches.fill import Placed, Ranking, fill
 from bayplan.fit.batches.groups import Group
@@ -24,9 +25,6 @@ from bayplan.fit.evaluation import Evaluation
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import FloatArray, IntArray
 from bayplan.kube.resources import CPU, MEMORY
-
-FEW_PODS = 1000
-"""With no more than this, every way is tried."""
 
 Rank = Callable[[Snapshot, Group], Ranking]
 Way = tuple[tuple[int, ...], Rank]

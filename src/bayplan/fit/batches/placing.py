@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from bayplan.fit.batches.groups import Group
+from bayplan.fit.decision import Decision
 from bayplan.fit.evaluation import Evaluation, has_say
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import BoolArray, SlotArray
@@ -13,6 +17,17 @@ from bayplan.kube.pods import Pod
 def place_on(snapshot: Snapshot, pod: Pod, node: str) -> None:
     """Assume a pod on a node, with the volumes that it would get there."""
     snapshot.assume(pod, snapshot.decision_on(pod, node))
+
+
+def place_all_on(snapshot: Snapshot, group: Group, pods: Sequence[Pod], node: str) -> None:
+    """Assume pods of a group on a node."""
+    if group.needs is not None and group.needs.first_consumer:
+        for pod in pods:
+            place_on(snapshot, pod, node)
+        return
+    decision = Decision(node)
+    for pod in pods:
+        snapshot.assume(pod, decision)
 
 
 def passing(evaluation: Evaluation, slots: SlotArray) -> BoolArray:

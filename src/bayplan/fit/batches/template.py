@@ -7,17 +7,19 @@ one template differ in nothing but their names, and the labels that hold their n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.daemons import daemon_pod, runs_on
 from bayplan.kube.labels import HOSTNAME
 from bayplan.kube.meta import KubeObject, ObjectMeta, OwnerReference
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Affinity, Pod
 from bayplan.kube.storage import CSINode, PersistentVolumeClaim
+from bayplan.kube.workloads import DaemonSet
 
 GATE = "VolumeLimitScaling"
 MIRROR = "kubernetes.io/config.mirror"
@@ -74,6 +76,11 @@ def add_node(snapshot: Snapshot, template: Template, name: str) -> None:
     gate = snapshot.profile.gates.enabled(GATE)
     for obj in template.objects(name, with_csinode=gate):
         snapshot.put(obj)
+
+
+def daemons_for(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]:
+    """The daemons that a node of a template will run, by the sets that there are."""
+    return tuple(daemon_pod(one, node.name) for one in daemon_sets if runs_on(one, node))
 
 
 def is_daemon(pod: Pod) -> bool:

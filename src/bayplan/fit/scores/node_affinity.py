@@ -24,4 +24,4 @@ def compile_score(question: Question) -> Score | None:
     def liking(node: Node) -> int:
         return sum(weight for weight, term in preferred if term.matches(node))
 
-    return NodeAffinity(liking, question.cluster)
+    return NodeAffinity(question.cluster.node_sets.tally(("NodeAffinity", preferred), liking))

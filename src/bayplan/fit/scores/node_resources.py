@@ -51,13 +51,15 @@ class Balanced(LocalScore):
         self._columns = question.cluster.resources.scored
         requests = question.shape.requests
         self._pod = np.array([requests.get(CPU, 0), requests.get(MEMORY, 0)], dtype=np.float64)
+        self._may_exceed = LEAST_ALLOCATED not in question.plugins.filters
+        """Whether pods may go where they do not fit."""
 
     def points(self, rows: Rows) -> IntArray:
         """Points by the change of balance."""
         columns = self._columns
         shares = pick(columns.used, rows) + self._pod
         shares /= pick(columns.total_float, rows)
-        if columns.overcommitted:
+        if columns.overcommitted or self._may_exceed:
             np.minimum(shares, 1.0, out=shares)
         even = shares[:, 0] - shares[:, 1]
         even *= 0.5

@@ -24,9 +24,12 @@ def compile_score(question: Question) -> Score | None:
     tolerations = [t for t in question.shape.tolerations if t.effect in ("", DISCOURAGING)]
 
     def intolerable(node: Node) -> int:
+        if not node.spec.taints:
+            return 0
         return sum(
             taint.effect == DISCOURAGING and not any(tolerates(t, taint) for t in tolerations)
             for taint in node.spec.taints
         )
 
-    return TaintToleration(intolerable, question.cluster)
+    key = ("TaintToleration", question.shape.tolerations_key)
+    return TaintToleration(question.cluster.node_sets.tally(key, intolerable))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from bayplan.fit.limits import Limits
+from bayplan.fit.shapes.hooks import Hooked, hook_of
 from bayplan.fit.shapes.matching import ClassKey, Namespaces, PodMatch, class_key
 from bayplan.fit.shapes.reads import LabelReads
 from bayplan.fit.state.domains import DomainCounts, SlotCounts
@@ -28,7 +29,7 @@ class PodClass:
 
     def __init__(self, key: ClassKey, labels: Labels) -> None:
         self.key = key
-        self.labels = labels
+        self.labels = dict(labels)
         self.slots: dict[int, int] = {}
         self.counters: list[Counter] = []
         self.records: set[PodRecord] = set()
@@ -55,7 +56,10 @@ class Census:
         self._namespaces = namespaces
         self._classes: dict[str, dict[ClassKey, PodClass]] = {}
         """By namespace."""
+        self._by_label: Hooked[PodClass] = Hooked()
+        """Under each of the labels that they are told by."""
         self._counters: dict[Hashable, Counter] = {}
+        self._hooked: Hooked[Counter] = Hooked()
         self._reads = LabelReads(self._divide)
 
     def add(self, record: PodRecord, slot: int) -> None:
@@ -91,6 +95,7 @@ class Census:
                 self._reads.heed_term(term)
             counter = Counter(key, match, make())
             self._counters[key] = counter
+            self._hooked.add(hook_of(term.selector for term in match.terms), counter)
             for pods in self._concerned(match):
                 self._enlist(counter, pods)
         return counter.counts
@@ -103,6 +108,7 @@ class Census:
     def forget_counters(self) -> None:
         """Drop every counter; those still needed are asked for again."""
         self._counters.clear()
+        self._hooked.clear()
         self._reads.clear()
         for classes in self._classes.values():
             for pods in classes.values():
@@ -154,13 +160,17 @@ class Census:
 
     def _new_class(self, key: ClassKey, labels: Labels) -> PodClass:
         pods = PodClass(key, labels)
-        for counter in self._counters.values():
+        for hook in pods.labels.items():
+            self._by_label.add(hook, pods)
+        for counter in self._hooked.for_labels(labels):
             self._enlist(counter, pods)
         return pods
 
     def _drop(self, pods: PodClass) -> None:
         classes = self._classes[pods.key[0]]
         del classes[pods.key]
+        for hook in pods.labels.items():
+            self._by_label.discard(hook, pods)
         if not classes:
             del self._classes[pods.key[0]]
 
@@ -180,7 +190,11 @@ class Census:
                 self.add(record, slot)
 
     def _concerned(self, match: PodMatch) -> Iterator[PodClass]:
-        """The classes of namespaces that a counter may speak of."""
+        """The classes that a counter may speak of, by a label or by their namespaces."""
+        hook = hook_of(term.selector for term in match.terms)
+        if hook is not None:
+            yield from self._by_label.on(hook)
+            return
         names: Iterable[str] = self._classes
         if not match.reads_namespaces:
             names = frozenset.intersection(*(term.namespaces for term in match.terms))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from bayplan.fit.limits import Limits
+from bayplan.fit.shapes.hooks import Hooked, hook_of
 from bayplan.fit.shapes.matching import Namespaces
 from bayplan.fit.shapes.reads import LabelReads
 from bayplan.fit.shapes.terms import OwnedTerm
@@ -35,6 +36,7 @@ class TermBook:
         self._namespaces = namespaces
         self._reads = reads
         self._terms: dict[OwnedTerm, StandingTerm] = {}
+        self._hooked: Hooked[StandingTerm] = Hooked()
         self.generation = 0
         """Grows with every new term; a reader matches again when it has moved."""
 
@@ -44,6 +46,7 @@ class TermBook:
         if found is None:
             found = StandingTerm(owned, DomainCounts(topology))
             self._terms[owned] = found
+            self._hooked.add(hook_of([owned.term.selector]), found)
             self._reads.heed_term(owned.term)
             self.generation += 1
         return found
@@ -53,8 +56,8 @@ class TermBook:
         known = self._namespaces
         return (
             standing
-            for owned, standing in self._terms.items()
-            if owned.term.concerns(namespace, labels, known)
+            for standing in self._hooked.for_labels(labels)
+            if standing.owned.term.concerns(namespace, labels, known)
         )
 
     def prune(self) -> bool:
@@ -66,6 +69,7 @@ class TermBook:
             return False
         for owned in self._terms.keys() - alive.keys():
             self._reads.drop_term(owned.term)
+            self._hooked.discard(hook_of([owned.term.selector]), self._terms[owned])
         self._terms = alive
         self.generation += 1
         return True

@@ -298,8 +298,7 @@ class Snapshot:
         ):
             return nominated
         evaluation.refresh()
-        feasible = np.flatnonzero(evaluation.ranks >= 0).tolist()
-        ranks = evaluation.ranks_without(contest.taken(set(feasible)))
+        ranks = evaluation.ranks_without(contest.taken(evaluation.ranks >= 0))
         return best_of(ranks, rows)
 
     def _refusing(self, pod: Pod, evaluation: Evaluation, rows: Rows) -> frozenset[str]:
@@ -380,7 +379,7 @@ class Snapshot:
         if isinstance(evaluation, Refusal):
             return evaluation
         contest = self.contest(pod, plugins)
-        return verdicts(evaluation, contest.refusals_beside(contest.rivals))
+        return verdicts(evaluation, contest.refusals_beside(contest.rivals.by_slot))
 
     def evaluation(self, pod: Pod, plugins: PluginSet | None = None) -> Evaluation | Refusal:
         """The standing answers for pods like this one, or why no node is even looked at."""

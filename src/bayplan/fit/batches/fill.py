@@ -82,7 +82,7 @@ def _fill_at_once(
     if not isinstance(answer, Evaluation):
         return []
     placed: list[Placed] = []
-    contested = snapshot.contest(group.pods[0]).rivals
+    contested = snapshot.contest(group.pods[0]).rivals.by_slot
     for slot in slots[passing(answer, slots)].tolist():
         if slot in contested:
             here = group.of(group.pods[len(placed) :])

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bayplan.fit.evaluation import Evaluation
 from bayplan.fit.nominated import Contest
 from bayplan.fit.objects import shown
+from bayplan.fit.plugins import PluginSet
 from bayplan.fit.preemption.found import Found, cost
 from bayplan.fit.preemption.importance import Standings
 from bayplan.fit.preemption.tables import Row, Table
@@ -65,11 +66,18 @@ class Preemption:
 
 
 def preempt(
-    snapshot: Snapshot, pod: Pod, *, bounds: Bounds = DEFAULT_BOUNDS, offset: int = 0
+    snapshot: Snapshot,
+    pod: Pod,
+    *,
+    plugins: PluginSet | None = None,
+    bounds: Bounds = DEFAULT_BOUNDS,
+    offset: int = 0,
 ) -> Preemption:
-    """The best preemption for a pod that fits nowhere; nothing is changed."""
-    evaluation = snapshot.evaluation(pod)
-    contest = snapshot.contest(pod)
+    """The best preemption for a pod that fits nowhere, by the profile's plugins or by others;
+    nothing is changed.
+    """
+    evaluation = snapshot.evaluation(pod, plugins)
+    contest = snapshot.contest(pod, plugins)
     slots = [] if isinstance(evaluation, Refusal) else _resolvable(evaluation, contest)
     problem = _not_eligible(snapshot, pod, slots)
     if problem:
@@ -134,7 +142,7 @@ class _Search:
             yield outcomes[slot] if slot in outcomes else self._alone(slot, lower[slot])
 
     def _is_simple(self, slot: int, lower: list[PodRecord]) -> bool:
-        return bool(lower) and slot not in self._contest.rivals and self._table.takes(lower)
+        return bool(lower) and slot not in self._contest.rivals.by_slot and self._table.takes(lower)
 
     def _alone(self, slot: int, lower: list[PodRecord]) -> Found | Refusal:
         if not lower:
@@ -155,7 +163,7 @@ def _resolvable(evaluation: Evaluation, contest: Contest) -> list[int]:
     slots: set[int] = set()
     for refuser, refused in refusers(evaluation):
         slots.update(refused[~refuser.unresolvable(refused)].tolist())
-    for slot, refusal in contest.refusals_beside(contest.rivals).items():
+    for slot, refusal in contest.refusals_beside(contest.rivals.by_slot).items():
         (slots.discard if refusal.code == UNRESOLVABLE else slots.add)(slot)
     names = evaluation.question.cluster.slots.names
     return sorted(slots, key=names.__getitem__)

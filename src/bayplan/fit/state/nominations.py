@@ -19,6 +19,17 @@ class Nominations:
         self.by_node: dict[str, dict[str, PodRecord]] = {}
         self.told: dict[str, str] = {}
         """By pod, the node (or none) that counts until its status says something new."""
+        self.version = 0
+        """Moves with every nomination that comes or goes."""
+        self.kept: tuple[object, object] | None = None
+        """What a reader has worked out of them, and what that rests on."""
+        self.ranked_by_class = 0
+        """How many have only a class's priority, which can change without them."""
+        self._nodes: dict[str, tuple[str, bool]] = {}
+
+    def holds(self, key: str) -> bool:
+        """Whether a node is kept for a pod."""
+        return key in self._nodes
 
     def node_of(self, pod: Pod) -> str:
         """The node that a pod without one is nominated for, or empty."""
@@ -39,17 +50,23 @@ class Nominations:
             return
         node = self.node_of(pod)
         if node:
-            record.nominated = node
+            by_class = pod.spec.priority is None
+            self._nodes[record.key] = (node, by_class)
             self.by_node.setdefault(node, {})[record.key] = record
+            self.ranked_by_class += by_class
+            self.version += 1
 
     def strike(self, record: PodRecord) -> None:
         """Keep a node for a pod no longer, if one was kept."""
-        if record.nominated:
-            there = self.by_node[record.nominated]
-            del there[record.key]
-            if not there:
-                del self.by_node[record.nominated]
-            record.nominated = ""
+        if record.key not in self._nodes:
+            return
+        node, by_class = self._nodes.pop(record.key)
+        there = self.by_node[node]
+        del there[record.key]
+        if not there:
+            del self.by_node[node]
+        self.ranked_by_class -= by_class
+        self.version += 1
 
 
 def says_anew(before: Pod, after: Pod) -> bool:

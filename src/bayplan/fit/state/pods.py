@@ -30,7 +30,6 @@ class PodRecord:
         "key",
         "labels",
         "node",
-        "nominated",
         "pod",
         "pod_class",
         "shape",
@@ -59,8 +58,6 @@ class PodRecord:
         self.volumes: tuple[VolumeIdentity, ...] = ()
         """All of them, as its claims now stand."""
         self.disks: tuple[Disk, ...] = ()
-        self.nominated = ""
-        """The node that is kept for it while it has none; see `nominations`."""
         self.standing: object = None
         """What preemption has worked out for the pod, to be kept with it."""
 

@@ -20,7 +20,7 @@ from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 Storage = PersistentVolumeClaim | PersistentVolume
 
 
-class Held(msgspec.Struct, frozen=True, eq=False):
+class Held(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What an assumption still holds."""
 
     token: Assumption
@@ -36,7 +36,7 @@ class Held(msgspec.Struct, frozen=True, eq=False):
         return self.token.decision.node or ""
 
 
-class Reserved(msgspec.Struct, frozen=True, eq=False):
+class Reserved(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A claim or a volume with an assumption over it."""
 
     holder: str

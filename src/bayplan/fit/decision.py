@@ -11,7 +11,7 @@ import msgspec
 from bayplan.fit.refusal import Refusal
 
 
-class ClaimBinding(msgspec.Struct, frozen=True):
+class ClaimBinding(msgspec.Struct, frozen=True, gc=False):
     """What an unbound claim gets where its pod goes."""
 
     claim: str
@@ -20,7 +20,7 @@ class ClaimBinding(msgspec.Struct, frozen=True):
     """The volume that it takes; empty if one is to be provisioned for the node."""
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """Where a pod would go: a node, or nowhere."""
 
     node: str | None
@@ -32,7 +32,7 @@ class Decision(msgspec.Struct, frozen=True):
     """The plugins that refused, if it goes nowhere."""
 
 
-class Assumption(msgspec.Struct, frozen=True, eq=False):
+class Assumption(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The token of one assumed decision; each is equal to itself alone."""
 
     pod_key: str

@@ -27,6 +27,7 @@ from bayplan.fit.objects import Kind, Objects
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.nominations import says_anew
+from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
@@ -130,14 +131,16 @@ class Layers:
 
     def assume(self, pod: Pod, decision: Decision, shape: Shape) -> Assumption:
         """Take a decision as carried out; the shape is the pod's."""
-        node = self._assumable(pod, decision)
-        token = Assumption(pod.key, pod.metadata.uid, decision)
+        key = pod.key
+        record = self._cluster.pods.by_key.get(key)
+        node = self._assumable(key, record, decision)
+        token = Assumption(key, pod.metadata.uid, decision)
         if pod.is_terminal:
             return token
         for binding in decision.bindings:
-            self._reserve(binding, token.pod_key, node)
-        beneath = self._place(pod, node, shape)
-        self._journal.set(self._book.pods, token.pod_key, Held(token, beneath))
+            self._reserve(binding, key, node)
+        beneath = self._place(pod, record, node, shape)
+        self._journal.set(self._book.pods, key, Held(token, beneath))
         return token
 
     def forget(self, token: Assumption) -> None:
@@ -174,14 +177,13 @@ class Layers:
         held = self._book.pods.get(token.pod_key)
         return held if held is not None and held.token is token else None
 
-    def _assumable(self, pod: Pod, decision: Decision) -> str:
+    def _assumable(self, key: str, record: PodRecord | None, decision: Decision) -> str:
         """The node of a decision that can be assumed as things are; ValueError if it cannot."""
         node = decision.node
         if not node:
-            raise ValueError(f"pod {pod.key} cannot be assumed: the decision names no node")
-        record = self._cluster.pods.by_key.get(pod.key)
+            raise ValueError(f"pod {key} cannot be assumed: the decision names no node")
         if record is not None and record.node:
-            raise ValueError(f"pod {pod.key} is on node {record.node} already")
+            raise ValueError(f"pod {key} is on node {record.node} already")
         for binding in decision.bindings:
             self._check_open(binding)
         return node
@@ -205,18 +207,16 @@ class Layers:
         self._journal.set(shelf, key, Reserved(pod_key, binding, beneath))
         self._put(_laid_over(beneath, claim, node))
 
-    def _place(self, pod: Pod, node: str, shape: Shape) -> Pod | None:
+    def _place(self, pod: Pod, record: PodRecord | None, node: str, shape: Shape) -> Pod | None:
         """Put a pod on a node; returns it as it was known before, if it was."""
         cluster, journal = self._cluster, self._journal
-        record = cluster.pods.by_key.get(pod.key)
         if record is None:
-            cluster.add_pod(pod, node, shape)
-            journal.note(cluster.remove_pod, pod.key)
+            journal.note(cluster.remove_pod, cluster.add_pod(pod, node, shape).key)
             return None
         before = record.pod
         if before is pod and record.shape is shape:
             cluster.move_pod(record, node)
-            journal.note(self._move, pod.key, "")
+            journal.note(self._move, record.key, "")
         else:
             self._replace_pod(pod, node)
         return before

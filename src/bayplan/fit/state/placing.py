@@ -103,9 +103,11 @@ class Placing:
         """The CSINode of a slot's node."""
         return self.csinodes.get(self.slots.names[slot])
 
-    def add_pod(self, pod: Pod, node: str, shape: Shape | None = None) -> None:
-        """A pod comes, on a node or (empty) on none."""
-        self._add(self._record(pod, node, shape or self.shapes.counted(pod)))
+    def add_pod(self, pod: Pod, node: str, shape: Shape) -> PodRecord:
+        """A pod of this shape comes, on a node or (empty) on none."""
+        record = self._record(pod, node, shape)
+        self._add(record)
+        return record
 
     def put_pod(self, pod: Pod, node: str) -> None:
         """A pod comes or changes, and is now on a node or (empty) on none; if nothing changed that

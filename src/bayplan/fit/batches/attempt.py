@@ -73,7 +73,7 @@ class Attempt:
         """The groups whose pods are only counted."""
         self.unpacked: dict[int, list[tuple[str, Pod]]] = {}
         """The pods of groups that were packed, and then placed after all."""
-        self.left = [list(group.pods) for group in self._groups]
+        self.left: list[Sequence[Pod]] = [group.pods for group in self._groups]
         """By group, the pods that have no place."""
 
     def run(self, order: Sequence[int]) -> None:
@@ -96,7 +96,7 @@ class Attempt:
             self.packed.add(number)
             self.log.append(number)
             placed = self.packing.pack(self._loads[number], len(self.left[number]))
-            del self.left[number][:placed]
+            self.left[number] = self.left[number][placed:]
 
     def _fitting(self, numbers: Iterable[int]) -> list[int]:
         """The groups of which a pod fits a node on which there is nothing yet."""
@@ -185,6 +185,9 @@ class Attempt:
 
     def _looks_at(self, number: int, others: Iterable[int]) -> bool:
         """Whether where a group can go depends on where some other one is."""
+        shape = self._groups[number].shape
+        if not (shape.terms.affinity or shape.hard_spread):
+            return False
         return any(
             looks_at(self._groups[number], self._groups[other], self._snapshot)
             for other in others

@@ -290,18 +290,6 @@ def test_what_matters_to_one_pod_wakes_that_pod_alone() -> None:
     assert flying.place is Place.BACKOFF
 
 
-def test_likes_can_be_taken_in_a_row() -> None:
-    q = queue(ByName(alike=True))
-    for name in ("a1", "a2", "b1", "a3"):
-        q.put(pod(name), 0.0)
-    first = take(q, 0.0)
-    row = [first.pod.name]
-    while (like := q.pop_like(first.likeness, 0.0)) is not None:
-        row.append(like.pod.name)
-    assert row == ["a1", "a2"]
-    assert popped(q, 0.0) == "b1"
-
-
 def test_hopeless_pods_of_high_priority_do_not_starve_the_others() -> None:
     q = queue()
     for number in range(50):

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
-from bayplan.scheduler.queue.queue import LONGEST_WAIT
+from bayplan.scheduler.queue.places import LONGEST_WAIT
 from tests.builders import make_pod
 
 NAMES = st.sampled_from([f"pod-{number}" for number in range(6)])

@@ -160,14 +160,18 @@ class Layers:
 
     def expire(self, now: float) -> list[Assumption]:
         """Forget the assumptions whose time is over; returns them."""
-        over = [
+        over = self.overdue(now)
+        for token in over:
+            self.forget(token)
+        return over
+
+    def overdue(self, now: float) -> list[Assumption]:
+        """The assumptions whose time is over."""
+        return [
             held.token
             for held in self._book.pods.values()
             if held.deadline is not None and held.deadline <= now
         ]
-        for token in over:
-            self.forget(token)
-        return over
 
     def assumptions(self) -> Iterator[Assumption]:
         """Those that still hold something."""

@@ -336,6 +336,10 @@ class Snapshot:
         """Forget what should have been observed by now, and was not; returns it."""
         return self._layers.expire(now)
 
+    def overdue(self, now: float) -> list[Assumption]:
+        """What should have been observed by now, and was not."""
+        return self._layers.overdue(now)
+
     def assumptions(self) -> list[Assumption]:
         """What is assumed and has not been observed, nor forgotten."""
         return list(self._layers.assumptions())

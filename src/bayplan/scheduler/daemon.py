@@ -16,9 +16,10 @@ from bayplan.client import Client, Recorder, Reporter
 from bayplan.fit import Profile
 from bayplan.observe import LiveSnapshot, follow
 from bayplan.scheduler.config import SchedulerSettings
+from bayplan.scheduler.desk import Told
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place
-from bayplan.scheduler.scheduler import Scheduler, Told
+from bayplan.scheduler.scheduler import Scheduler
 from bayplan.scheduler.writes import LiveWrites
 
 _SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)

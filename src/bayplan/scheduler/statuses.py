@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.kube.meta import Condition
 from bayplan.kube.pods import Pod
 from bayplan.scheduler import messages
-from bayplan.scheduler.writes import Writes
 
 log = logging.getLogger(__name__)
+Write = Callable[[Pod, dict[str, object]], Awaitable[None]]
+"""Changes a pod's status."""
 WORKERS = 8
 
 
 class Statuses:
     """The statuses that wait to be written."""
 
-    def __init__(self, writes: Writes) -> None:
-        self._writes = writes
+    def __init__(self, write: Write) -> None:
+        self._write = write
         self._wanted: dict[str, tuple[Pod, dict[str, object]]] = {}
         self._said: dict[str, tuple[str, str, str | None]] = {}
         self._news = asyncio.Event()
@@ -76,7 +78,7 @@ class Statuses:
             pod, patch = self._wanted.pop(uid)
             self._busy += 1
             try:
-                await self._writes.say(pod, patch)
+                await self._write(pod, patch)
             except NotFoundError:
                 self._said.pop(uid, None)
             except ClientError as error:

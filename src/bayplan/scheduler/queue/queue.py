@@ -16,46 +16,19 @@ A flood of hopeless pods of high priority cannot starve the others: each try sen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import Backoff
 from bayplan.scheduler.queue.entry import Place, QueuedPod
-from bayplan.scheduler.queue.heap import Heap
 from bayplan.scheduler.queue.inflight import InFlight
+from bayplan.scheduler.queue.judge import Judge, Plugins
+from bayplan.scheduler.queue.places import Places
 
 E = TypeVar("E")
-E_contra = TypeVar("E_contra", contravariant=True)
-Plugins = frozenset[str]
 Moved = Callable[[Place, str], None]
 """Told that a pod came to a place, and why."""
-LONGEST_WAIT = 300.0
-"""Seconds after which a pod is tried even if nothing has happened that might help it."""
-
-
-class Judge(Protocol[E_contra]):
-    """What the queue asks of the model."""
-
-    def priority(self, pod: Pod) -> int:
-        """How important a pod is."""
-        ...
-
-    def likeness(self, pod: Pod) -> Hashable:
-        """Equal for pods that an event helps, or not, alike; None for one that has no like."""
-        ...
-
-    def concerns(self, plugins: Plugins, event: E_contra) -> bool:
-        """Whether an event may help anybody whom these plugins refused."""
-        ...
-
-    def tells_apart(self, plugins: Plugins, event: E_contra) -> bool:
-        """Whether an event may help one pod and not another that is alike."""
-        ...
-
-    def helps(self, pod: Pod, plugins: Plugins, event: E_contra) -> bool:
-        """Whether an event may unblock a pod that these plugins refused."""
-        ...
 
 
 class SchedulingQueue(Generic[E]):
@@ -69,16 +42,10 @@ class SchedulingQueue(Generic[E]):
         moved: Moved = lambda _place, _why: None,
     ) -> None:
         self._judge = judge
-        self._backoff = backoff or Backoff()
         self._moved = moved
         self._entries: dict[str, QueuedPod] = {}
-        self._active = Heap(Place.ACTIVE, lambda entry: entry.order)
-        self._resting = Heap(Place.BACKOFF, self._rested_at)
-        self._refused = Heap(Place.BACKOFF, lambda entry: (self._rested_at(entry), entry.order))
-        self._waiting = Heap(Place.UNSCHEDULABLE, lambda entry: entry.since)
-        self._groups: dict[Plugins, dict[Hashable, dict[str, QueuedPod]]] = {}
+        self._places = Places(judge.likeness, backoff or Backoff())
         self._in_flight: InFlight[E] = InFlight()
-        self._counts = dict.fromkeys(Place, 0)
         self._arrivals = 0
 
     # -- what is there -------------------------------------------------------------------------
@@ -98,7 +65,7 @@ class SchedulingQueue(Generic[E]):
 
     def count(self, place: Place) -> int:
         """How many pods are at a place."""
-        return self._counts[place]
+        return self._places.counts[place]
 
     @property
     def events_kept(self) -> int:
@@ -107,12 +74,7 @@ class SchedulingQueue(Generic[E]):
 
     def next_due(self) -> float | None:
         """When `pop` may have something without anybody telling us more; None if never."""
-        times = []
-        if (first := self._resting.first()) is not None:
-            times.append(self._rested_at(first))
-        if (first := self._waiting.first()) is not None:
-            times.append(first.since + LONGEST_WAIT)
-        return min(times, default=None)
+        return self._places.next_due()
 
     # -- pods come, change and go --------------------------------------------------------------
 
@@ -148,15 +110,8 @@ class SchedulingQueue(Generic[E]):
     def pop(self, now: float) -> QueuedPod | None:
         """The next pod to decide, or None if there is nothing to do now."""
         self._flush(now)
-        entry = self._active.first() or self._refused.first()
+        entry = self._places.first_active() or self._places.first_refused()
         return None if entry is None else self._take(entry, now)
-
-    def pop_like(self, likeness: Hashable, now: float) -> QueuedPod | None:
-        """The next pod to decide, but only if it is active and of that likeness."""
-        entry = self._active.first()
-        if entry is None or entry.likeness is None or entry.likeness != likeness:
-            return None
-        return self._take(entry, now)
 
     def done(self, entry: QueuedPod) -> None:
         """A pod in flight has its place; it is forgotten when its node is seen (`remove`)."""
@@ -205,7 +160,7 @@ class SchedulingQueue(Generic[E]):
         self._in_flight.note(event)
         helped = [
             entry
-            for plugins, groups in self._groups.items()
+            for plugins, groups in self._places.groups()
             if self._judge.concerns(plugins, event)
             for group in groups.values()
             for entry in self._helped(group, plugins, event)
@@ -252,77 +207,27 @@ class SchedulingQueue(Generic[E]):
 
     def _flush(self, now: float) -> None:
         """Whoever has rested, or waited long enough, is active again."""
-        while (entry := self._resting.first()) is not None and self._rested_at(entry) <= now:
+        while (entry := self._places.rested(now)) is not None:
             self._move(entry, Place.ACTIVE, "BackoffComplete")
-        while (entry := self._waiting.first()) is not None and entry.since + LONGEST_WAIT <= now:
+        while (entry := self._places.overdue(now)) is not None:
             self._requeue(entry, now, "UnschedulableTimeout")
 
     def _requeue(self, entry: QueuedPod, now: float, why: str) -> None:
-        rested = self._rested_at(entry) <= now
+        rested = self._places.rested_at(entry) <= now
         self._move(entry, Place.ACTIVE if rested else Place.BACKOFF, why)
-
-    def _rested_at(self, entry: QueuedPod) -> float:
-        tries = entry.failures or entry.refusals
-        if not tries:
-            return entry.since
-        longest = min(tries - 1, 64)
-        return entry.since + min(self._backoff.most, self._backoff.initial * 2.0**longest)
 
     def _change(self, entry: QueuedPod, pod: Pod) -> None:
         """Take a newer version of a pod; it stays where it is, in its new order."""
-        self._leave(entry)
+        self._places.leave(entry)
         entry.pod = pod
         entry.priority = self._judge.priority(pod)
-        self._enter(entry)
+        self._places.enter(entry)
 
     def _move(self, entry: QueuedPod, place: Place, why: str) -> None:
-        self._leave(entry)
+        self._places.leave(entry)
         entry.place = place
-        self._enter(entry)
+        self._places.enter(entry)
         self._moved(place, why)
-
-    def _enter(self, entry: QueuedPod) -> None:
-        entry.stamp += 1
-        self._counts[entry.place] += 1
-        match entry.place:
-            case Place.ACTIVE:
-                entry.likeness = self._judge.likeness(entry.pod)
-                self._active.push(entry)
-            case Place.BACKOFF:
-                self._resting.push(entry)
-                if not entry.failures:
-                    self._refused.push(entry)
-            case Place.UNSCHEDULABLE:
-                entry.likeness = self._judge.likeness(entry.pod)
-                self._waiting.push(entry)
-                groups = self._groups.setdefault(entry.plugins, {})
-                groups.setdefault(entry.group, {})[entry.uid] = entry
-            case _:
-                pass
-
-    def _leave(self, entry: QueuedPod) -> None:
-        self._counts[entry.place] -= 1
-        match entry.place:
-            case Place.ACTIVE:
-                self._active.left()
-            case Place.BACKOFF:
-                self._resting.left()
-                if not entry.failures:
-                    self._refused.left()
-            case Place.UNSCHEDULABLE:
-                self._waiting.left()
-                self._leave_group(entry)
-            case _:
-                pass
-
-    def _leave_group(self, entry: QueuedPod) -> None:
-        groups = self._groups[entry.plugins]
-        group = groups[entry.group]
-        del group[entry.uid]
-        if not group:
-            del groups[entry.group]
-        if not groups:
-            del self._groups[entry.plugins]
 
 
 def _door(pod: Pod) -> Place:

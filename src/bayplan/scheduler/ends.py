@@ -1,0 +1,78 @@
+"""The ends of binds: each is either seen, when the pod comes back with its node, or undone here.
+
+A bound pod that does not come back through the watch in time is looked up. Until that has told what
+became of it, it is counted where it was bound.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from bayplan.client.errors import ClientError
+from bayplan.fit import Assumption
+from bayplan.kube.pods import Pod
+from bayplan.scheduler import messages
+from bayplan.scheduler.binding import Bound, Failed, Gone, Job, Result
+from bayplan.scheduler.desk import Desk
+
+log = logging.getLogger(__name__)
+Read = Callable[[Pod], Awaitable[Pod | None]]
+"""Asks the server for a pod; None if it is gone."""
+SEEN_WITHIN = 60.0
+"""Seconds after which a bound pod that has not come back through the watch is looked up."""
+
+
+class Ends:
+    """Sees binds to their end."""
+
+    def __init__(self, desk: Desk, read: Read) -> None:
+        self._desk = desk
+        self._read = read
+
+    def ended(self, job: Job, result: Result) -> None:
+        """A bind has come to something."""
+        match result:
+            case Bound():
+                self._bound(job)
+            case Gone():
+                self._desk.forget(job.pod, job.assumption)
+                self._desk.leave(job.pod.metadata.uid)
+            case Failed(problem):
+                self._desk.forget(job.pod, job.assumption)
+                self._desk.fail(job.entry, problem, job.began)
+
+    def _bound(self, job: Job) -> None:
+        desk, name = self._desk, job.pod.spec.scheduler_name
+        now = desk.clock.monotonic()
+        desk.snapshot.finish_binding(job.assumption, now + SEEN_WITHIN)
+        desk.told.metrics.attempt(name, "scheduled", now - job.began)
+        desk.told.metrics.bound(job.entry.attempts, now - job.entry.added)
+        desk.note(name, job.pod, messages.scheduled(job.pod, job.node))
+
+    async def look_after(self) -> None:
+        """Look up bound pods that do not come back, until cancelled."""
+        while True:
+            await self._desk.clock.sleep(SEEN_WITHIN / 4)
+            for assumption in self._desk.snapshot.overdue(self._desk.clock.monotonic()):
+                await self._look_up(assumption)
+
+    async def _look_up(self, assumption: Assumption) -> None:
+        desk, uid = self._desk, assumption.uid
+        entry = desk.queue.get(uid)
+        pod = entry.pod if entry is not None else desk.snapshot.get(Pod, assumption.pod_key)
+        try:
+            found = await self._read(pod) if pod is not None else None
+        except ClientError as error:
+            # It is still overdue when we look again.
+            log.info("pod %s is bound and was not seen: %s", assumption.pod_key, error)
+            return
+        if found is not None and found.spec.node_name:
+            desk.snapshot.observe(found)
+        if pod is not None:
+            desk.forget(pod, assumption)
+        if found is None or found.spec.node_name:
+            desk.leave(uid)
+        elif (waiting := desk.queue.get(uid)) is not None:
+            desk.queue.failed(waiting, desk.clock.monotonic())
+            desk.news.set()

@@ -1,0 +1,93 @@
+"""Events: what happens in the cluster, and who has to know.
+
+Pods of ours that have no node go into the queue, pods that have one leave it; then the queue is
+asked whom the event may help. Until the snapshot has the whole picture, pods are only collected.
+"""
+
+from __future__ import annotations
+
+from bayplan.fit.events import Event
+from bayplan.kube.pods import Pod
+from bayplan.observe import Observer, Problem
+from bayplan.scheduler import messages
+from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.volumes import VolumeBinder
+
+
+class Heeding:
+    """Listens to the observer of a live snapshot."""
+
+    def __init__(self, desk: Desk, volumes: VolumeBinder, observer: Observer) -> None:
+        self._desk = desk
+        self._volumes = volumes
+        self._early: list[Pod] | None = []
+        observer.listen(self._heed)
+        observer.aside.listen(self._set_aside)
+
+    def start(self) -> None:
+        """Let everybody into the queue who came before, the oldest first."""
+        early, self._early = self._early or [], None
+        latest = {pod.metadata.uid: pod for pod in early}
+        for pod in sorted(latest.values(), key=lambda p: p.metadata.creation_timestamp or ""):
+            self._desk.enqueue(pod)
+
+    def _heed(self, event: Event) -> None:
+        """Something in the cluster changed, and the snapshot shows it."""
+        self._desk.alike.clear()
+        self._volumes.heed(event)
+        before, after = event.before, event.after
+        if not isinstance(before, Pod | None) or not isinstance(after, Pod | None):
+            self._desk.wake(event)
+            return
+        self._heed_pod(event, before, after)
+
+    def _heed_pod(self, event: Event, before: Pod | None, after: Pod | None) -> None:
+        desk = self._desk
+        self._admit(before, after)
+        if _node(before) or _node(after) or _nominated(before) != _nominated(after):
+            desk.wake(event)
+        elif before is not None and after is not None:
+            now = desk.clock.monotonic()
+            if desk.queue.wake_one(after.metadata.uid, event, now, why="PodUpdate"):
+                desk.news.set()
+
+    def _admit(self, before: Pod | None, after: Pod | None) -> None:
+        """Pods of ours without a node wait; whoever has one, or is going, does not."""
+        if after is None or after.spec.node_name or after.is_terminal or after.is_terminating:
+            gone = after if after is not None else before
+            if gone is not None:
+                self._desk.leave(gone.metadata.uid)
+        elif self._desk.is_ours(after):
+            if self._early is not None:
+                self._early.append(after)
+            else:
+                self._desk.enqueue(after)
+
+    def _set_aside(self, problem: Problem) -> None:
+        """A pod of ours that cannot be read waits in vain; tell its owner."""
+        desk = self._desk
+        pod = problem.object if isinstance(problem.object, Pod) else None
+        if problem.kind is not Pod or (pod is not None and not desk.is_ours(pod)):
+            return
+        message = f"cannot be scheduled: {problem.text}"
+        about = pod if pod is not None else _named(problem.key)
+        desk.note(next(iter(desk.profiles)), about, messages.failed(message))
+        if pod is not None:
+            condition = messages.refused_condition(message, "SchedulerError", desk.moment())
+            desk.statuses.say(pod, condition, None)
+
+
+def _node(pod: Pod | None) -> str:
+    return "" if pod is None else pod.spec.node_name
+
+
+def _nominated(pod: Pod | None) -> str:
+    return "" if pod is None else pod.status.nominated_node_name
+
+
+def _named(key: str) -> Pod:
+    """A pod of which nothing but its name is known."""
+    namespace, _, name = key.rpartition("/")
+    pod = Pod(api_version="v1", kind="Pod")
+    pod.metadata.namespace, pod.metadata.name = namespace, name
+    return pod

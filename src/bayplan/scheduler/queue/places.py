@@ -1,0 +1,117 @@
+"""The places of the queue: who is active, resting or waiting, and who is next at each.
+
+An entry is at one place at a time. Those that wait are also kept in groups, by the plugins that
+refused them and by likeness, so that an event is asked about once a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+
+from bayplan.kube.pods import Pod
+from bayplan.scheduler.config import Backoff
+from bayplan.scheduler.queue.entry import Place, QueuedPod
+from bayplan.scheduler.queue.heap import Heap
+from bayplan.scheduler.queue.judge import Plugins
+
+LONGEST_WAIT = 300.0
+"""Seconds after which a pod is tried even if nothing has happened that might help it."""
+Group = dict[str, QueuedPod]
+
+
+class Places:
+    """Moves entries from place to place."""
+
+    def __init__(self, likeness: Callable[[Pod], Hashable], backoff: Backoff) -> None:
+        self._likeness = likeness
+        self._backoff = backoff
+        self._active = Heap(Place.ACTIVE, lambda entry: entry.order)
+        self._resting = Heap(Place.BACKOFF, self.rested_at)
+        self._refused = Heap(Place.BACKOFF, lambda entry: (self.rested_at(entry), entry.order))
+        self._waiting = Heap(Place.UNSCHEDULABLE, lambda entry: entry.since)
+        self._groups: dict[Plugins, dict[Hashable, Group]] = {}
+        self.counts = dict.fromkeys(Place, 0)
+
+    def first_active(self) -> QueuedPod | None:
+        """The active entry that is next."""
+        return self._active.first()
+
+    def first_refused(self) -> QueuedPod | None:
+        """The entry that has rested longest after a refusal; those after an error are not asked."""
+        return self._refused.first()
+
+    def rested(self, now: float) -> QueuedPod | None:
+        """An entry whose rest is over."""
+        entry = self._resting.first()
+        return entry if entry is not None and self.rested_at(entry) <= now else None
+
+    def overdue(self, now: float) -> QueuedPod | None:
+        """An entry that has waited for events long enough."""
+        entry = self._waiting.first()
+        return entry if entry is not None and entry.since + LONGEST_WAIT <= now else None
+
+    def next_due(self) -> float | None:
+        """When somebody will have rested or waited long enough; None if nobody."""
+        times = []
+        if (first := self._resting.first()) is not None:
+            times.append(self.rested_at(first))
+        if (first := self._waiting.first()) is not None:
+            times.append(first.since + LONGEST_WAIT)
+        return min(times, default=None)
+
+    def rested_at(self, entry: QueuedPod) -> float:
+        """When an entry has rested from its last try: twice as long after each, up to a bound."""
+        tries = entry.failures or entry.refusals
+        if not tries:
+            return entry.since
+        longest = min(tries - 1, 64)
+        return entry.since + min(self._backoff.most, self._backoff.initial * 2.0**longest)
+
+    def groups(self) -> Iterator[tuple[Plugins, dict[Hashable, Group]]]:
+        """Those who wait, by the plugins that refused them and by likeness."""
+        return iter(self._groups.items())
+
+    def enter(self, entry: QueuedPod) -> None:
+        """Put an entry where it says it is."""
+        entry.stamp += 1
+        self.counts[entry.place] += 1
+        match entry.place:
+            case Place.ACTIVE:
+                entry.likeness = self._likeness(entry.pod)
+                self._active.push(entry)
+            case Place.BACKOFF:
+                self._resting.push(entry)
+                if not entry.failures:
+                    self._refused.push(entry)
+            case Place.UNSCHEDULABLE:
+                entry.likeness = self._likeness(entry.pod)
+                self._waiting.push(entry)
+                groups = self._groups.setdefault(entry.plugins, {})
+                groups.setdefault(entry.group, {})[entry.uid] = entry
+            case _:
+                pass
+
+    def leave(self, entry: QueuedPod) -> None:
+        """Take an entry from where it says it is; call this before it changes."""
+        self.counts[entry.place] -= 1
+        match entry.place:
+            case Place.ACTIVE:
+                self._active.left()
+            case Place.BACKOFF:
+                self._resting.left()
+                if not entry.failures:
+                    self._refused.left()
+            case Place.UNSCHEDULABLE:
+                self._waiting.left()
+                self._leave_group(entry)
+            case _:
+                pass
+
+    def _leave_group(self, entry: QueuedPod) -> None:
+        groups = self._groups[entry.plugins]
+        group = groups[entry.group]
+        del group[entry.uid]
+        if not group:
+            del groups[entry.group]
+        if not groups:
+            del self._groups[entry.plugins]

@@ -1,0 +1,90 @@
+"""A bound pod that does not come back through the watch is looked up, until somebody answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
+
+from bayplan.client.errors import UnreachableError
+from bayplan.fit import Assumption, Snapshot
+from bayplan.kube.clock import LoopClock
+from bayplan.kube.pods import Pod
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.desk import Desk, Told
+from bayplan.scheduler.ends import SEEN_WITHIN, Ends
+from bayplan.scheduler.metrics import SchedulerMetrics
+from bayplan.scheduler.queue import Place
+from bayplan.scheduler.statuses import Statuses
+from tests.builders import make_node, make_pod
+
+pytestmark = pytest.mark.virtual
+
+
+Answer = Pod | None | UnreachableError
+
+
+class Bound:
+    """A pod that was decided and bound, and that nobody has seen since."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.pod = make_pod("p").scheduler("bayplan").uid("u").obj()
+        self.snapshot = Snapshot([make_node("n").obj(), self.pod])
+        self.clock = LoopClock()
+        told = Told({}, SchedulerMetrics(CollectorRegistry()))
+        settings, statuses = default_settings(), Statuses(nothing_written)
+        self.desk = Desk(self.snapshot, settings, statuses, told, self.clock)
+        self.assumption = self._bind()
+
+    def _bind(self) -> Assumption:
+        self.desk.enqueue(self.pod)
+        entry = self.desk.queue.pop(0.0)
+        assert entry is not None
+        assumption = self.snapshot.assume(self.pod, self.snapshot.decide(self.pod))
+        self.desk.queue.done(entry)
+        self.snapshot.finish_binding(assumption, SEEN_WITHIN)
+        return assumption
+
+    async def read(self, pod: Pod) -> Pod | None:
+        answer = self.answers.pop(0)
+        if isinstance(answer, UnreachableError):
+            raise answer
+        return answer
+
+    async def wait(self, seconds: float) -> None:
+        task = asyncio.ensure_future(Ends(self.desk, self.read).look_after())
+        await self.clock.sleep(seconds)
+        task.cancel()
+
+
+async def test_a_failed_look_is_repeated_and_the_room_kept_meanwhile() -> None:
+    it = Bound(UnreachableError("no route"), UnreachableError("no route"), None)
+    await it.wait(SEEN_WITHIN + 20)
+    assert it.snapshot.assumptions() == [it.assumption]
+    await it.wait(SEEN_WITHIN)
+    assert (it.answers, it.snapshot.assumptions()) == ([], [])
+    assert len(it.desk.queue) == 0
+
+
+async def test_a_pod_that_was_not_bound_after_all_is_tried_again() -> None:
+    it = Bound()
+    it.answers.append(it.pod)
+    await it.wait(SEEN_WITHIN + 1)
+    assert it.snapshot.assumptions() == []
+    assert it.desk.queue.count(Place.BACKOFF) == 1
+
+
+async def test_a_pod_that_is_bound_is_taken_as_seen() -> None:
+    it = Bound()
+    it.answers.append(replace(it.pod, spec=replace(it.pod.spec, node_name="n")))
+    await it.wait(SEEN_WITHIN + 1)
+    assert it.snapshot.assumptions() == []
+    assert [pod.name for pod in it.snapshot.pods_on("n")] == ["p"]
+    assert len(it.desk.queue) == 0
+
+
+async def nothing_written(_: Pod, __: dict[str, object]) -> None:
+    """Nobody reads what is said here."""

@@ -115,6 +115,14 @@ def test_a_shared_volume_takes_one_place_on_each_node() -> None:
     assert (found.nodes, found.pods) == (4, 30)
 
 
+def test_a_shared_volume_leaves_less_room_for_those_of_their_own() -> None:
+    pods = [pod.claim("common") for pod in replicas(6)]
+    volume = make_pv("pv").csi(EBS, "vol").storage_class("ebs").bound_to("common").obj()
+    claim = make_pvc("common").storage_class("ebs").volume("pv").obj()
+    found = asked(with_volumes(3), pods, CLASS, volume, claim, *claimed(pods))
+    assert [len(pods) for pods in found.by_node()] == [2, 2, 2]
+
+
 def test_in_tree_volumes_count_for_their_driver() -> None:
     pods = [pod.ebs(f"vol-{at}") for at, pod in enumerate(replicas(6))]
     assert asked(with_volumes(2), pods).nodes == 3

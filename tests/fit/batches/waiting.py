@@ -46,18 +46,19 @@ def _replicas(rng: random.Random, snapshot: Snapshot, number: int) -> list[Pod]:
     if pattern.is_terminal or pattern.is_terminating:
         return []
     node = pattern.spec.node_name if rng.random() < 0.1 else ""
-    claims = rng.choice(["none", "own", "own", "common"])
+    claims = rng.choice(["none", "own", "common", "both"])
     bound = rng.random() < 0.5
     pods = []
     for index in range(rng.randrange(1, 9)):
-        name = f"w{number}-{index}"
+        name, common = f"w{number}-{index}", f"common{rng.randrange(2)}"
         volumes = list(pattern.spec.volumes) if number == 0 else []
         if claims != "none":
-            claim = name if claims == "own" else f"common{rng.randrange(2)}"
-            for obj in _claim(rng, claim, pattern.namespace, bound=bound):
-                snapshot.put(obj)
-            source = ClaimVolumeSource(claim_name=claim)
-            volumes.append(Volume(name="own", persistent_volume_claim=source))
+            names = {"own": [name], "common": [common], "both": [name, common]}[claims]
+            for claim in names:
+                for obj in _claim(rng, claim, pattern.namespace, bound=bound):
+                    snapshot.put(obj)
+                source = ClaimVolumeSource(claim_name=claim)
+                volumes.append(Volume(name=claim, persistent_volume_claim=source))
         metadata = replace(pattern.metadata, name=name, uid=name)
         spec = replace(pattern.spec, node_name=node, volumes=volumes)
         pods.append(replace(pattern, metadata=metadata, spec=spec))

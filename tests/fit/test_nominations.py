@@ -143,6 +143,13 @@ def test_a_claim_for_one_pod_alone_is_not_kept_for_a_nominated_pod() -> None:
     assert snapshot.decide(make_pod("p").claim("c").obj()).node == "n0"
 
 
+def test_no_sum_of_what_nominated_pods_ask_for_wraps_around() -> None:
+    snapshot = cluster()
+    for index in range(4100):
+        snapshot.nominate(make_pod(f"huge-{index}").memory("4Pi").priority(9).obj(), "n0")
+    assert snapshot.decide(make_pod("p").memory("1Mi").obj()).node is None
+
+
 def fits_naively(snapshot: Snapshot, pod: Pod, node: str) -> bool:
     """Whether a pod fits with the nominated pods of a node placed there, and without any."""
     rivals = [

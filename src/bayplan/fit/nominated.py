@@ -85,9 +85,11 @@ class Contest:
 
     def _involved(self, slots: Sequence[int]) -> set[int]:
         """The nodes for which pods are nominated that matter by more than what they request."""
+        huge = self.rivals.huge.intersection(slots)
         if not self._heeding and not self._pod.spec.volumes:
-            return set()
-        return {slot for slot in slots if not self._is_simple(self.rivals.by_slot[slot])}
+            return huge
+        rivals = self.rivals.by_slot
+        return huge | {slot for slot in slots if not self._is_simple(rivals[slot])}
 
     def _is_simple(self, rivals: Sequence[PodRecord]) -> bool:
         """Whether these pods matter by what they request alone."""

@@ -21,10 +21,14 @@ Priority = Callable[[Pod], int]
 class Rivals:
     """Nominated pods, by the slot of the node that they are nominated for."""
 
-    __slots__ = ("_requests", "_slots", "by_slot")
+    __slots__ = ("_requests", "_slots", "by_slot", "huge")
 
     def __init__(self, by_slot: dict[int, list[PodRecord]]) -> None:
         self.by_slot = by_slot
+        self.huge = {
+            slot for slot, there in by_slot.items() if any(one.shape.is_huge for one in there)
+        }
+        """Slots of nodes where what they request cannot just be added up."""
         self._slots: SlotArray = np.array(list(by_slot), dtype=np.intp)
         self._requests: IntArray = np.zeros((len(by_slot), 0), dtype=np.int64)
 

@@ -9,14 +9,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.fit import Profile, Snapshot
+from bayplan.fit import PluginSet, Profile, Snapshot
 from bayplan.fit.hints import Event, may_unblock
+from bayplan.fit.plugins import AddedAffinity, DefaultConstraint
 from bayplan.kube.meta import KubeObject
-from tests.builders import make_node, make_pod, make_pvc, name_term, selector
+from bayplan.kube.nodes import NodeSelector
+from bayplan.kube.selectors import compile_node_selector
+from tests.builders import make_node, make_pod, make_pvc, name_term, node_term, selector
 from tests.fit.worlds import random_object, random_pod
 
 Change = tuple[int, bool]
 HOST = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+PARTICULAR = PluginSet(
+    ignored_resources=frozenset({"example.com/gpu"}),
+    default_constraints=(DefaultConstraint(1, ZONE, must_hold=True, min_domains=2),),
+    added_affinity=AddedAffinity(
+        compile_node_selector(NodeSelector([node_term(ZONE, "In", "a", "b")]))
+    ),
+)
+PROFILES = (
+    Profile(),
+    Profile.kubernetes(volume_limit_scaling=True),
+    Profile(plugins=PARTICULAR),
+)
 
 
 @settings(max_examples=300)
@@ -24,12 +40,11 @@ HOST = "kubernetes.io/hostname"
     world=st.lists(st.integers(0, 2**32), min_size=15, max_size=60),
     changes=st.lists(st.tuples(st.integers(0, 2**32), st.booleans()), min_size=1, max_size=12),
     probes=st.integers(0, 2**32),
-    upstream=st.booleans(),
+    profile=st.sampled_from(PROFILES),
 )
 def test_whatever_makes_a_refused_pod_fit_wakes_it(
-    world: list[int], changes: list[Change], probes: int, upstream: bool
+    world: list[int], changes: list[Change], probes: int, profile: Profile
 ) -> None:
-    profile = Profile.kubernetes(volume_limit_scaling=True) if upstream else Profile()
     snapshot = Snapshot((random_object(random.Random(seed)) for seed in world), profile=profile)
     pods = [random_pod(random.Random(probes + index)) for index in range(4)]
     for index, pod in enumerate(pods):

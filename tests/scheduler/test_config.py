@@ -337,3 +337,15 @@ def test_any_choice_is_either_refused_with_its_place_or_sound(
     assert profile.filters <= DEFAULT_FILTERS
     assert set(profile.scores) <= set(DEFAULT_SCORES)
     assert all(weight > 0 for weight in profile.scores.values())
+
+
+def test_what_counts_for_less_than_it_says_is_warned_of_with_its_place() -> None:
+    heavy = read(plugins("score:\n  enabled: [{name: ImageLocality, weight: 20000}]"))
+    (warning,) = heavy.warnings
+    assert warning.startswith("profiles[0].plugins: ImageLocality's weight 20000 counts as 10000")
+    constraint = (
+        "- {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, matchLabelKeys: [a]}"
+    )
+    keyed = args("PodTopologySpread", f"defaultingType: List\ndefaultConstraints:\n{constraint}")
+    (warning,) = read(keyed).warnings
+    assert warning.startswith("profiles[0].pluginConfig: matchLabelKeys")

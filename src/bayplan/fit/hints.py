@@ -33,7 +33,9 @@ def may_unblock(snapshot: Snapshot, pod: Pod, plugins: Collection[str], event: E
         return _changes_itself(event, snapshot.cluster.shapes)
     if event.kind is Pod and _outranks_differently(event):
         return True
-    waiting = Waiting(pod, snapshot.cluster.shapes.of(pod), snapshot.cluster)
+    cluster = snapshot.cluster
+    plugin_set = snapshot.profile.plugins_for(pod)
+    waiting = Waiting(pod, cluster.shapes.of(pod), cluster, plugin_set)
     return any(_may_help(plugin, waiting, event) for plugin in plugins)
 
 

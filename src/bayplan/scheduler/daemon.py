@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from bayplan.client import Client, Recorder, Reporter
 from bayplan.fit import Profile
 from bayplan.observe import LiveSnapshot, follow
-from bayplan.scheduler.config import SchedulerSettings
+from bayplan.scheduler.config import SchedulerSettings, rules
 from bayplan.scheduler.desk import Told
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place
@@ -37,7 +37,7 @@ class SchedulerDaemon:
         instance: str = "bayplan",
     ) -> None:
         self._settings = settings
-        self._profile = profile
+        self._profile = rules(settings, profile)
         self._metrics = SchedulerMetrics(registry or CollectorRegistry())
         self._instance = instance
         self.scheduler: Scheduler | None = None

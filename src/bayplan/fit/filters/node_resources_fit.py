@@ -102,7 +102,7 @@ def _node_may_help(waiting: Waiting, event: Event) -> bool:
     before, after = event.before, event.after
     if not isinstance(after, Node):
         return False
-    needs = {PODS: 1, **waiting.shape.requests}
+    needs = {PODS: 1, **filtered_requests(waiting.shape, waiting.plugins)}
     has = {name: allocatable(after.status.allocatable, name) for name in needs}
     if any(has[name] < needs[name] for name in needs):
         return False
@@ -121,7 +121,8 @@ def _pod_may_help(waiting: Waiting, event: Event) -> bool:
         return True
     took = waiting.cluster.shapes.of(before).requests
     takes = waiting.cluster.shapes.of(after).requests
-    return any(took.get(name, 0) > takes.get(name, 0) for name in waiting.shape.requests)
+    needed = filtered_requests(waiting.shape, waiting.plugins)
+    return any(took.get(name, 0) > takes.get(name, 0) for name in needed)
 
 
 HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help}

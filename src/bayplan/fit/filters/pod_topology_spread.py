@@ -20,6 +20,7 @@ from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.topology import ABSENT
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 NAME = "PodTopologySpread"
 UNEVEN = "node(s) didn't match pod topology spread constraints"
@@ -136,4 +137,20 @@ def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - wh
     return before.metadata.labels != after.metadata.labels or before.spec != after.spec
 
 
-HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help}
+def _workload_may_help(waiting: Waiting, event: Event) -> bool:
+    """Whom a pod is spread with was worked out from what is behind it, and that changed."""
+    known = event.after if event.after is not None else event.before
+    defaults = waiting.plugins.default_constraints or ()
+    deduced = not waiting.shape.has_spread and any(one.must_hold for one in defaults)
+    nearby = known is not None and known.metadata.namespace == waiting.shape.namespace
+    return deduced and nearby
+
+
+HINTS: Hints = {
+    Node: _node_may_help,
+    Pod: _pod_may_help,
+    Service: _workload_may_help,
+    ReplicationController: _workload_may_help,
+    ReplicaSet: _workload_may_help,
+    StatefulSet: _workload_may_help,
+}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bayplan.fit.events import Event
+from bayplan.fit.plugins import DEFAULT_PLUGINS, PluginSet
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.objects import claim_name
@@ -27,6 +28,8 @@ class Waiting:
     pod: Pod
     shape: Shape
     cluster: Cluster
+    plugins: PluginSet = DEFAULT_PLUGINS
+    """What it is filtered by."""
 
     @property
     def claims(self) -> frozenset[str]:

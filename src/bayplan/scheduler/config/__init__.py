@@ -5,6 +5,7 @@ named in `SchedulerSettings.warnings`. Nothing is dropped in silence.
 """
 
 from bayplan.scheduler.config.reading import default_settings, parse_settings, read_settings
+from bayplan.scheduler.config.sets import plugin_set, rules
 from bayplan.scheduler.config.settings import (
     Backoff,
     LeaderSettings,
@@ -21,5 +22,7 @@ __all__ = [
     "SchedulerSettings",
     "default_settings",
     "parse_settings",
+    "plugin_set",
     "read_settings",
+    "rules",
 ]

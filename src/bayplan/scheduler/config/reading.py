@@ -26,10 +26,10 @@ from bayplan.scheduler.config.settings import (
     SchedulerProfile,
     SchedulerSettings,
 )
+from bayplan.scheduler.config.warnings import check_percentage, warnings
 
 KIND = "KubeSchedulerConfiguration"
 API_VERSION = "kubescheduler.config.k8s.io/v1"
-_JSON = "application/json"
 
 
 def default_settings(names: Sequence[str] = (BAYPLAN,)) -> SchedulerSettings:
@@ -68,7 +68,7 @@ def _settings(config: wire.Configuration) -> SchedulerSettings:
         qps=_qps(connection.qps),
         burst=_burst(connection.burst),
         delay_cache_until_active=config.delay_cache_until_active,
-        warnings=tuple(_warnings(config)),
+        warnings=tuple(warnings(config, profiles)),
     )
 
 
@@ -83,7 +83,7 @@ def _profiles(said: Sequence[wire.Profile]) -> tuple[SchedulerProfile, ...]:
             raise FieldProblem(f"{field}.schedulerName", "is missing or cannot be a name")
         if any(name == other.name for other in profiles):
             raise FieldProblem(f"{field}.schedulerName", f"{name} is there twice")
-        _percentage(profile.percentage_of_nodes_to_score, f"{field}.percentageOfNodesToScore")
+        check_percentage(profile.percentage_of_nodes_to_score, f"{field}.percentageOfNodesToScore")
         chosen = choose(profile.plugins, f"{field}.plugins")
         args = plugin_args(profile.plugin_config, f"{field}.pluginConfig")
         profiles.append(
@@ -154,32 +154,3 @@ def _burst(said: int) -> int | None:
     if said < 0:
         raise FieldProblem("clientConnection.burst", "must not be negative")
     return said or None
-
-
-def _percentage(said: int | None, field: str) -> None:
-    if said is not None and not 0 <= said <= 100:
-        raise FieldProblem(field, "not from 0 to 100")
-
-
-def _warnings(config: wire.Configuration) -> list[str]:
-    """What makes no difference here, where somebody might think that it did."""
-    found = []
-    _percentage(config.percentage_of_nodes_to_score, "percentageOfNodesToScore")
-    everyone = [config.percentage_of_nodes_to_score]
-    everyone += [profile.percentage_of_nodes_to_score for profile in config.profiles]
-    if any(said not in {None, 0, 100} for said in everyone):
-        found.append("percentageOfNodesToScore: all nodes are looked at, whatever it says")
-    if config.parallelism is not None:
-        if config.parallelism <= 0:
-            raise FieldProblem("parallelism", "must be more than 0")
-        found.append("parallelism: a decision looks at all nodes at once, in one thread")
-    if config.enable_profiling or config.enable_contention_profiling:
-        found.append("enableProfiling: there are no profiling endpoints")
-    connection = config.client_connection
-    for field, said in (
-        ("acceptContentTypes", connection.accept_content_types),
-        ("contentType", connection.content_type),
-    ):
-        if said and _JSON not in said:
-            found.append(f"clientConnection.{field}: only JSON is spoken")
-    return found

@@ -1,0 +1,47 @@
+"""The model's rules as the settings have them: each profile is a set of plugins of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bayplan.fit import PluginSet, Profile
+from bayplan.fit.plugins import SCORES, AddedAffinity, DefaultConstraint, ScoringStrategy, Strategy
+from bayplan.scheduler.config.settings import PluginArgs, SchedulerProfile, SchedulerSettings
+
+
+def rules(settings: SchedulerSettings, profile: Profile | None = None) -> Profile:
+    """The rules of a snapshot that serves these schedulers; the rest is as the profile has it.
+
+    Whatever is asked about a pod (where it goes, why not, whom it may push out, what may help it)
+    is then answered by the plugins of the scheduler that it names.
+    """
+    sets = {one.name: plugin_set(one) for one in settings.profiles}
+    return replace(profile or Profile(), schedulers=sets)
+
+
+def plugin_set(profile: SchedulerProfile) -> PluginSet:
+    """What pods of one scheduler are filtered and scored by."""
+    args = profile.args
+    return PluginSet(
+        filters=profile.filters,
+        # In the model's order, so that equal sets are one.
+        scores=tuple((name, profile.scores[name]) for name, _ in SCORES if name in profile.scores),
+        scoring=_scoring(args),
+        balanced_resources=args.balanced_resources,
+        ignored_resources=args.ignored_resources,
+        ignored_resource_groups=args.ignored_resource_groups,
+        hard_pod_affinity_weight=args.hard_pod_affinity_weight,
+        ignore_preferred_terms_of_existing_pods=args.ignore_preferred_terms_of_existing_pods,
+        default_constraints=_constraints(args),
+        added_affinity=AddedAffinity.of(args.added_affinity),
+    )
+
+
+def _scoring(args: PluginArgs) -> ScoringStrategy:
+    return ScoringStrategy(Strategy(args.strategy), args.strategy_resources, args.strategy_shape)
+
+
+def _constraints(args: PluginArgs) -> tuple[DefaultConstraint, ...] | None:
+    if args.default_constraints is None:
+        return None
+    return tuple(DefaultConstraint.of(one) for one in args.default_constraints)

@@ -1,0 +1,56 @@
+"""What is said in a configuration and makes no difference here, where somebody might think so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bayplan.fit.plugins import MOST_WEIGHT
+from bayplan.kube.configfiles import FieldProblem
+from bayplan.scheduler.config import wire
+from bayplan.scheduler.config.settings import SchedulerProfile
+
+_JSON = "application/json"
+
+
+def warnings(config: wire.Configuration, profiles: Sequence[SchedulerProfile]) -> Iterator[str]:
+    """Each with its field."""
+    check_percentage(config.percentage_of_nodes_to_score, "percentageOfNodesToScore")
+    everyone = [config.percentage_of_nodes_to_score]
+    everyone += [profile.percentage_of_nodes_to_score for profile in config.profiles]
+    if any(said not in {None, 0, 100} for said in everyone):
+        yield "percentageOfNodesToScore: all nodes are looked at, whatever it says"
+    if config.parallelism is not None:
+        if config.parallelism <= 0:
+            raise FieldProblem("parallelism", "must be more than 0")
+        yield "parallelism: a decision looks at all nodes at once, in one thread"
+    if config.enable_profiling or config.enable_contention_profiling:
+        yield "enableProfiling: there are no profiling endpoints"
+    for index, profile in enumerate(profiles):
+        yield from _of_profile(profile, f"profiles[{index}]")
+    yield from _of_connection(config.client_connection)
+
+
+def check_percentage(said: int | None, field: str) -> None:
+    """FieldProblem unless it is one."""
+    if said is not None and not 0 <= said <= 100:
+        raise FieldProblem(field, "not from 0 to 100")
+
+
+def _of_profile(profile: SchedulerProfile, field: str) -> Iterator[str]:
+    for name, weight in profile.scores.items():
+        if weight > MOST_WEIGHT:
+            yield f"{field}.plugins: {name}'s weight {weight} counts as {MOST_WEIGHT}"
+    if any(one.match_label_keys for one in profile.args.default_constraints or ()):
+        yield (
+            f"{field}.pluginConfig: matchLabelKeys of PodTopologySpread's defaultConstraints:"
+            " whom a pod is spread with is deduced from what is behind it"
+        )
+
+
+def _of_connection(connection: wire.ClientConnection) -> Iterator[str]:
+    for field, said in (
+        ("acceptContentTypes", connection.accept_content_types),
+        ("contentType", connection.content_type),
+    ):
+        if said and _JSON not in said:
+            yield f"clientConnection.{field}: only JSON is spoken"

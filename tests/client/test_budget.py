@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.client.wire.budget import Bucket, Budget
-from bayplan.kube.clock import VirtualClock
+from bayplan.kube.clock import LoopClock
+from bayplan.lab import run_virtually
+
+pytestmark = pytest.mark.virtual
 
 
 async def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
-    clock = VirtualClock()
+    clock = LoopClock()
     budget = Budget(clock, qps=2, burst=3)
     when: list[float] = []
 
@@ -26,12 +29,12 @@ async def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
             for _ in range(6):
                 group.create_task(ask())
 
-    await clock.run(ask_all())
+    await ask_all()
     assert when == [0, 0, 0, 0.5, 1.0, 1.5]
 
 
 async def test_no_more_than_its_places_are_in_flight_and_turns_are_in_order() -> None:
-    clock = VirtualClock()
+    clock = LoopClock()
     budget = Budget(clock, qps=1000, burst=1000, in_flight=2)
     order: list[int] = []
     inside = most = 0
@@ -50,7 +53,7 @@ async def test_no_more_than_its_places_are_in_flight_and_turns_are_in_order() ->
             for number in range(7):
                 group.create_task(ask(number))
 
-    await clock.run(ask_all())
+    await ask_all()
     assert most == 2
     assert order == list(range(7))
 
@@ -58,7 +61,7 @@ async def test_no_more_than_its_places_are_in_flight_and_turns_are_in_order() ->
 async def test_a_budget_of_nothing_is_refused() -> None:
     for qps, burst in ((0, 1), (-1, 1), (1, 0)):
         with pytest.raises(ValueError, match="a budget needs"):
-            Bucket(qps, burst, VirtualClock())
+            Bucket(qps, burst, LoopClock())
 
 
 @given(
@@ -70,15 +73,15 @@ def test_no_window_of_time_sees_more_than_burst_and_rate_allow(
     qps: float, burst: int, pauses: list[float]
 ) -> None:
     async def scenario() -> list[float]:
-        clock = VirtualClock()
+        clock = LoopClock()
         bucket = Bucket(qps, burst, clock)
         granted = []
         for pause in pauses:
-            await clock.advance(pause)
+            await clock.sleep(pause)
             granted.append(clock.monotonic() + bucket.reserve())
         return granted
 
-    granted = asyncio.run(scenario())
+    granted = run_virtually(scenario())
     assert granted == sorted(granted)
     for first in range(len(granted)):
         for last in range(first, len(granted)):

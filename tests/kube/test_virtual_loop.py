@@ -70,6 +70,23 @@ async def test_timeouts_and_cancelled_timers_are_virtual_too() -> None:
     assert now() == 3700.0
 
 
+async def test_idle_is_when_everybody_has_finished_and_before_time_goes_on() -> None:
+    loop, steps = asyncio.get_running_loop(), list[float]()
+    assert isinstance(loop, VirtualLoop)
+
+    async def busy() -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+            steps.append(now())
+
+    working, sleeping = asyncio.create_task(busy()), asyncio.create_task(asyncio.sleep(5))
+    await loop.idle()
+    assert (len(steps), now()) == (100, 0.0)
+    await sleeping
+    await working
+    assert now() == 5.0
+
+
 def test_a_standstill_is_an_error_that_names_who_waits() -> None:
     async def forever() -> None:
         await asyncio.create_task(asyncio.Event().wait(), name="the scheduler")

@@ -10,19 +10,22 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
 
-from bayplan.client import Client, Informers
+from bayplan.client import Client, Informers, untyped
 from bayplan.client.config import from_kubeconfig
-from bayplan.client.errors import UnreachableError
+from bayplan.client.errors import ServerFaultError, UnreachableError
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.credentials import server_context
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
+from bayplan.kube.clock import WallClock
 from bayplan.kube.coordination import Lease
+from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
 from bayplan.lab import DaemonFailedError, LiveLab, VirtualLab, run_virtually
@@ -62,6 +65,22 @@ REPLICAS: dict[str, Any] = {
         },
     },
 }
+
+
+HOOKS = untyped(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+
+
+class Later(WallClock):
+    """The wall's clock, some years later."""
+
+    def now(self) -> datetime:
+        return super().now().replace(year=2040)
 
 
 def spec(text: str = CLUSTER) -> ClusterSpec:
@@ -125,6 +144,20 @@ async def test_over_https_on_the_wall_clock(tmp_path: Path) -> None:
         await simulating
 
 
+async def test_a_live_cluster_has_the_time_of_its_clock() -> None:
+    made = asyncio.Event()
+    async with LiveLab(spec(), ServerConfig(clock=Later())) as lab:
+        lab.plane.store.listeners.append(
+            lambda change: made.set() if change.entry.key.storage == "nodes" else None
+        )
+        simulating = asyncio.create_task(lab.run())
+        await asyncio.wait_for(made.wait(), 60)
+        lab.stop()
+        await simulating
+        (node, *_) = (await lab.client().list(Node)).items
+        assert str(node.metadata.creation_timestamp).startswith("2040")
+
+
 @pytest.mark.virtual
 async def test_in_virtual_time() -> None:
     webhooks = {"https://stamps.test": stamping}
@@ -149,6 +182,11 @@ async def test_a_webhook_behind_a_service_and_one_that_nobody_answers() -> None:
         }
         made: Any = await client.create(pod)
         assert made["metadata"]["annotations"] == {STAMP: "somebody"}
+        await client.delete(HOOKS, "stamps")
+        await client.create(webhook({"url": "https://elsewhere.test/"}))
+        nobody = "nothing in this process answers for https://elsewhere.test/"
+        with pytest.raises(ServerFaultError, match=nobody):
+            await client.create(pod)
 
 
 def test_a_virtual_day_with_daemons_is_the_same_twice_and_under_two_hash_seeds() -> None:

@@ -1,8 +1,11 @@
-"""Time as something handed in: the wall's, or one that a test moves.
+"""Time as something handed in: the wall's, the event loop's, or one that a test moves.
 
 Whatever waits, expires or backs off takes a `Clock` and never asks the machine for the time itself.
-Live, that is the `WallClock`. In a test or a simulation it is a `VirtualClock`, which stands still
-until it is moved, so that an hour passes at once and in the same order every time:
+Live, that is the `WallClock`. In a simulation, and in tests that need nothing from outside of their
+process, it is a `LoopClock` on a `VirtualLoop`, where waiting takes no time and idleness is exact.
+
+Tests that speak over real sockets cannot have that: for them there is the `VirtualClock`, which
+stands still until it is moved by hand and sees only who sleeps on it:
 
 - `advance(seconds)` moves it, waking every sleeper on the way at its own moment, in the order of
   their due times and, for equal ones, in the order in which they fell asleep. After each it lets
@@ -84,7 +87,7 @@ class LoopClock:
 
 
 class VirtualClock:
-    """A clock that stands still until it is moved."""
+    """A clock for tests with real sockets: it stands still until it is moved."""
 
     def __init__(self, start: datetime = START) -> None:
         self._start = start

@@ -1,0 +1,107 @@
+"""A daemon leads while it is elected, and ends in order when it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from random import Random
+
+import pytest
+
+from bayplan.client import Client
+from bayplan.client.daemon import elect, until_signalled
+from bayplan.client.election import LeadershipLostError
+from bayplan.embedded.apiserver.config import PlaneConfig
+from bayplan.embedded.apiserver.plane import ControlPlane
+from bayplan.embedded.inprocess import in_process_client
+from bayplan.kube.clock import LoopClock
+from bayplan.kube.coordination import Lease
+
+
+def new_plane() -> ControlPlane:
+    return ControlPlane(PlaneConfig(clock=LoopClock(), rng=Random(1)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_in_order(number: int) -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            done.append("tidied up")
+
+    await until_signalled(work())
+    assert done == ["tidied up"]
+
+
+async def test_work_that_ends_or_fails_or_is_cancelled_does_so_without_a_signal() -> None:
+    async def fail() -> None:
+        raise ValueError("no")
+
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    await until_signalled(asyncio.sleep(0))
+    with pytest.raises(ValueError, match="no"):
+        await until_signalled(fail())
+    task = asyncio.create_task(until_signalled(forever()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.virtual
+async def test_of_two_only_one_leads_and_the_other_takes_over() -> None:
+    async with new_plane() as plane:
+        led: list[tuple[str, float]] = []
+
+        async def lead(client: Client) -> None:
+            led.append((str(client.access.server), client.clock.monotonic()))
+            await asyncio.Event().wait()
+
+        main = elect(lead, "it")
+        clients = [in_process_client(plane, rng=Random(seed)) for seed in (1, 2)]
+        first = asyncio.create_task(main(clients[0], "first"))
+        await asyncio.sleep(1)
+        second = asyncio.create_task(main(clients[1], "second"))
+        await asyncio.sleep(3600)
+        assert len(led) == 1
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await asyncio.sleep(10)
+        assert len(led) == 2
+        lease = await clients[0].get(Lease, "kube-system", "it")
+        assert lease.spec.holder_identity == "second"
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+
+
+@pytest.mark.virtual
+async def test_a_leader_whose_lease_is_taken_ends() -> None:
+    async with new_plane() as plane:
+        client = in_process_client(plane, rng=Random(1))
+        ended = asyncio.Event()
+
+        async def lead(_: Client) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        task = asyncio.create_task(elect(lead, "it")(client, "first"))
+        await asyncio.sleep(60)
+        resource = await client.discover("coordination.k8s.io/v1", "Lease")
+        lease = await client.get(resource, "kube-system", "it")
+        spec = lease["spec"]
+        assert isinstance(spec, dict)
+        spec["holderIdentity"] = "somebody"
+        await client.update(lease, resource)
+        with pytest.raises(LeadershipLostError):
+            await task
+        assert ended.is_set()

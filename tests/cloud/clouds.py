@@ -17,9 +17,8 @@ from bayplan.embedded.apiserver.store.store import Store
 from bayplan.embedded.cloud.boot import Boot
 from bayplan.embedded.cloud.cloud import Cloud
 from bayplan.embedded.cloud.provider import CloudProvider
+from bayplan.embedded.control.controller import Do, Stage
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Do
 from bayplan.embedded.control.view import View
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.fleet import Fleet

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.steps import Bind, Plan
+from bayplan.embedded.control.controller import Bind, Controller, Plan
 from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.embedded.control.view import View
 from bayplan.embedded.nodes.objects import condition_status

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.store.journal import Change
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.steps import Again, Create, Plan
+from bayplan.embedded.control.controller import Again, Controller, Create, Plan
 from bayplan.embedded.control.storages import CONFIG_MAPS
 from bayplan.embedded.control.timeline import Timeline
 from tests.simulation.worlds import World, world

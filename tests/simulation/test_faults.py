@@ -10,9 +10,9 @@ import pytest
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.cloud.templates import template
+from bayplan.embedded.control.controller import Change, Delete, Tell
 from bayplan.embedded.control.faults import FAULT_KINDS, Fault, FaultBoard
 from bayplan.embedded.control.sink import Refused
-from bayplan.embedded.control.steps import Change, Delete, Tell
 from bayplan.embedded.control.storages import ATTACHMENTS, CSI_NODES, NODES
 from bayplan.embedded.simulation.clusterfile.faults import Targets
 from bayplan.embedded.simulation.faultcontrol import CONTROL, FaultControl

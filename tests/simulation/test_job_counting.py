@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from bayplan.embedded.apiserver.rest import deleting
 from bayplan.embedded.apiserver.rest.request import DeleteOptions
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.control.controller import Again, Change, Delete, Plan, Stage
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.sink import Sink
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Delete, Plan
 from bayplan.embedded.control.storages import JOBS, PODS
 from bayplan.embedded.control.view import View
 from bayplan.embedded.nodes import podstatus

@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.steps import Change
+from bayplan.embedded.control.controller import Change
 from tests.simulation.worlds import World, claim, pod, workload, world
 
 NULLS: dict[str, Any] = {

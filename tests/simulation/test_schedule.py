@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bayplan.embedded.control.controller import Create, Do
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.steps import Create, Do
 from bayplan.embedded.simulation.clusterfile import ScheduledFault, WorkloadSpec
 from bayplan.embedded.simulation.schedule import FaultSchedule, WorkloadSchedule
 from tests.simulation.worlds import pod, world

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.control.controller import Bind, Change, Delete
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.steps import Bind, Change, Delete
 from bayplan.embedded.control.storages import CLAIMS, EVENTS, NODES, PODS
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.embedded.simulation.schedule import creation

@@ -14,9 +14,7 @@ from bayplan.cli.simulated.mirror import MIRRORED, Mirror
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Bind, Change, Edit, Plan
+from bayplan.embedded.control.controller import Again, Bind, Change, Controller, Edit, Plan, Stage
 from bayplan.embedded.control.storages import PODS
 from bayplan.kube.pods import Pod
 

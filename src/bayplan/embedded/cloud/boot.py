@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from bayplan.embedded.cloud.cloud import Cloud
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Do, Plan
+from bayplan.embedded.control.controller import Again, Controller, Do, Plan, Stage
 from bayplan.embedded.nodes.fleet import Fleet
 from bayplan.embedded.nodes.machines import Instance
 

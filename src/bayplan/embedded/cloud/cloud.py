@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from bayplan.embedded.cloud.account import Notes
 from bayplan.embedded.cloud.inventory import Inventory
-from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.controller import Stage
 from bayplan.embedded.nodes.machines import Instance, NodeGroup
 from bayplan.nodegroups import (
     InvalidRequestError,

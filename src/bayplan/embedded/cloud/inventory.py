@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.cloud import account
 from bayplan.embedded.cloud.account import Account, Notes, Totals, cost
+from bayplan.embedded.control.controller import Stage
 from bayplan.embedded.control.facts import moment
-from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.storages import NODES
 from bayplan.embedded.nodes.machines import PROVIDER, ZONE_LABEL, Instance, NodeGroup
 

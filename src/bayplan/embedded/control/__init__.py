@@ -1,3 +1,3 @@
-"""What the simulated cluster's controllers stand on: a view, decisions as values, one sink, one
-engine that works in real or in virtual time.
+"""What the simulated cluster's controllers stand on. Read `controller` first: what a controller is
+given and answers; then `engine` and `sink`: how it is asked, and how its plans are carried out.
 """

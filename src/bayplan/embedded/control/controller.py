@@ -1,15 +1,118 @@
-"""The interface of a controller: which keys a change concerns, and what to do about a key."""
+"""What a controller is: what it is given, what it is asked, and what it answers.
+
+Every simulated part is a `Controller`. It is given a `Stage`: the view of the cluster, the time,
+the dice and the faults. It says which keys a change concerns, and is asked about one key at a time.
+Its answer is a `Plan`, always in full: what to write now, as values that only the sink carries out,
+and when to be asked again even if nothing changes. An earlier `Again` for the key is forgotten.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Generic, Literal, TypeAlias, TypeVar
 
-from bayplan.embedded.apiserver.store.journal import Change
-from bayplan.embedded.control.steps import Plan
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.control.faults import FaultBoard
+from bayplan.embedded.control.view import View
+from bayplan.kube.clock import Clock
+from bayplan.kube.times import timestamp
 
 K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(slots=True)
+class Stage:
+    """The surroundings of controllers."""
+
+    view: View
+    clock: Clock
+    rng: Random
+    faults: FaultBoard = field(default_factory=FaultBoard)
+
+    def seconds(self) -> float:
+        """The time as seconds since the epoch."""
+        return self.clock.now().timestamp()
+
+    def now(self) -> str:
+        """The time as objects carry it."""
+        return timestamp(self.clock.now())
+
+    def about(self, seconds: float, spread: float = 0.2) -> float:
+        """A duration that varies a little from case to case."""
+        return seconds * self.rng.uniform(1 - spread, 1 + spread)
+
+
+Edit: TypeAlias = Callable[[JsonObject], JsonObject]
+"""Makes the wanted object out of the present one, which it may change in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make an object; that it exists already is no failure."""
+
+    storage: str
+    object: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Edit an object, or one of its subresources; that it is gone is no failure."""
+
+    key: Key
+    edit: Edit
+    subresource: Literal["", "status"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete an object if it is still the same one."""
+
+    key: Key
+    uid: str = ""
+    grace_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Give a pod to a node."""
+
+    key: Key
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Record an event about an object."""
+
+    about: Key
+    reason: str
+    message: str
+    type: Literal["Normal", "Warning"] = "Normal"
+    source: str = "bayplan"
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Change what is no object of the API: switch a machine on, let a purchase fail."""
+
+    what: str
+    act: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Ask about the same key again after some seconds."""
+
+    after: float
+
+
+Step: TypeAlias = Create | Change | Delete | Bind | Tell | Do | Again
+Plan: TypeAlias = list[Step]
 
 
 class Controller(ABC, Generic[K]):
@@ -19,7 +122,7 @@ class Controller(ABC, Generic[K]):
     storages: tuple[str, ...] = ()
     """The resources whose changes it wants to hear of."""
 
-    def notice(self, change: Change) -> Iterable[K]:  # noqa: ARG002 - for those who listen
+    def notice(self, change: Written) -> Iterable[K]:  # noqa: ARG002 - for those who listen
         """The keys that a change of one of its storages may matter to."""
         return ()
 

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import Again, Controller, Plan
 from bayplan.embedded.control.sink import Refused, Sink
-from bayplan.embedded.control.steps import Again, Plan
 from bayplan.embedded.control.timeline import Timeline
 from bayplan.kube.clock import Clock
 

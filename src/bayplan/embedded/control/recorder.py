@@ -10,7 +10,7 @@ from bayplan.embedded.apiserver.rest import writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.request import ADMIN, Call
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.steps import Tell
+from bayplan.embedded.control.controller import Tell
 from bayplan.embedded.control.storages import EVENTS
 
 _REMEMBERED = 4096

@@ -16,8 +16,8 @@ from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions, User
 from bayplan.embedded.apiserver.subresources.binding import bind
+from bayplan.embedded.control.controller import Again, Bind, Change, Create, Delete, Do, Step, Tell
 from bayplan.embedded.control.recorder import Recorder
-from bayplan.embedded.control.steps import Again, Bind, Change, Create, Delete, Do, Step, Tell
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,8 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import Again, Controller, Create, Delete, Plan, Stage, Tell
 from bayplan.embedded.control.facts import AttachmentFacts, read_attachment
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Create, Delete, Plan, Tell
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, NODES, PODS, VOLUMES
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.csi.volumes import Volumes

@@ -16,9 +16,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.objectselectors import select
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Change, Edit, Plan
+from bayplan.embedded.control.controller import Change, Controller, Edit, Plan, Stage
 from bayplan.embedded.control.storages import CLAIMS, CLASSES, NODES, PODS, VOLUMES
 from bayplan.embedded.csi import claims
 from bayplan.embedded.csi.drivers import Driver

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.control.steps import Edit
+from bayplan.embedded.control.controller import Edit
 from bayplan.embedded.csi.drivers import Driver
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"

@@ -14,9 +14,7 @@ from collections.abc import Iterable, Mapping
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Create, Plan, Tell
+from bayplan.embedded.control.controller import Again, Change, Controller, Create, Plan, Stage, Tell
 from bayplan.embedded.control.storages import CLAIMS, CLASSES, CSI_NODES, NODES, PODS, VOLUMES
 from bayplan.embedded.csi import claims
 from bayplan.embedded.csi.drivers import Driver

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import Change, Controller, Delete, Plan, Stage
 from bayplan.embedded.control.facts import read_attachment
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Change, Delete, Plan
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, VOLUMES
 from bayplan.embedded.csi.claims import with_phase
 

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import Again, Change, Controller, Create, Edit, Plan, Stage
 from bayplan.embedded.control.facts import moment
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Create, Edit, Plan
 from bayplan.embedded.control.storages import CSI_NODES, NODES
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.fleet import Fleet

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import Stage
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.stage import Stage
 from bayplan.embedded.control.storages import CLAIMS, VOLUMES
 from bayplan.embedded.control.view import View
 from bayplan.embedded.csi.claims import SELECTED_NODE, phase

@@ -12,10 +12,8 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import Again, Change, Controller, Delete, Plan, Stage, Tell
 from bayplan.embedded.control.facts import PodFacts, moment
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Delete, Plan, Tell
 from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.kube.nodes import Taint
 from bayplan.kube.tolerations import tolerates

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bayplan.embedded.control.stage import Stage
+from bayplan.embedded.control.controller import Stage
 from bayplan.embedded.nodes.machines import Instance
 
 BEAT_SECONDS = 10.0

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Plan, Tell
+from bayplan.embedded.control.controller import Again, Change, Controller, Plan, Stage, Tell
 from bayplan.embedded.control.storages import NODES
 from bayplan.embedded.nodes import podstatus
 from bayplan.embedded.nodes.fleet import Fleet

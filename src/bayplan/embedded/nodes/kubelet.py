@@ -15,10 +15,17 @@ from typing import Protocol
 
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import (
+    Again,
+    Change,
+    Controller,
+    Delete,
+    Edit,
+    Plan,
+    Stage,
+    Tell,
+)
 from bayplan.embedded.control.facts import TERMINAL, PodFacts, moment
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Delete, Edit, Plan, Tell
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, PODS
 from bayplan.embedded.nodes import podstatus
 from bayplan.embedded.nodes.fitting import Fitting

@@ -12,9 +12,7 @@ from datetime import UTC, datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Edit, Plan
+from bayplan.embedded.control.controller import Again, Change, Controller, Edit, Plan, Stage
 from bayplan.embedded.control.storages import LEASES
 from bayplan.embedded.nodes.fleet import BEAT_SECONDS, Fleet, Machine
 from bayplan.embedded.nodes.objects import LEASE_NAMESPACE

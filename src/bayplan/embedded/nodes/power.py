@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Do, Plan
+from bayplan.embedded.control.controller import Again, Controller, Do, Plan, Stage
 from bayplan.embedded.nodes.fleet import Fleet, Machine
 
 

@@ -7,10 +7,17 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import (
+    Again,
+    Change,
+    Controller,
+    Create,
+    Delete,
+    Plan,
+    Stage,
+    Tell,
+)
 from bayplan.embedded.control.facts import moment
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Change, Create, Delete, Plan, Tell
 from bayplan.embedded.control.storages import LEASES, NODES
 from bayplan.embedded.nodes.fleet import Fleet, Machine
 from bayplan.embedded.nodes.machines import PROVIDER

@@ -12,9 +12,7 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Change, Plan
+from bayplan.embedded.control.controller import Change, Controller, Plan, Stage
 from bayplan.embedded.control.storages import NODES
 from bayplan.embedded.nodes.objects import (
     NOT_READY,

@@ -21,10 +21,8 @@ from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.errors import Cause, invalid
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import Controller, Do, Plan, Stage, Tell
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Do, Plan, Tell
 from bayplan.embedded.control.storages import CONFIG_MAPS
 from bayplan.embedded.simulation.clusterfile.faults import FaultSection, Targets
 from bayplan.kube.configfiles import FieldProblem, shaped

@@ -8,9 +8,7 @@ from functools import partial
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Create, Do, Plan
+from bayplan.embedded.control.controller import Again, Controller, Create, Do, Plan, Stage
 from bayplan.embedded.simulation.clusterfile import ScheduledFault, WorkloadSpec
 
 

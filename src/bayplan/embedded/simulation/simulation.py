@@ -15,11 +15,10 @@ from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.cloud.boot import Boot
 from bayplan.embedded.cloud.cloud import Cloud
 from bayplan.embedded.cloud.provider import CloudProvider
+from bayplan.embedded.control.controller import Create, Stage
 from bayplan.embedded.control.engine import Engine
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.sink import Sink
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Create
 from bayplan.embedded.control.storages import CLAIMS, CLASSES, CSI_DRIVERS
 from bayplan.embedded.control.view import View
 from bayplan.embedded.csi.attachdetach import AttachDetach

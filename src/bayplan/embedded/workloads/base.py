@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import Controller, Plan, Stage
 from bayplan.embedded.control.facts import PodFacts, moment
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Plan
 from bayplan.embedded.control.storages import PODS
 
 

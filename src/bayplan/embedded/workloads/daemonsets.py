@@ -16,10 +16,8 @@ import msgspec
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
+from bayplan.embedded.control.controller import Again, Controller, Create, Delete, Plan, Stage
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Create, Delete, Plan
 from bayplan.embedded.control.storages import DAEMON_SETS, NODES, PODS
 from bayplan.embedded.workloads.base import available
 from bayplan.embedded.workloads.daemonpods import NODE_FIELD, daemon_pod, fits

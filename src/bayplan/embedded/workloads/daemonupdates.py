@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.control.controller import Delete, Plan
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.steps import Delete, Plan
 from bayplan.embedded.workloads.daemonpods import REVISION_HASH
 from bayplan.embedded.workloads.scaling import scaled
 from bayplan.embedded.workloads.template import template_hash

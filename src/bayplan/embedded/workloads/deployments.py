@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.control.controller import Change, Create, Delete, Edit, Plan
 from bayplan.embedded.control.facts import TERMINAL
-from bayplan.embedded.control.steps import Change, Create, Delete, Edit, Plan
 from bayplan.embedded.control.storages import DEPLOYMENTS, PODS, REPLICA_SETS
 from bayplan.embedded.workloads.base import Workload
 from bayplan.embedded.workloads.scaling import scaled

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Controller
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Create, Plan
+from bayplan.embedded.control.controller import Controller, Create, Plan, Stage
 from bayplan.embedded.control.storages import CLAIMS, PODS
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.control.steps import Create, Delete, Plan
+from bayplan.embedded.control.controller import Create, Delete, Plan
 from bayplan.embedded.control.storages import PODS
 from bayplan.embedded.workloads.jobindexes import INDEX, index_of, indexed
 from bayplan.embedded.workloads.jobtally import (

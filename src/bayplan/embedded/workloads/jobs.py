@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.control.controller import Again, Delete, Plan, Stage, Tell
 from bayplan.embedded.control.facts import moment
-from bayplan.embedded.control.stage import Stage
-from bayplan.embedded.control.steps import Again, Delete, Plan, Tell
 from bayplan.embedded.control.storages import JOBS, PODS
 from bayplan.embedded.workloads import jobpods
 from bayplan.embedded.workloads.base import Workload

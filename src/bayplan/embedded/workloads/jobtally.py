@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.control.controller import Change
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.steps import Change
 from bayplan.embedded.workloads.jobindexes import format_indexes, index_of, indexed, parse_indexes
 
 TRACKING = "batch.kubernetes.io/job-tracking"

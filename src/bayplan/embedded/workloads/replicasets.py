@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.control.controller import Again, Create, Delete, Plan
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.steps import Again, Create, Delete, Plan
 from bayplan.embedded.control.storages import PODS, REPLICA_SETS
 from bayplan.embedded.workloads.base import Workload
 from bayplan.embedded.workloads.template import generate_name, pod_from, status_change

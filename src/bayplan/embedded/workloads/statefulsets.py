@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.control.controller import Again, Create, Delete, Plan
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.steps import Again, Create, Delete, Plan
 from bayplan.embedded.control.storages import CLAIMS, PODS, STATEFUL_SETS
 from bayplan.embedded.workloads.base import Workload, ordinal
 from bayplan.embedded.workloads.template import (

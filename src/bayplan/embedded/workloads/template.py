@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.steps import Change, Edit
+from bayplan.embedded.control.controller import Change, Edit
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _NAME_LIMIT = 253

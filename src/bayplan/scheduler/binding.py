@@ -1,8 +1,11 @@
 """Binding: what was decided, carried out in the background by a bounded number of hands.
 
 Pods whose claims must be bound first have a task of their own, since that may take minutes; when
-their claims are bound they queue like the others. A bind whose answer never came is looked up: the
-server may have acted.
+their claims are bound they queue like the others.
+
+A bind that failed may have been carried out all the same: the server acted and could not say so, or
+an earlier one of ours came through. So the pod is looked up. As long as nobody can tell, the room
+that it may have taken stays taken.
 """
 
 from __future__ import annotations
@@ -12,7 +15,18 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bayplan.client.errors import ClientError, DisconnectedError, NotFoundError, TimedOutError
+from bayplan.client.errors import (
+    ApiError,
+    ClientError,
+    ConflictError,
+    DisconnectedError,
+    NotFoundError,
+    ServerTimeoutError,
+    TimedOutError,
+    UnavailableError,
+    UnreachableError,
+    UntrustedError,
+)
 from bayplan.fit import Assumption
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.queue import QueuedPod
@@ -22,7 +36,11 @@ from bayplan.scheduler.writes import Writes
 log = logging.getLogger(__name__)
 IN_FLIGHT = 32
 """Binds that are sent and not answered yet, at most."""
-UNCERTAIN = (DisconnectedError, TimedOutError)
+TRIES = 3
+"""How often a bind that was not answered is sent to the same node before others are waited for."""
+NOT_SENT = (UnreachableError, UntrustedError, UnavailableError)
+NOT_OVER = (DisconnectedError, TimedOutError, ServerTimeoutError)
+"""After these the server may act yet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,13 +66,27 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The pod is on another node."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
-    """The pod is not bound, for all we know."""
+    """The pod is not bound."""
 
     problem: str
 
 
-Result = Bound | Gone | Failed
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The pod may be bound, or be bound yet, and nobody could be asked."""
+
+    problem: str
+
+
+Result = Bound | Gone | Elsewhere | Failed | Unknown
 
 
 class Binder:
@@ -124,6 +156,9 @@ class Binder:
             await self._volumes.bind(bindings, job.node, job.bind_timeout)
         except VolumesFailedError as error:
             self._end(job, Failed(f"binding volumes: {error}"))
+        except Exception as error:
+            log.exception("the volumes of pod %s could not be bound", job.pod.key)
+            self._end(job, Failed(f"binding volumes: {error}"))
         else:
             self._enqueue(job)
 
@@ -141,22 +176,37 @@ class Binder:
         self._ended(job, result)
 
     async def _bind(self, job: Job) -> Result:
+        result: Result = Failed("")
+        for _ in range(TRIES):
+            result = await self._bind_once(job)
+            if not isinstance(result, Unknown):
+                break
+        return result
+
+    async def _bind_once(self, job: Job) -> Result:
         try:
             await self._writes.bind(job.pod, job.node)
-        except NotFoundError:
-            return Gone()
-        except UNCERTAIN as error:
-            return await self._look(job, str(error))
         except ClientError as error:
-            return Failed(f"binding: {error}")
+            problem = f"binding: {error}"
+            return Failed(problem) if _is_refusal(error) else await self._look(job, error, problem)
         return Bound()
 
-    async def _look(self, job: Job, problem: str) -> Result:
-        """What became of a bind that was not answered."""
+    async def _look(self, job: Job, error: ClientError, problem: str) -> Result:
+        """What became of a bind that failed."""
         try:
             pod = await self._writes.read(job.pod)
-        except ClientError as error:
-            return Failed(f"binding: {problem}; {error}")
+        except ClientError as unanswered:
+            return Unknown(f"{problem}; {unanswered}")
         if pod is None:
             return Gone()
-        return Bound() if pod.spec.node_name == job.node else Failed(f"binding: {problem}")
+        if pod.spec.node_name:
+            return Bound() if pod.spec.node_name == job.node else Elsewhere(pod)
+        return Unknown(problem) if isinstance(error, NOT_OVER) else Failed(problem)
+
+
+def _is_refusal(error: ClientError) -> bool:
+    """Whether the server has certainly not bound the pod, now or before."""
+    if isinstance(error, NOT_SENT):
+        return True
+    told = isinstance(error, ApiError) and error.code < 500
+    return told and not isinstance(error, ConflictError | NotFoundError)

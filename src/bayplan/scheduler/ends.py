@@ -1,7 +1,8 @@
 """The ends of binds: each is either seen, when the pod comes back with its node, or undone here.
 
-A bound pod that does not come back through the watch in time is looked up. Until that has told what
-became of it, it is counted where it was bound.
+A bound pod that does not come back through the watch in time is looked up, and so is one of which
+nobody could tell whether it is bound. Until that has told what became of it, it is counted where it
+was to go. A pod that is said to be gone stays in the queue until the watch says so too.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from bayplan.client.errors import ClientError
 from bayplan.fit import Assumption
 from bayplan.kube.pods import Pod
 from bayplan.scheduler import messages
-from bayplan.scheduler.binding import Bound, Failed, Gone, Job, Result
+from bayplan.scheduler.binding import Bound, Elsewhere, Failed, Gone, Job, Result, Unknown
 from bayplan.scheduler.desk import Desk
 
 log = logging.getLogger(__name__)
 Read = Callable[[Pod], Awaitable[Pod | None]]
 """Asks the server for a pod; None if it is gone."""
 SEEN_WITHIN = 60.0
-"""Seconds after which a bound pod that has not come back through the watch is looked up."""
+"""Seconds after which a bound pod that has not come back through the watch is looked up; a request
+that the server has not carried out by then it has dropped.
+"""
 
 
 class Ends:
@@ -35,9 +38,15 @@ class Ends:
         match result:
             case Bound():
                 self._bound(job)
+            case Unknown(problem):
+                log.warning("pod %s may be bound: %s", job.pod.key, problem)
+                self._await(job.assumption)
             case Gone():
                 self._desk.forget(job.pod, job.assumption)
-                self._desk.leave(job.pod.metadata.uid)
+                self._desk.queue.failed(job.entry, self._desk.clock.monotonic())
+            case Elsewhere(pod):
+                self._see(pod)
+                self._desk.forget(job.pod, job.assumption)
             case Failed(problem):
                 self._desk.forget(job.pod, job.assumption)
                 self._desk.fail(job.entry, problem, job.began)
@@ -45,10 +54,20 @@ class Ends:
     def _bound(self, job: Job) -> None:
         desk, name = self._desk, job.pod.spec.scheduler_name
         now = desk.clock.monotonic()
-        desk.snapshot.finish_binding(job.assumption, now + SEEN_WITHIN)
+        self._await(job.assumption)
         desk.told.metrics.attempt(name, "scheduled", now - job.began)
         desk.told.metrics.bound(job.entry.attempts, now - job.entry.added)
         desk.note(name, job.pod, messages.scheduled(job.pod, job.node))
+
+    def _await(self, assumption: Assumption) -> None:
+        """Give a pod some time to come back through the watch."""
+        deadline = self._desk.clock.monotonic() + SEEN_WITHIN
+        self._desk.snapshot.finish_binding(assumption, deadline)
+
+    def _see(self, pod: Pod) -> None:
+        """A pod is on a node, which the watch has not told yet."""
+        self._desk.snapshot.observe(pod)
+        self._desk.leave(pod.metadata.uid)
 
     async def look_after(self) -> None:
         """Look up bound pods that do not come back, until cancelled."""
@@ -68,11 +87,9 @@ class Ends:
             log.info("pod %s is bound and was not seen: %s", assumption.pod_key, error)
             return
         if found is not None and found.spec.node_name:
-            desk.snapshot.observe(found)
+            self._see(found)
         if pod is not None:
             desk.forget(pod, assumption)
-        if found is None or found.spec.node_name:
-            desk.leave(uid)
-        elif (waiting := desk.queue.get(uid)) is not None:
+        if (waiting := desk.queue.get(uid)) is not None:
             desk.queue.failed(waiting, desk.clock.monotonic())
             desk.news.set()

@@ -29,7 +29,8 @@ class Heeding:
         early, self._early = self._early or [], None
         latest = {pod.metadata.uid: pod for pod in early}
         for pod in sorted(latest.values(), key=lambda p: p.metadata.creation_timestamp or ""):
-            self._desk.enqueue(pod)
+            if self._waits(pod):
+                self._desk.enqueue(pod)
 
     def _heed(self, event: Event) -> None:
         """Something in the cluster changed, and the snapshot shows it."""
@@ -60,8 +61,14 @@ class Heeding:
         elif self._desk.is_ours(after):
             if self._early is not None:
                 self._early.append(after)
-            else:
+            elif after.metadata.uid in self._desk.queue or self._waits(after):
                 self._desk.enqueue(after)
+
+    def _waits(self, pod: Pod) -> bool:
+        """Whether a pod has no node for all that is known: the watch may lag behind a look-up."""
+        known = self._desk.snapshot.get(Pod, pod.key)
+        same = known is not None and known.metadata.uid == pod.metadata.uid
+        return known is not None and same and not known.spec.node_name
 
     def _set_aside(self, problem: Problem) -> None:
         """A pod of ours that cannot be read waits in vain; tell its owner."""

@@ -41,6 +41,9 @@ class Preemptions:
     def __contains__(self, uid: str) -> bool:
         return uid in self._under_way
 
+    def __len__(self) -> int:
+        return len(self._under_way)
+
     def start(self, preemptor: Pod, victims: Sequence[Pod], node: str) -> None:
         """Send the victims away."""
         uid = preemptor.metadata.uid

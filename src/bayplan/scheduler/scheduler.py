@@ -134,11 +134,12 @@ class Scheduler:
         """Let what is being bound be bound, and what was said be written."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
-                await self.binder.drain()
-                await self.preemptions.drain()
-                await self.statuses.drain()
-                for recorder in self.recorders:
-                    await recorder.drain()
+                await asyncio.gather(
+                    self.binder.drain(),
+                    self.preemptions.drain(),
+                    self.statuses.drain(),
+                    *(recorder.drain() for recorder in self.recorders),
+                )
         self.preemptions.cancel()
 
 

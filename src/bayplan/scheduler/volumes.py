@@ -51,6 +51,8 @@ class _Promise:
     """The volume that it takes; empty if one is provisioned."""
     version: str = ""
     """Of the volume or the claim, since we wrote it; empty before."""
+    begun: bool = False
+    """Whether the write was sent: unanswered it may have been carried out."""
 
 
 class VolumeBinder:
@@ -94,6 +96,7 @@ class VolumeBinder:
         return _Promise(claim, binding.volume)
 
     async def _write(self, promise: _Promise, node: str) -> None:
+        promise.begun = True
         if not promise.volume:
             promise.version = await self._writes.select_node(promise.claim, node)
             return
@@ -173,7 +176,7 @@ class VolumeBinder:
 
     async def _undo(self, promises: Sequence[_Promise], node: str) -> None:
         for promise in promises:
-            if not promise.version:
+            if not promise.begun:
                 continue
             try:
                 if promise.volume:

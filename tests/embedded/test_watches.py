@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -33,6 +34,16 @@ async def test_a_watch_shows_what_is_there_and_what_happens(http: Http) -> None:
         await http.patch(f"{CMS}/b", {"data": {"x": "1"}})
         await http.delete(f"{CMS}/b")
         assert await take(events, 3) == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
+
+
+async def test_a_watch_whose_client_is_gone_is_not_kept(server: ApiServer, http: Http) -> None:
+    await http.post(CMS, config_map("a"))
+    async with http.watch(CMS) as events:
+        await take(events, 1)
+        assert server.plane.metrics.in_flight == 1
+    async with asyncio.timeout(30):
+        while server.plane.metrics.in_flight:
+            await http.get(CMS)  # each a turn in which the server can notice
 
 
 async def test_a_watch_resumes_after_a_resource_version(http: Http) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from bayplan.embedded.apiserver.http.reviews import Reviews
 from bayplan.embedded.apiserver.http.subresources import create_binding, subresource_handler
 from bayplan.embedded.apiserver.http.wire.bodies import Disconnected, Receive
 from bayplan.embedded.apiserver.http.wire.negotiation import negotiate
-from bayplan.embedded.apiserver.http.wire.responses import Send, error_response
+from bayplan.embedded.apiserver.http.wire.responses import Send, Stream, error_response
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.backend import Backend
@@ -76,7 +77,7 @@ class App:
             answer = await self._safe_answer(scope, receive)
             if answer is not None:
                 self._metrics.count(_label(scope, answer), time.perf_counter() - started)
-                await answer.send(send)
+                await _send(answer, send, scope["state"])
         except TimeoutError:
             scope["state"]["abort"]()
         finally:
@@ -195,6 +196,27 @@ class App:
         if kind.resource == "bindings":
             return create_binding
         return self._reviews.handler(kind) or HANDLERS["create"]
+
+
+async def _send(answer: Answer, send: Send, state: dict[str, Any]) -> None:
+    """Send an answer; a stream, which may be silent for long, ends when its reader is gone."""
+    task, lost = asyncio.current_task(), False
+
+    def end() -> None:
+        nonlocal lost
+        lost = True
+        if task is not None:
+            task.cancel()
+
+    if isinstance(answer, Stream):
+        state["lost"] = end
+    try:
+        await answer.send(send)
+    except asyncio.CancelledError:
+        if not lost or task is None or task.uncancel() > 0:
+            raise
+    finally:
+        state.pop("lost", None)
 
 
 def _label(scope: Scope, answer: Answer) -> RequestKey:

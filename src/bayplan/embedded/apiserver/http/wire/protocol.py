@@ -66,6 +66,10 @@ class Connection(HttpToolsProtocol):
         """The client is gone."""
         self._stop_timer()
         super().connection_lost(exc)
+        cycle: RequestResponseCycle | None = self.cycle
+        end = cycle.scope["state"].get("lost") if cycle is not None else None
+        if end is not None:
+            end()
 
     def shutdown(self) -> None:
         """The server stops: an idle connection is dropped, a busy one ends with its answer."""

@@ -15,6 +15,8 @@ from bayplan.scheduler.daemon import SchedulerDaemon
 from bayplan.scheduler.scheduler import Scheduler
 
 NAME = "bayplan"
+NOT_READY: Untyped = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
+"""An API server taints new nodes so, and where there is no controller they stay that way."""
 
 
 class Running:
@@ -100,5 +102,10 @@ def pod(namespace: str, name: str, cpu: str = "100m", **spec: object) -> Untyped
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"namespace": namespace, "name": name},
-        "spec": {"schedulerName": NAME, "containers": [container], **spec},
+        "spec": {
+            "schedulerName": NAME,
+            "containers": [container],
+            "tolerations": [NOT_READY],
+            **spec,
+        },
     }

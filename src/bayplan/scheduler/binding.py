@@ -116,6 +116,11 @@ class Binder:
         """Whether it is better to wait before deciding more."""
         return not self._room.is_set()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether most hands are full."""
+        return len(self._open) - len(self._with_volumes) > IN_FLIGHT // 2
+
     async def room(self) -> None:
         """Wait until there is room for more."""
         await self._room.wait()

@@ -3,20 +3,22 @@
     recorder.note(pod, "Warning", "FailedScheduling", action="Scheduling", text="0/3 nodes ...")
 
 Noting never waits and never fails: reports are queued, counted together where they repeat, and sent
-by `run` in the background. Events are help for people, not a record: when the queue is full, or the
-server will not take them, they are dropped and counted.
+by `run` in the background, several at once. Whoever has more urgent things to send says so
+(`is_busy`); then they go one by one. Events are help for people, not a record: when the queue is
+full, or the server will not take them, they are dropped and counted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from random import Random
 
 from bayplan.client.client import Client
 from bayplan.client.errors import ClientError, NotFoundError
-from bayplan.client.events.series import Series, Tally
+from bayplan.client.events.series import Happening, Series, Tally
 from bayplan.client.objects import name_of, namespace_of, uid_of
 from bayplan.client.resources import Untyped
 from bayplan.client.verbs.patches import merge
@@ -27,7 +29,9 @@ from bayplan.kube.times import micro_time
 
 log = logging.getLogger(__name__)
 LONGEST_NOTE = 1024
-QUEUE = 1000
+QUEUE = 20_000
+IN_FLIGHT = 8
+"""Events that are sent and not answered yet, at most."""
 TICK = 30.0
 
 
@@ -48,9 +52,11 @@ class Report:
     reason: str
     action: str
     text: str
+    moment: str
+    """When it happened."""
 
     @property
-    def happening(self) -> tuple[str, ...]:
+    def happening(self) -> Happening:
         """What makes two reports the same; the text may differ."""
         about = self.regarding
         return (
@@ -67,21 +73,41 @@ class Report:
 class Recorder:
     """Reports for one controller."""
 
-    def __init__(self, client: Client, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        client: Client,
+        reporter: Reporter,
+        *,
+        is_busy: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._client = client
+        self._is_busy = is_busy
         self._reporter = reporter
         self._rng: Random = client.rng
         self._queue: asyncio.Queue[Report] = asyncio.Queue(QUEUE)
         self._tally = Tally()
+        self._sending: set[asyncio.Task[None]] = set()
         self.dropped = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many reports wait to be sent."""
+        return self._queue.qsize()
+
+    @property
+    def in_flight(self) -> int:
+        """How many are sent and not answered yet."""
+        return len(self._sending)
 
     def note(
         self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
     ) -> None:
         """Report something about an object. Returns at once, whatever the server does."""
         shortened = text.encode()[:LONGEST_NOTE].decode(errors="ignore")
+        moment = micro_time(self._client.clock.now())
+        report = Report(reference_to(about), kind, reason, action, shortened, moment)
         try:
-            self._queue.put_nowait(Report(reference_to(about), kind, reason, action, shortened))
+            self._queue.put_nowait(report)
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -96,15 +122,38 @@ class Recorder:
         await self._queue.join()
 
     async def _send_reports(self) -> None:
-        while True:
-            report = await self._queue.get()
-            try:
-                await self._send(report)
-            except ClientError as error:
-                self.dropped += 1
-                log.info("event %s not recorded: %s", report.reason, error)
-            finally:
-                self._queue.task_done()
+        try:
+            while True:
+                report = await self._queue.get()
+                while len(self._sending) >= (1 if self._is_busy() else IN_FLIGHT):
+                    await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
+                self._start(report)
+        finally:
+            for task in self._sending:
+                task.cancel()
+
+    def _start(self, report: Report) -> None:
+        """Count a report, and have it sent if that is called for."""
+        series = self._tally.again(report.happening, self._client.clock.monotonic())
+        if series is None:
+            work = self._tell(self._event(report), report.happening)
+        elif series.count == 2 and series.told:
+            work = self._count(series)
+        else:
+            self._queue.task_done()
+            return
+        task = asyncio.ensure_future(self._send(report.reason, work))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _send(self, reason: str, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except ClientError as error:
+            self.dropped += 1
+            log.info("event %s not recorded: %s", reason, error)
+        finally:
+            self._queue.task_done()
 
     async def _send_counts(self) -> None:
         while True:
@@ -115,18 +164,22 @@ class Recorder:
                 except ClientError as error:
                     log.info("event %s not counted: %s", series.name, error)
 
-    async def _send(self, report: Report) -> None:
-        series = self._tally.again(report.happening, self._client.clock.monotonic())
-        if series is None:
-            await self._tell(report)
-        elif series.count == 2:
-            await self._count(series)
+    def _tell(self, event: Event, happening: Happening) -> Coroutine[object, object, None]:
+        """Tell the server; from now on, what is the same counts as its repetition."""
+        meta, now = event.metadata, self._client.clock.monotonic()
+        series = Series(happening, meta.namespace, meta.name, last=now, told=False)
+        self._tally.first(series)
+        return self._create(event, series)
 
-    async def _tell(self, report: Report) -> None:
-        made = await self._client.create(self._event(report))
-        now = self._client.clock.monotonic()
-        place = (made.metadata.namespace, made.metadata.name)
-        self._tally.first(Series(report.happening, *place, last=now))
+    async def _create(self, event: Event, series: Series) -> None:
+        try:
+            await self._client.create(event)
+        except ClientError:
+            self._tally.forget(series)
+            raise
+        series.told = True
+        if series.unwritten:
+            await self._count(series)  # it happened again meanwhile
 
     async def _count(self, series: Series) -> None:
         now = self._client.clock
@@ -146,7 +199,7 @@ class Recorder:
                 name=f"{about.name}.{self._rng.getrandbits(64):016x}",
                 namespace=about.namespace or DEFAULT_NAMESPACE,
             ),
-            event_time=micro_time(self._client.clock.now()),
+            event_time=report.moment,
             reporting_controller=self._reporter.controller,
             reporting_instance=self._reporter.instance,
             action=report.action,

@@ -31,6 +31,8 @@ class Series:
     count: int = 1
     written_count: int = 1
     written_at: float = field(default=float("-inf"))
+    told: bool = True
+    """Whether the server has its event."""
 
     @property
     def unwritten(self) -> bool:
@@ -67,7 +69,8 @@ class Tally:
 
     def forget(self, series: Series) -> None:
         """It is no longer known to the server."""
-        self._going_on.pop(series.happening, None)
+        if self._going_on.get(series.happening) is series:
+            del self._going_on[series.happening]
 
     def due(self, now: float) -> Iterator[Series]:
         """The series whose count should be written now; those that are over are forgotten."""
@@ -75,5 +78,5 @@ class Tally:
             over = now - series.last > OVER
             if over:
                 self.forget(series)
-            if series.unwritten and (over or now - series.written_at >= REFRESH):
+            if series.told and series.unwritten and (over or now - series.written_at >= REFRESH):
                 yield series

@@ -55,7 +55,18 @@ class Budget:
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait for a token and a place; the place is free again on leaving."""
+        await self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
+
+    async def enter(self) -> None:
+        """Wait for a token and a place, to be given back by `leave`."""
         if (wait := self._bucket.reserve()) > 0:
             await self._clock.sleep(wait)
-        async with self._places:
-            yield
+        await self._places.acquire()
+
+    def leave(self) -> None:
+        """Let the next one in."""
+        self._places.release()

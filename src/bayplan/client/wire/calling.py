@@ -31,19 +31,22 @@ class Answer:
         """The next piece of the body, as it comes; empty at its end."""
         if self._silence is None:
             return await self._reply.next_chunk()
-        with _in_time(self.request):
+        try:
             async with asyncio.timeout(self._silence):
                 return await self._reply.next_chunk()
+        except TimeoutError:
+            raise _too_late(self.request) from None
 
     async def read(self, bound: int) -> bytes:
         """The whole body, if it is no bigger than that."""
-        parts, size = [], 0
+        parts: list[bytes] = []
+        size = 0
         while chunk := await self.next_chunk():
             size += len(chunk)
             if size > bound:
                 raise TooLargeError(f"{self.request}: the answer is bigger than {bound} bytes")
             parts.append(chunk)
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class Caller:
@@ -55,15 +58,21 @@ class Caller:
         self._access = access
         self._transport = transport
         self._limits = limits
-        self._user_agent = user_agent
+        self._own_headers = (*access.impersonation, ("User-Agent", user_agent))
 
     async def fetch(self, request: Request) -> bytes:
         """The whole answer."""
         headers = await self._headers(request)
-        with _in_time(request):
-            async with asyncio.timeout(self._limits.answer):
-                async with self._open(request, headers, None) as answer:
-                    return await answer.read(self._limits.largest_answer)
+        try:
+            async with (
+                asyncio.timeout(self._limits.answer),
+                self._transport.open(request, headers) as reply,
+            ):
+                if reply.status >= 300:
+                    raise await _refusal(request, reply, headers)
+                return await Answer(request, reply).read(self._limits.largest_answer)
+        except TimeoutError:
+            raise _too_late(request) from None
 
     @asynccontextmanager
     async def stream(self, request: Request, silence: float) -> AsyncIterator[Answer]:
@@ -90,8 +99,7 @@ class Caller:
             yield Answer(request, reply, silence)
 
     async def _headers(self, request: Request) -> Headers:
-        headers = [*self._access.impersonation, ("Accept", request.accept)]
-        headers.append(("User-Agent", self._user_agent))
+        headers = [*self._own_headers, ("Accept", request.accept)]
         if request.body is not None:
             headers.append(("Content-Type", request.content_type))
         authorization = await self._access.credentials.authorization()
@@ -105,7 +113,11 @@ def _in_time(request: Request) -> Iterator[None]:
     try:
         yield
     except TimeoutError:
-        raise TimedOutError(f"{request}: no answer in time") from None
+        raise _too_late(request) from None
+
+
+def _too_late(request: Request) -> TimedOutError:
+    return TimedOutError(f"{request}: no answer in time")
 
 
 async def _refusal(request: Request, reply: Reply, headers: Headers) -> ApiError:

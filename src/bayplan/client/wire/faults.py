@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import aiohttp
 
@@ -23,20 +21,16 @@ _NOT_CONNECTED = (
     aiohttp.ConnectionTimeoutError,
 )
 _UNTRUSTED = (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError)
+HTTP_FAULTS = (aiohttp.ClientError, OSError)
+"""What the HTTP library raises."""
 _CUT = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
 
 
-@contextmanager
-def translated(request: object) -> Iterator[None]:
-    """Raise whatever the HTTP library raises as one of our own."""
-    try:
-        yield
-    except (aiohttp.ClientError, OSError) as error:
-        raise _ours(request, error) from None
+def ours(request: object, error: Exception) -> TransportError:
+    """Whatever the HTTP library raised, as one of our own.
 
-
-def _ours(request: object, error: Exception) -> TransportError:
-    """The order matters: the library's classes inherit from each other criss-cross."""
+    The order matters: the library's classes inherit from each other criss-cross.
+    """
     if isinstance(error, _UNTRUSTED) or isinstance(error.__cause__, _UNTRUSTED):
         return UntrustedError(f"{request}: the server's certificate is not to be trusted")
     if isinstance(error, _NOT_CONNECTED):

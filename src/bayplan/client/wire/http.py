@@ -8,8 +8,8 @@ the server. Redirects are not followed, because they would carry our credentials
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
+from typing import Self
 
 import aiohttp
 from multidict import CIMultiDict
@@ -17,19 +17,27 @@ from yarl import URL
 
 from bayplan.client.config.access import Access
 from bayplan.client.config.tls import TlsContexts
-from bayplan.client.wire.faults import translated
+from bayplan.client.wire.faults import HTTP_FAULTS, ours
 from bayplan.client.wire.requests import Request
 from bayplan.client.wire.sockets import lively_socket
 from bayplan.client.wire.transport import Headers
 
 
 class HttpReply:
-    """An answer over HTTP."""
+    """An answer over HTTP; entering it sends the request, leaving it gives up what has not come.
 
-    def __init__(self, request: Request, response: aiohttp.ClientResponse) -> None:
-        self.status = response.status
+    A class, not a generator: there is one for every request.
+    """
+
+    def __init__(self, request: Request, sending: Awaitable[aiohttp.ClientResponse]) -> None:
         self._request = request
-        self._response = response
+        self._sending = sending
+        self._response: aiohttp.ClientResponse
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self._response.status
 
     def header(self, name: str) -> str | None:
         """The value of a header."""
@@ -37,8 +45,20 @@ class HttpReply:
 
     async def next_chunk(self) -> bytes:
         """The next piece of the body, as it comes; empty at its end."""
-        with translated(self._request):
+        try:
             return await self._response.content.readany()
+        except HTTP_FAULTS as error:
+            raise ours(self._request, error) from None
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._response = await self._sending
+        except HTTP_FAULTS as error:
+            raise ours(self._request, error) from None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._response.close()
 
 
 class HttpTransport:
@@ -48,6 +68,7 @@ class HttpTransport:
         self._access = access
         self._tls = TlsContexts(access.tls)
         self._base = URL(access.server)
+        self._root = self._base.raw_path.rstrip("/")
         # Only connecting has a limit of its own; what comes after that is the caller's to bound.
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
         self._session = aiohttp.ClientSession(
@@ -64,15 +85,9 @@ class HttpTransport:
         """Let go of the connections."""
         await self._session.close()
 
-    @asynccontextmanager
-    async def open(self, request: Request, headers: Headers) -> AsyncIterator[HttpReply]:
+    def open(self, request: Request, headers: Headers) -> HttpReply:
         """Send a request; leaving the context gives up what has not come yet."""
-        with translated(request):
-            response = await self._send(request, headers)
-        try:
-            yield HttpReply(request, response)
-        finally:
-            response.close()
+        return HttpReply(request, self._send(request, headers))
 
     async def _send(self, request: Request, headers: Headers) -> aiohttp.ClientResponse:
         return await self._session.request(
@@ -93,5 +108,5 @@ class HttpTransport:
         return self._tls.current(self._access.credentials.certificate())
 
     def _url(self, request: Request) -> URL:
-        path = self._base.raw_path.rstrip("/") + request.path
-        return self._base.with_path(path, encoded=True).with_query(request.query)
+        url = self._base.with_path(self._root + request.path, encoded=True)
+        return url.with_query(request.query) if request.query else url

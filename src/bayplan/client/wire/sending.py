@@ -61,8 +61,11 @@ class Sender:
         return await self._fetch_once(request)
 
     async def _fetch_once(self, request: Request) -> bytes:
-        async with self._budget.turn():
+        await self._budget.enter()
+        try:
             return await self._caller.fetch(request)
+        finally:
+            self._budget.leave()
 
     async def _open(self, stack: AsyncExitStack, request: Request, silence: float) -> Answer:
         async with self._budget.turn():

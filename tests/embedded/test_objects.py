@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
+from bayplan.embedded.apiserver.rest.naming import free_name
 from tests.embedded.http_client import JSON_PATCH, MERGE, Http
 
 CMS = "/api/v1/namespaces/default/configmaps"
@@ -51,6 +53,13 @@ async def test_generate_name_makes_a_name(http: Http) -> None:
     made = await http.post(CMS, {"metadata": {"generateName": "a-"}})
     assert made.body["metadata"]["name"].startswith("a-")
     assert len(made.body["metadata"]["name"]) == 7
+
+
+def test_generate_name_tries_other_names_than_those_that_are_taken() -> None:
+    first = free_name("a-", Random(1), lambda _: False)
+    second = free_name("a-", Random(1), {first}.__contains__)
+    assert first != second
+    assert free_name("a-", Random(1), lambda _: True).startswith("a-")
 
 
 async def test_an_update_of_an_older_version_is_a_conflict(http: Http) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
@@ -15,8 +16,8 @@ from bayplan.embedded.apiserver.errors import (
 from bayplan.embedded.apiserver.jsontypes import JsonObject, metadata_of
 from bayplan.embedded.apiserver.rest.naming import (
     annotation_problems,
+    free_name,
     label_problems,
-    suffixed,
 )
 from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
@@ -30,13 +31,13 @@ def new_uid(rng: Random) -> str:
     return str(UUID(int=rng.getrandbits(128), version=4))
 
 
-def address(call: Call, obj: JsonObject, rng: Random) -> None:
+def address(call: Call, obj: JsonObject, rng: Random, is_taken: Callable[[str], bool]) -> None:
     """Settle a new object's name and namespace, in the object and in the call."""
     meta = metadata_of(obj)
     if meta.get("resourceVersion"):
         raise bad_request("resourceVersion should not be set on objects to be created")
     if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = suffixed(meta["generateName"], rng)
+        meta["name"] = free_name(meta["generateName"], rng, is_taken)
     settle_namespace(call, meta)
     if call.name and meta.get("name") not in (None, "", call.name):
         raise _name_mismatch(meta["name"], call.name)

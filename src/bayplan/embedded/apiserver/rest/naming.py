@@ -12,6 +12,7 @@ from bayplan.kube.names import is_label_value, is_qualified_name, is_subdomain
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+NAME_TRIES = 8
 _ANNOTATIONS_LIMIT = 256 * 1024
 
 NameRule = Callable[[str], str]
@@ -48,6 +49,16 @@ def path_segment(name: str) -> str:
 def suffixed(prefix: str, rng: Random) -> str:
     """A name made from `generateName`."""
     return prefix[:58] + "".join(rng.choices(_SUFFIX_LETTERS, k=5))
+
+
+def free_name(prefix: str, rng: Random, is_taken: Callable[[str], bool]) -> str:
+    """A name made from `generateName` that nobody has, as far as a few tries find one."""
+    name = suffixed(prefix, rng)
+    for _ in range(NAME_TRIES - 1):
+        if not is_taken(name):
+            break
+        name = suffixed(prefix, rng)
+    return name
 
 
 def label_problems(labels: JsonObject, field: str) -> list[Cause]:

@@ -26,7 +26,7 @@ from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.conforming import conform, custom_problems
 from bayplan.embedded.apiserver.rest.namespaces import require_namespace
 from bayplan.embedded.apiserver.rest.request import Call
-from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.strategies.table import strategy_of
@@ -43,7 +43,7 @@ async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     """Store a new object."""
     strategy = strategy_of(call.kind.storage)
     conform(call, obj)
-    metadata.address(call, obj, backend.rng)
+    metadata.address(call, obj, backend.rng, lambda name: _is_taken(backend, call, name))
     require_namespace(backend, call)
     obj = to_kept(call.kind, obj)
     _type_meta(backend, call, obj)
@@ -58,6 +58,10 @@ async def create(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     await backend.admission.validate(request)
     require_namespace(backend, call)
     return _store_new(backend, call, obj)
+
+
+def _is_taken(backend: Backend, call: Call, name: str) -> bool:
+    return backend.store.get(Key(call.kind.storage, call.namespace, name)) is not None
 
 
 def _type_meta(backend: Backend, call: Call, obj: JsonObject) -> None:

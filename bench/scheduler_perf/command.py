@@ -1,29 +1,55 @@
-"""`python -m bench scheduler-perf --from DIR [NAME…]`: upstream's workloads, one line each."""
+"""`python -m bench scheduler-perf --from DIR [NAME…]`: upstream's workloads, one line each.
+
+The API server, the scheduler and the load are processes of their own.
+"""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import uvloop
 
 from bayplan.client import Client, Tuning
 from bayplan.client.config import from_kubeconfig
-from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.scheduler.config import default_settings, read_settings
-from bayplan.scheduler.config.settings import SchedulerSettings
-from bayplan.scheduler.daemon import SchedulerDaemon
-from bench.scheduler_perf.steps import Steps, Throughput
+from bench.scheduler_perf.processes import Process, cluster, scheduler
+from bench.scheduler_perf.progress import Measured
+from bench.scheduler_perf.steps import Steps
 from bench.scheduler_perf.workloads import Workload, WorkloadError, read_workloads, select
 
 TUNING = Tuning(qps=1e6, burst=10**6, in_flight=256)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a run took of the machine while it was measured."""
+
+    scheduler: Process
+    server: Process | None
+    before: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    memory: float = 0.0
+    load: float = 0.0
+
+    def begin(self) -> None:
+        """Look, before."""
+        self.before = self._cpu()
+
+    def end(self) -> None:
+        """Look, after."""
+        self.cpu = [now - then for now, then in zip(self._cpu(), self.before, strict=True)]
+        self.memory = self.scheduler.memory
+        self.load = os.getloadavg()[0]
+
+    def _cpu(self) -> list[float]:
+        own = sum(os.times()[:2])
+        return [self.scheduler.cpu, self.server.cpu if self.server is not None else 0.0, own]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,7 +73,7 @@ def _line(workload: Workload) -> dict[str, object]:
     if workload.left_out:
         return {"workload": workload.name, "left out": workload.left_out}
     try:
-        measured = asyncio.run(_run(workload))
+        measured, taken = uvloop.run(run(workload))
     except TimeoutError:
         return {"workload": workload.name, "failed": "pods were left without a node"}
     return {
@@ -55,39 +81,41 @@ def _line(workload: Workload) -> dict[str, object]:
         "pods": measured.pods,
         "seconds": round(measured.seconds, 2),
         "pods/s": round(measured.average, 1),
+        "overall": round(measured.overall, 1),
         "threshold": workload.threshold,
         "times": round(measured.average / workload.threshold, 2) if workload.threshold else None,
+        **shown(measured, taken),
     }
 
 
-async def _run(workload: Workload) -> Throughput:
-    async with _cluster() as kubeconfig:
-        access = from_kubeconfig([kubeconfig])
-        async with Client(access, TUNING) as load, Client(access, TUNING) as own:
-            settings = _settings(workload)
-            daemon = SchedulerDaemon(settings)
-            leading = asyncio.ensure_future(daemon.lead(own))
-            try:
-                await daemon.ready.wait()
-                return await Steps(load, workload, settings.profiles[0].name).run()
-            finally:
-                leading.cancel()
-                await asyncio.gather(leading, return_exceptions=True)
+def shown(measured: Measured, taken: Taken) -> dict[str, object]:
+    """How long pods waited, and what it took."""
+    of_scheduler, of_server, of_load = (round(one, 2) for one in taken.cpu)
+    return {
+        "p50": _rounded(measured.wait(0.5)),
+        "p99": _rounded(measured.wait(0.99)),
+        "scheduler cpu": of_scheduler,
+        "server cpu": of_server,
+        "load cpu": of_load,
+        "scheduler MiB": round(taken.memory),
+        "load average": round(taken.load, 1),
+    }
 
 
-def _settings(workload: Workload) -> SchedulerSettings:
-    if workload.scheduler_config is not None:
-        return read_settings(workload.scheduler_config)
-    return default_settings()
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
-@asynccontextmanager
-async def _cluster() -> AsyncIterator[Path]:
-    """An embedded server of the run's own, or the cluster that KUBECONFIG_E2E names."""
-    if named := os.environ.get("KUBECONFIG_E2E"):
-        yield Path(named)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = Path(folder) / "kubeconfig"
-        async with ApiServer(ServerConfig(kubeconfig=kubeconfig)):
-            yield kubeconfig
+async def run(workload: Workload) -> tuple[Measured, Taken]:
+    """One run of a workload."""
+    config = workload.scheduler_config
+    settings = read_settings(config) if config is not None else default_settings()
+    async with (
+        cluster() as (kubeconfig, server),
+        scheduler(kubeconfig, config) as scheduling,
+        Client(from_kubeconfig([kubeconfig]), TUNING) as load,
+    ):
+        taken = Taken(scheduling, server)
+        steps = Steps(load, workload, settings.profiles[0].name)
+        steps.begun, steps.ended = taken.begin, taken.end
+        return await steps.run(), taken

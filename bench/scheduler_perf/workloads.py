@@ -22,22 +22,47 @@ NOT_HERE = {
     "createPodGroups": "pod groups",
 }
 """Operations on what Bayplan has not."""
-OPERATIONS = frozenset(
+_OF_PODS = frozenset(
     {
-        "barrier",
-        "churn",
-        "createAny",
-        "createNamespaces",
-        "createNodes",
-        "createPodSets",
-        "createPods",
-        "deletePods",
-        "sleep",
-        "startCollectingMetrics",
-        "stopCollectingMetrics",
-        "updateAny",
+        "collectMetrics",
+        "count",
+        "duration",
+        "namespace",
+        "persistentVolumeClaimTemplatePath",
+        "persistentVolumeTemplatePath",
+        "podTemplatePath",
+        "skipWaitToCompletion",
+        "templateParams",
     }
 )
+_OF_NODES = frozenset(
+    {
+        "count",
+        "labelNodePrepareStrategy",
+        "nodeAllocatableStrategy",
+        "nodeTemplatePath",
+        "templateParams",
+        "uniqueNodeLabelStrategy",
+    }
+)
+_OF_ANY = frozenset({"count", "namespace", "templatePath", "templateParams"})
+HONOURED: Mapping[str, frozenset[str]] = {
+    "barrier": frozenset({"labelSelector", "namespaces", "stageRequirement"}),
+    "churn": frozenset({"intervalMilliseconds", "mode", "namespace", "number", "templatePaths"}),
+    "createAny": _OF_ANY,
+    "createNamespaces": frozenset({"count", "namespaceTemplatePath", "prefix"}),
+    "createNodes": _OF_NODES,
+    "createPodSets": frozenset({"count", "createPodsOp", "namespacePrefix"}),
+    "createPods": _OF_PODS,
+    "deletePods": frozenset(
+        {"deletePodsPerSecond", "labelSelector", "namespace", "skipWaitToCompletion"}
+    ),
+    "sleep": frozenset({"duration"}),
+    "startCollectingMetrics": frozenset({"labelSelector", "name", "namespaces"}),
+    "stopCollectingMetrics": frozenset(),
+    "updateAny": _OF_ANY | {"subresources", "updatePerSecond"},
+}
+"""The operations, and what of each is done as it says; a workload that says more is left out."""
 
 
 class WorkloadError(ValueError):
@@ -69,6 +94,12 @@ class Operation:
         said = self.fields.get(name)
         return None if said is None else (self.folder / str(said)).resolve()
 
+    @property
+    def not_honoured(self) -> list[str]:
+        """What the step says that nobody here heeds."""
+        said = {name for name, value in self.fields.items() if value not in (None, False)}
+        return sorted(said - HONOURED[self.opcode])
+
     def params(self) -> dict[str, Any]:
         """What templates are given besides their index."""
         return dict(self.fields.get("templateParams") or {})
@@ -97,8 +128,10 @@ class Workload:
         for operation in self.operations:
             if operation.opcode in NOT_HERE:
                 return NOT_HERE[operation.opcode]
-            if operation.opcode not in OPERATIONS:
+            if operation.opcode not in HONOURED:
                 return f"the unknown operation {operation.opcode}"
+            if unknown := operation.not_honoured:
+                return f"{operation.opcode}'s {', '.join(unknown)}, which is not honoured here"
         if any(on and ("DRA" in gate or "DynamicRes" in gate) for gate, on in self.gates.items()):
             return "dynamic resource allocation"
         return ""

@@ -140,6 +140,18 @@ def test_a_folder_without_workloads_is_said(tmp_path: Path) -> None:
         read_workloads(tmp_path)
 
 
+def test_what_is_not_honoured_is_named(tmp_path: Path) -> None:
+    (tmp_path / "misc").mkdir()
+    (tmp_path / "misc/performance-config.yaml").write_text("""
+- name: Steady
+  workloadTemplate:
+  - {opcode: createPods, count: 1, steadyState: true, duration: 10s}
+  workloads: [{name: one}]
+""")
+    (workload,) = read_workloads(tmp_path)
+    assert workload.left_out == "createPods's steadyState, which is not honoured here"
+
+
 def test_a_workload_runs_with_our_scheduler(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

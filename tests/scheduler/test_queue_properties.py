@@ -82,7 +82,7 @@ class Queueing(RuleBasedStateMachine):
         self.queue.refused(entry, plugins, self.now)
         if entry.pod.spec.scheduling_gates:
             assert entry.place is Place.GATED
-        elif not plugins or plugins & set(seen):
+        elif plugins & set(seen):
             assert entry.place is Place.BACKOFF
         else:
             assert entry.place is Place.UNSCHEDULABLE

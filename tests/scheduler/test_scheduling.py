@@ -105,3 +105,15 @@ async def reasons(it: Running, namespace: str) -> set[str]:
     for recorder in it.scheduler.recorders:
         await recorder.drain()
     return {event.reason for event in (await it.client.list(EVENTS, namespace)).items}
+
+
+async def test_without_any_node_pods_wait_for_one_and_are_not_tried_over_and_over(
+    client: Client, namespace: str
+) -> None:
+    async with scheduling(client) as it:
+        await client.create(pod(namespace, "p"))
+        await it.until(lambda: "no nodes available" in it.said_of(namespace, "p"))
+        (entry,) = it.scheduler.queue
+        assert (entry.place, entry.attempts) == (Place.UNSCHEDULABLE, 1)
+        await client.create(node("bayplan-a"))
+        assert await it.placed(namespace, "p") == ["bayplan-a"]

@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "explain": "bayplan.cli.explain:explain",
     "images": "bayplan.cli.images:app",
     "node-agent": "bayplan.cli.node_agent:node_agent",
+    "scheduler": "bayplan.cli.scheduler:scheduler",
     "up": "bayplan.cli.up:up",
     "volumes": "bayplan.cli.volumes:volumes",
 }
@@ -35,6 +36,7 @@ SUMMARIES: dict[str, str] = {
     "explain": "Say where a pod would go and why, or why nowhere and what would help.",
     "images": "Pull, list, inspect, remove and collect images by runtime handler.",
     "node-agent": "Pull and collect a node's images by its pods' runtime classes.",
+    "scheduler": "Place pods, on any API server.",
     "up": "Run a simulated cluster: nodes, CSI drivers, workloads and a cloud.",
     "volumes": "Show how many volumes each node has attached, how many it can, and who says so.",
 }

@@ -18,8 +18,8 @@ from typing import Literal
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, start_http_server
 
+from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.cluster import ClusterAccess
 from bayplan.cli.images.connection import Connection
 from bayplan.cli.images.output import complain, say
 from bayplan.client.errors import ClientError

@@ -27,10 +27,10 @@ def may_unblock(snapshot: Snapshot, pod: Pod, plugins: Collection[str], event: E
 
     Where no plugin refused (there were no nodes, or something failed) any change may help.
     """
-    if not plugins or event.kind is PriorityClass:
-        return True
     if event.kind is Pod and event.key == pod.key:
         return _changes_itself(event, snapshot.cluster.shapes)
+    if not plugins or event.kind is PriorityClass:
+        return True
     if event.kind is Pod and _outranks_differently(event):
         return True
     cluster = snapshot.cluster

@@ -7,6 +7,7 @@ it is in it cannot tell.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Mapping
 
@@ -16,12 +17,14 @@ from bayplan.client import Client, Recorder, Reporter
 from bayplan.fit import Profile
 from bayplan.observe import LiveSnapshot, follow
 from bayplan.scheduler.config import SchedulerSettings, rules
-from bayplan.scheduler.desk import Told
+from bayplan.scheduler.desk import Notes, Told
+from bayplan.scheduler.dryrun import NoEvents, Show, ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.scheduler.writes import LiveWrites
 
+log = logging.getLogger(__name__)
 _SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
 
 
@@ -35,11 +38,20 @@ class SchedulerDaemon:
         profile: Profile | None = None,
         registry: CollectorRegistry | None = None,
         instance: str = "bayplan",
+        show: Show | None = None,
     ) -> None:
         self._settings = settings
         self._profile = rules(settings, profile)
         self._metrics = SchedulerMetrics(registry or CollectorRegistry())
+        self._metrics.read(
+            pending=self._pending,
+            unschedulable=self._unschedulable,
+            cached=self._cached,
+            set_aside=self._set_aside,
+        )
         self._instance = instance
+        self._show = show
+        """Where a dry run shows what it would do; None if it is none."""
         self.scheduler: Scheduler | None = None
         """The scheduler at work, while it leads."""
         self.live: LiveSnapshot | None = None
@@ -48,22 +60,14 @@ class SchedulerDaemon:
 
     async def lead(self, client: Client) -> None:
         """Schedule until cancelled."""
-        recorders = {
-            name: Recorder(client, Reporter(name, self._instance), is_busy=self._is_busy)
-            for name in (profile.name for profile in self._settings.profiles)
-        }
+        log.info("leads")
+        notes = {one.name: self._notes(client, one.name) for one in self._settings.profiles}
+        writes = LiveWrites(client) if self._show is None else ShownWrites(self._show)
         async with follow(client, profile=self._profile) as live:
-            told = Told(recorders, self._metrics)
-            writes = LiveWrites(client)
+            told = Told(notes, self._metrics)
             scheduler = Scheduler(live, self._settings, writes, told, client.clock)
             self.live, self.scheduler = live, scheduler
-            self._metrics.read(
-                pending=self._pending,
-                unschedulable=self._unschedulable,
-                cached=self._cached,
-                set_aside=self._set_aside,
-            )
-            speaking = [asyncio.ensure_future(one.run()) for one in recorders.values()]
+            speaking = [asyncio.ensure_future(one.run()) for one in notes.values()]
             try:
                 await live.synced()
                 self.ready.set()
@@ -77,6 +81,11 @@ class SchedulerDaemon:
     def _is_busy(self) -> bool:
         """Whether binds wait; events can wait longer."""
         return self.scheduler is not None and self.scheduler.binder.is_busy
+
+    def _notes(self, client: Client, name: str) -> Notes:
+        if self._show is not None:
+            return NoEvents()
+        return Recorder(client, Reporter(name, self._instance), is_busy=self._is_busy)
 
     def _pending(self) -> Mapping[str, float]:
         queue = self.scheduler.queue if self.scheduler is not None else None

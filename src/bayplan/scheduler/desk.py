@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from bayplan.client import Recorder
 from bayplan.fit import Assumption, Snapshot
 from bayplan.fit.events import Event
 from bayplan.kube.clock import Clock
+from bayplan.kube.events import EventType
+from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import timestamp
 from bayplan.scheduler import messages
@@ -22,12 +25,32 @@ from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
 from bayplan.scheduler.statuses import Statuses
 
+log = logging.getLogger(__name__)
+
+
+class Notes(Protocol):
+    """Whoever writes events for users: a recorder, or in a dry run nobody."""
+
+    def note(
+        self, about: KubeObject, kind: EventType, reason: str, *, action: str, text: str
+    ) -> None:
+        """Have one written, without waiting for it."""
+        ...
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until everything noted so far is written."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """Whom the scheduler tells what it does."""
 
-    recorders: Mapping[str, Recorder]
+    recorders: Mapping[str, Notes]
     """By the name of the scheduler that speaks."""
     metrics: SchedulerMetrics
 
@@ -86,6 +109,7 @@ class Desk:
         self.told.metrics.attempt(name, "error", now - began)
         self.queue.failed(entry, now)
         self.news.set()
+        log.info("failed", extra={"pod": entry.pod.key, "why": problem})
         condition = messages.refused_condition(problem, "SchedulerError", self.moment())
         if entry.place is not Place.GONE and self.statuses.say(entry.pod, condition, None):
             self.note(name, entry.pod, messages.failed(problem))

@@ -29,9 +29,10 @@ that the server has not carried out by then it has dropped.
 class Ends:
     """Sees binds to their end."""
 
-    def __init__(self, desk: Desk, read: Read) -> None:
+    def __init__(self, desk: Desk, read: Read, *, comes_back: bool = True) -> None:
         self._desk = desk
         self._read = read
+        self._comes_back = comes_back
 
     def ended(self, job: Job, result: Result) -> None:
         """A bind has come to something."""
@@ -58,11 +59,14 @@ class Ends:
         desk.told.metrics.attempt(name, "scheduled", now - job.began)
         desk.told.metrics.bound(job.entry.attempts, now - job.entry.added)
         desk.note(name, job.pod, messages.scheduled(job.pod, job.node))
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("bound", extra={"pod": job.pod.key, "node": job.node})
 
     def _await(self, assumption: Assumption) -> None:
         """Give a pod some time to come back through the watch."""
-        deadline = self._desk.clock.monotonic() + SEEN_WITHIN
-        self._desk.snapshot.finish_binding(assumption, deadline)
+        if self._comes_back:
+            deadline = self._desk.clock.monotonic() + SEEN_WITHIN
+            self._desk.snapshot.finish_binding(assumption, deadline)
 
     def _see(self, pod: Pod) -> None:
         """A pod is on a node, which the watch has not told yet."""

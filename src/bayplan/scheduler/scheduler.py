@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 from collections.abc import Collection
 
-from bayplan.client import Recorder
 from bayplan.fit.events import Event
 from bayplan.kube.clock import Clock
 from bayplan.kube.nodes import Node
@@ -24,7 +23,7 @@ from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.observe import LiveSnapshot
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import SchedulerSettings
-from bayplan.scheduler.desk import Desk, Told
+from bayplan.scheduler.desk import Desk, Notes, Told
 from bayplan.scheduler.ends import Ends
 from bayplan.scheduler.heeding import Heeding
 from bayplan.scheduler.preempting import Preemptions
@@ -59,7 +58,7 @@ class Scheduler:
         self.statuses = Statuses(writes.say)
         self._desk = Desk(live.snapshot, settings, self.statuses, told, clock)
         self.volumes = VolumeBinder(writes, _observed(live), clock)
-        self._ends = Ends(self._desk, writes.read)
+        self._ends = Ends(self._desk, writes.read, comes_back=writes.comes_back)
         self.binder = Binder(writes, self.volumes, self._ends.ended)
         self._tries = Tries(self._desk, self.binder, writes)
         self._heeding = Heeding(self._desk, self.volumes, live.observer)
@@ -75,7 +74,7 @@ class Scheduler:
         return self._tries.preemptions
 
     @property
-    def recorders(self) -> Collection[Recorder]:
+    def recorders(self) -> Collection[Notes]:
         """Whoever tells users what happens."""
         return self._told.recorders.values()
 

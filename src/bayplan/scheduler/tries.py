@@ -78,6 +78,7 @@ class Tries:
         condition = messages.refused_condition(outcome.message, "Unschedulable", desk.moment())
         if desk.statuses.say(pod, condition, outcome.nomination):
             desk.note(name, pod, messages.failed(outcome.message))
+            log.debug("refused", extra={"pod": pod.key, "why": outcome.message})
 
     def _preempt(self, pod: Pod, outcome: Refused) -> None:
         desk, found = self._desk, outcome.preemption
@@ -89,6 +90,8 @@ class Tries:
             desk.clear_nomination(other)
             desk.statuses.say(other, None, "")
         desk.alike.clear()
+        victims = [victim.key for victim in found.victims]
+        log.info("preempts", extra={"pod": pod.key, "node": found.node, "victims": victims})
         self.preemptions.start(pod, found.victims, found.node)
 
     def _sent_away(self, preemptor: Pod, victim: Pod, node: str) -> None:

@@ -84,7 +84,8 @@ class VolumeBinder:
         try:
             for promise in promises:
                 await self._write(promise, node)
-            await self._until_bound(promises, node, seconds)
+            if self._writes.comes_back:
+                await self._until_bound(promises, node, seconds)
         except (VolumesFailedError, ClientError) as error:
             await self._undo(promises, node)
             raise VolumesFailedError(str(error)) from error

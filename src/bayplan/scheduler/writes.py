@@ -21,6 +21,11 @@ BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 class Writes(Protocol):
     """Where decisions go."""
 
+    @property
+    def comes_back(self) -> bool:
+        """Whether what is written is seen again through the watch; in a dry run it is not."""
+        ...
+
     async def bind(self, pod: Pod, node: str) -> None:
         """Put a pod on a node."""
         ...
@@ -56,6 +61,8 @@ class Writes(Protocol):
 
 class LiveWrites:
     """Writes through a client."""
+
+    comes_back = True
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cyclopts import Parameter
 
+from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.cluster import ClusterAccess
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.output import Format, complain, say, show_data, warn
 from bayplan.client.errors import ClientError

@@ -126,7 +126,7 @@ class SchedulingQueue(Generic[E]):
         entry.refusals += 1
         entry.failures = 0
         entry.since = now
-        helped = not plugins or any(
+        helped = any(
             self._judge.helps(entry.pod, plugins, event)
             for event in self._in_flight.since(entry.uid)
         )

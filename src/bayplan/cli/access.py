@@ -8,7 +8,7 @@ from pathlib import Path
 from cyclopts import Parameter
 
 from bayplan.cli.errors import BadInput
-from bayplan.client.client import Client, connect
+from bayplan.client.client import Client, Tuning, connect
 from bayplan.client.errors import ConfigError
 
 
@@ -22,9 +22,9 @@ class ClusterAccess:
     context: str | None = None
     """The kubeconfig's context."""
 
-    def connect(self) -> Client:
+    def connect(self, tuning: Tuning | None = None) -> Client:
         """A client of the cluster."""
         try:
-            return connect(self.kubeconfig, context=self.context)
+            return connect(self.kubeconfig, context=self.context, tuning=tuning)
         except ConfigError as error:
             raise BadInput(str(error)) from error

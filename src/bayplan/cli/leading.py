@@ -1,0 +1,67 @@
+"""Options of leader election, named as in Kubernetes' own daemons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cyclopts import Parameter
+
+from bayplan.cli.errors import BadInput
+from bayplan.cli.output import printable
+from bayplan.client.election.record import Timing
+from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.kube.names import is_object_name
+from bayplan.scheduler.config import LeaderSettings
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class LeaderOptions:
+    """Replicas, of which one leads; what the configuration says counts unless said here."""
+
+    leader_elect: bool | None = None
+    """Lead only while holding the lease; on unless --config says otherwise."""
+    leader_elect_resource_name: str | None = None
+    """The lease: kube-scheduler if pods of default-scheduler are served, else bayplan-scheduler."""
+    leader_elect_resource_namespace: str | None = None
+    """Its namespace: kube-system."""
+    leader_elect_lease_duration: str | None = None
+    """How long others wait after the last renewal that they saw: 15s."""
+    leader_elect_renew_deadline: str | None = None
+    """How long the leader tries to renew before it gives up: 10s."""
+    leader_elect_retry_period: str | None = None
+    """How long everybody waits between two tries: 2s."""
+
+    def over(self, said: LeaderSettings) -> LeaderSettings:
+        """The settings, with what was said here."""
+        return LeaderSettings(
+            elect=said.elect if self.leader_elect is None else self.leader_elect,
+            namespace=_name(self.leader_elect_resource_namespace, said.namespace, "namespace"),
+            name=_name(self.leader_elect_resource_name, said.name, "name"),
+            timing=self._timing(said.timing),
+        )
+
+    def _timing(self, said: Timing) -> Timing:
+        lease = _seconds(self.leader_elect_lease_duration, said.lease_duration, "lease-duration")
+        renew = _seconds(self.leader_elect_renew_deadline, said.renew_deadline, "renew-deadline")
+        retry = _seconds(self.leader_elect_retry_period, said.retry_period, "retry-period")
+        try:
+            return Timing(lease, renew, retry)
+        except ValueError as error:
+            raise BadInput(f"--leader-elect: {error}") from None
+
+
+def _name(said: str | None, usual: str, what: str) -> str:
+    if said is None:
+        return usual
+    if not is_object_name(said):
+        option = f"--leader-elect-resource-{what}"
+        raise BadInput(f"{option} {printable(said[:80])}: cannot be a name")
+    return said
+
+
+def _seconds(said: str | None, usual: float, what: str) -> float:
+    try:
+        return usual if said is None else parse_duration(said)
+    except DurationError as error:
+        raise BadInput(f"--leader-elect-{what}: {error}") from None

@@ -1,0 +1,183 @@
+"""`bayplan scheduler`: place pods, on any API server.
+
+The options that kube-scheduler has are named as there, and mean the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+from cyclopts import Parameter
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bayplan.cli.access import ClusterAccess
+from bayplan.cli.apiserver import fastest_loop, listen_address
+from bayplan.cli.cluster import Gates, Missing, profile_from
+from bayplan.cli.comparing import compare_on_signal, compare_once
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.leading import LeaderOptions
+from bayplan.cli.logs import LogOptions
+from bayplan.cli.output import printable
+from bayplan.client.client import Client, Tuning
+from bayplan.client.daemon import elect, until_signalled
+from bayplan.client.errors import ClientError
+from bayplan.client.pages import Pages, serve_pages
+from bayplan.fit import Profile
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.kube.names import is_object_name
+from bayplan.scheduler.config import (
+    SchedulerSettings,
+    default_settings,
+    read_settings,
+)
+from bayplan.scheduler.daemon import SchedulerDaemon
+
+log = logging.getLogger(__name__)
+
+
+def scheduler(  # noqa: PLR0913 - one for each option of the command
+    *,
+    config: Path | None = None,
+    scheduler_name: tuple[str, ...] = (),
+    cluster: ClusterAccess | None = None,
+    feature_gates: Gates = "",
+    missing_driver: Missing = "hold-back",
+    leader: LeaderOptions | None = None,
+    listen: str = "127.0.0.1:0",
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    compare: Annotated[bool, Parameter(negative=())] = False,
+    logs: LogOptions | None = None,
+) -> int:
+    """Place pods until interrupted.
+
+    SIGTERM and Ctrl-C end it in order: what is being bound is finished first. SIGUSR2 has the
+    cache compared with the API server, and the difference written to standard output.
+
+    Parameters
+    ----------
+    config
+        A KubeSchedulerConfiguration; without it, Kubernetes' defaults for each --scheduler-name.
+    scheduler_name
+        Serve pods of this schedulerName, bayplan if none is said; may be repeated.
+    listen
+        Address and port of /healthz, /readyz, /livez and /metrics, which ask for no token; port 0
+        takes a free one, an empty address serves nothing.
+    dry_run
+        Print what would be done, a line each; write nothing at all, not even events or a lease.
+    compare
+        Compare the cache with the API server once, print the difference and end: 0 if there is
+        none, else 1. Nothing is written.
+    """
+    (logs or LogOptions()).begin()
+    settings = _settings(config, scheduler_name)
+    settings = replace(settings, leader=(leader or LeaderOptions()).over(settings.leader))
+    for warning in settings.warnings:
+        log.warning("%s: %s", config, warning)
+    work = _Work(
+        settings,
+        profile_from(feature_gates, missing_driver),
+        cluster or ClusterAccess(),
+        listen_address(listen) if listen else None,
+        dry_run=dry_run,
+        compare=compare,
+    )
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+        return runner.run(work.run())
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the command line asked for."""
+
+    settings: SchedulerSettings
+    profile: Profile
+    cluster: ClusterAccess
+    listen: tuple[str, int] | None
+    dry_run: bool
+    compare: bool
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    async def run(self) -> int:
+        identity = f"{socket.gethostname()}_{uuid4()}"
+        show = _show if self.dry_run else None
+        daemon = SchedulerDaemon(
+            self.settings,
+            profile=self.profile,
+            registry=self.registry,
+            instance=identity,
+            show=show,
+        )
+        try:
+            async with self._client() as client, AsyncExitStack() as stack:
+                if self.compare:
+                    return EXIT_OK if await compare_once(client, self.profile) else EXIT_NO
+                await self._serve(daemon, stack)
+                compare_on_signal(client, lambda: daemon.live)
+                await until_signalled(self._main(daemon, client, identity))
+        except ClientError as error:
+            log.error("%s", error)  # noqa: TRY400 - the message says it all
+            return EXIT_NO
+        return EXIT_OK
+
+    def _client(self) -> Client:
+        usual, settings = Tuning(), self.settings
+        qps = usual.qps if settings.qps is None else settings.qps
+        burst = usual.burst if settings.burst is None else settings.burst
+        access = self.cluster
+        if access.kubeconfig is None and settings.kubeconfig:
+            access = replace(access, kubeconfig=Path(settings.kubeconfig))
+        return access.connect(replace(usual, qps=qps, burst=burst))
+
+    async def _serve(self, daemon: SchedulerDaemon, stack: AsyncExitStack) -> None:
+        if self.listen is None:
+            return
+        pages = Pages(lambda: _not_ready(daemon), lambda: generate_latest(self.registry))
+        try:
+            url = await stack.enter_async_context(serve_pages(*self.listen, pages))
+        except OSError as error:
+            raise BadInput(f"--listen {':'.join(map(str, self.listen))}: {error}") from None
+        log.info("serving health and metrics at %s", url)
+
+    async def _main(self, daemon: SchedulerDaemon, client: Client, identity: str) -> None:
+        names = ", ".join(profile.name for profile in self.settings.profiles)
+        log.info("serving pods of %s", names)
+        leader = self.settings.leader
+        if self.dry_run or not leader.elect:
+            await daemon.lead(client)
+        else:
+            main = elect(daemon.lead, leader.name, leader.namespace, leader.timing)
+            await main(client, identity)
+
+
+def _settings(config: Path | None, names: tuple[str, ...]) -> SchedulerSettings:
+    if config is None:
+        for name in names:
+            if not is_object_name(name):
+                raise BadInput(f"--scheduler-name {printable(name[:80])}: cannot be a name")
+        return default_settings(tuple(dict.fromkeys(names)) or ("bayplan",))
+    if names:
+        raise BadInput("--scheduler-name: the names are in --config")
+    try:
+        return read_settings(config)
+    except ConfigFileError as problem:
+        raise BadInput(str(problem)) from problem
+
+
+def _not_ready(daemon: SchedulerDaemon) -> str:
+    """A replica that waits to lead is ready to."""
+    if daemon.scheduler is None or daemon.ready.is_set():
+        return ""
+    return "the cache is not filled yet"
+
+
+def _show(key: str, text: str) -> None:
+    sys.stdout.write(f"{printable(key)}: {printable(text)}\n")
+    sys.stdout.flush()

@@ -1,0 +1,85 @@
+"""A dry run: what would be written is shown instead, a line each, and taken as done.
+
+So decisions count on each other as they would, but nothing of it comes back through the watch: a
+pod that was placed stays assumed until the cluster says something else of it. Nothing at all is
+written, not even events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bayplan.kube.events import EventType
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+
+Show = Callable[[str, str], None]
+"""Told which object, and what would be done with it."""
+
+
+class ShownWrites:
+    """Shows what would be written."""
+
+    comes_back = False
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """The pod would go to a node."""
+        self._show(pod.key, f"would be bound to {node}")
+
+    async def read(self, pod: Pod) -> Pod | None:
+        """As it is known."""
+        return pod
+
+    async def say(self, pod: Pod, patch: dict[str, object]) -> None:
+        """The pod's status would say why it waits, or which node is kept for it."""
+        status = patch.get("status")
+        for text in _told(status if isinstance(status, dict) else {}):
+            self._show(pod.key, text)
+
+    async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:  # noqa: ARG002 - as Writes has it
+        """The victim would be deleted."""
+        self._show(victim.key, f"would be preempted by {scheduler}, and deleted")
+
+    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+        """The claim would get a volume that is there."""
+        self._show(claim.key, f"would be bound to volume {volume.name}")
+        return ""
+
+    async def release(self, volume: str, claim: PersistentVolumeClaim) -> None:
+        """There is nothing to take back."""
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
+        """The claim would get a volume made for it."""
+        self._show(claim.key, f"would have a volume made for {node}")
+        return ""
+
+    async def deselect_node(self, claim: PersistentVolumeClaim, node: str) -> None:
+        """There is nothing to take back."""
+
+
+class NoEvents:
+    """In place of a recorder: says nothing."""
+
+    def note(
+        self, about: KubeObject, kind: EventType, reason: str, *, action: str, text: str
+    ) -> None:
+        """The status says it, too."""
+
+    async def run(self) -> None:
+        """There is nothing to send."""
+
+    async def drain(self) -> None:
+        """There is nothing to wait for."""
+
+
+def _told(status: dict[str, object]) -> list[str]:
+    conditions = status.get("conditions")
+    told = [str(one["message"]) for one in conditions] if isinstance(conditions, list) else []
+    if "nominatedNodeName" in status:
+        node = status["nominatedNodeName"]
+        told.append(f"would be nominated for {node}" if node else "would lose its nomination")
+    return told

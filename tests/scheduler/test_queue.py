@@ -18,6 +18,7 @@ class ByName:
 
     def __init__(self, *, alike: bool = False, apart: bool = False) -> None:
         self.alike, self.apart = alike, apart
+        self.apart_by_name: list[str] = []
         self.asked: list[str] = []
 
     def priority(self, pod: Pod) -> int:
@@ -29,8 +30,11 @@ class ByName:
     def concerns(self, plugins: frozenset[str], event: str) -> bool:
         return event != "nobody's"
 
-    def tells_apart(self, plugins: frozenset[str], event: str) -> bool:
-        return self.apart
+    def marks(self, pod: Pod) -> list[str]:
+        return [pod.name]
+
+    def sets_apart(self, plugins: frozenset[str], event: str) -> list[str] | None:
+        return None if self.apart else self.apart_by_name
 
     def helps(self, pod: Pod, plugins: frozenset[str], event: str) -> bool:
         self.asked.append(pod.name)
@@ -267,6 +271,14 @@ def test_pods_that_are_alike_are_asked_together() -> None:
     assert judge.asked == []
     assert q.wake("NodePorts", 1.0) == 0
     assert sorted(judge.asked) == ["a1", "b1"]
+    judge.asked.clear()
+    judge.apart_by_name = ["a2", "a3", "nobody"]
+    assert q.wake("NodePorts", 1.0) == 0
+    assert sorted(judge.asked) == ["a1", "a2", "a3", "b1"]
+    judge.asked.clear()
+    judge.apart_by_name = ["a1"]
+    assert q.wake("NodePorts", 1.0) == 0
+    assert sorted(judge.asked) == ["a1", "a2", "b1"]
     judge.asked.clear()
     judge.apart = True
     assert q.wake("NodePorts", 1.0) == 0

@@ -22,6 +22,7 @@ class Judging:
 
     def __init__(self) -> None:
         self.apart = False
+        self.apart_by_name: list[str] = []
 
     def priority(self, pod: Pod) -> int:
         return pod.spec.priority or 0
@@ -32,8 +33,11 @@ class Judging:
     def concerns(self, plugins: frozenset[str], event: str) -> bool:
         return event in plugins
 
-    def tells_apart(self, plugins: frozenset[str], event: str) -> bool:
-        return self.apart
+    def marks(self, pod: Pod) -> list[str]:
+        return [pod.name]
+
+    def sets_apart(self, plugins: frozenset[str], event: str) -> list[str] | None:
+        return None if self.apart else self.apart_by_name
 
     def helps(self, pod: Pod, plugins: frozenset[str], event: str) -> bool:
         return event in plugins
@@ -93,11 +97,11 @@ class Queueing(RuleBasedStateMachine):
         entry, _ = self.flying.pop(data.draw(st.sampled_from(sorted(self.flying))))
         self.queue.failed(entry, self.now)
 
-    @rule(event=PLUGINS, each=st.booleans())
-    def happen(self, event: str, each: bool) -> None:
+    @rule(event=PLUGINS, apart=st.none() | st.lists(NAMES, max_size=3))
+    def happen(self, event: str, apart: list[str] | None) -> None:
         for _, seen in self.flying.values():
             seen.append(event)
-        self.judge.apart = each
+        self.judge.apart, self.judge.apart_by_name = apart is None, apart or []
         self.queue.wake(event, self.now)
         for entry in self.queue:
             assert not (entry.place is Place.UNSCHEDULABLE and event in entry.plugins)

@@ -35,7 +35,7 @@ def may_unblock(snapshot: Snapshot, pod: Pod, plugins: Collection[str], event: E
         return True
     cluster = snapshot.cluster
     plugin_set = snapshot.profile.plugins_for(pod)
-    waiting = Waiting(pod, cluster.shapes.of(pod), cluster, plugin_set)
+    waiting = Waiting(pod, cluster, plugin_set)
     return any(_may_help(plugin, waiting, event) for plugin in plugins)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.events import Event
+from bayplan.fit.filters.waiting import claims_of
 from bayplan.fit.hints import may_concern, may_unblock
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 
-_BY_CLAIM = frozenset({"VolumeRestrictions", "VolumeBinding", "VolumeZone"})
+BY_CLAIM = "VolumeRestrictions"
+"""Looks at the claims of pods that go."""
+BY_VOLUME = "VolumeZone"
+"""Looks at the volumes that a pod's claims name."""
 
 
 class ModelJudge:
@@ -45,14 +49,20 @@ class ModelJudge:
         """Whether an event may help anybody whom these plugins refused."""
         return may_concern(plugins, event)
 
-    def tells_apart(self, plugins: frozenset[str], event: Event) -> bool:
-        """Whether an event may help one pod and not another that is alike.
+    def marks(self, pod: Pod) -> Collection[str]:
+        """Pods that are alike differ by the names of their claims."""
+        return claims_of(pod) if pod.spec.volumes else ()
 
-        Pods that are alike differ by the names of their claims.
-        """
-        if event.kind in (PersistentVolumeClaim, PersistentVolume):
-            return True
-        return event.kind is Pod and not _BY_CLAIM.isdisjoint(plugins)
+    def sets_apart(self, plugins: frozenset[str], event: Event) -> Collection[str] | None:
+        """The claims whose pods an event may help, or not, unlike others that are alike."""
+        if event.kind is PersistentVolumeClaim:
+            return (event.key,)
+        if event.kind is PersistentVolume:
+            return None if BY_VOLUME in plugins else ()
+        gone = event.before if isinstance(event.before, Pod) else None
+        if gone is None or BY_CLAIM not in plugins:
+            return ()
+        return self.marks(gone)
 
     def helps(self, pod: Pod, plugins: frozenset[str], event: Event) -> bool:
         """Whether an event may unblock a pod that these plugins refused."""

@@ -26,10 +26,14 @@ class Waiting:
     """A pod that was refused."""
 
     pod: Pod
-    shape: Shape
     cluster: Cluster
     plugins: PluginSet = DEFAULT_PLUGINS
     """What it is filtered by."""
+
+    @property
+    def shape(self) -> Shape:
+        """What it asks for; worked out for those who ask, which most do not."""
+        return self.cluster.shapes.of(self.pod)
 
     @property
     def claims(self) -> frozenset[str]:

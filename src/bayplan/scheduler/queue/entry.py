@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,6 +42,8 @@ class QueuedPod:
     """Who refused it last; empty if it has not been refused."""
     likeness: Hashable = None
     """Pods of equal likeness answer alike whether an event may help; None if it has no like."""
+    marks: Collection[str] = ()
+    """What tells it from its like."""
     first_try: float | None = None
     stamp: int = 0
     """Changes with every move, so that what a heap still holds of an earlier place is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Protocol, TypeVar
 
 from bayplan.kube.pods import Pod
@@ -26,8 +26,14 @@ class Judge(Protocol[E_contra]):
         """Whether an event may help anybody whom these plugins refused."""
         ...
 
-    def tells_apart(self, plugins: Plugins, event: E_contra) -> bool:
-        """Whether an event may help one pod and not another that is alike."""
+    def marks(self, pod: Pod) -> Collection[str]:
+        """What sets a pod apart from others that are alike: the claims that it names."""
+        ...
+
+    def sets_apart(self, plugins: Plugins, event: E_contra) -> Collection[str] | None:
+        """The marks of those whom an event may help though it does not help their like, or the
+        reverse; None if each has to be asked.
+        """
         ...
 
     def helps(self, pod: Pod, plugins: Plugins, event: E_contra) -> bool:

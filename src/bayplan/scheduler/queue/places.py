@@ -1,12 +1,13 @@
 """The places of the queue: who is active, resting or waiting, and who is next at each.
 
 An entry is at one place at a time. Those that wait are also kept in groups, by the plugins that
-refused them and by likeness, so that an event is asked about once a group.
+refused them and by likeness, so that an event is asked about once a group, and found by their marks
+(claims) where an event is about these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import Backoff
@@ -22,14 +23,21 @@ Group = dict[str, QueuedPod]
 class Places:
     """Moves entries from place to place."""
 
-    def __init__(self, likeness: Callable[[Pod], Hashable], backoff: Backoff) -> None:
+    def __init__(
+        self,
+        likeness: Callable[[Pod], Hashable],
+        marks: Callable[[Pod], Collection[str]],
+        backoff: Backoff,
+    ) -> None:
         self._likeness = likeness
+        self._marks = marks
         self._backoff = backoff
         self._active = Heap(Place.ACTIVE, lambda entry: entry.order)
         self._resting = Heap(Place.BACKOFF, self.rested_at)
         self._refused = Heap(Place.BACKOFF, lambda entry: (self.rested_at(entry), entry.order))
         self._waiting = Heap(Place.UNSCHEDULABLE, lambda entry: entry.since)
         self._groups: dict[Plugins, dict[Hashable, Group]] = {}
+        self._marked: dict[str, Group] = {}
         self.counts = dict.fromkeys(Place, 0)
 
     def first_active(self) -> QueuedPod | None:
@@ -71,6 +79,11 @@ class Places:
         """Those who wait, by the plugins that refused them and by likeness."""
         return iter(self._groups.items())
 
+    def marked(self, marks: Collection[str], group: Group) -> list[QueuedPod]:
+        """Those of a group that have one of these marks, in the group's order."""
+        found = {uid for mark in marks for uid in self._marked.get(mark, ()) if uid in group}
+        return sorted((group[uid] for uid in found), key=lambda entry: entry.number)
+
     def enter(self, entry: QueuedPod) -> None:
         """Put an entry where it says it is."""
         entry.stamp += 1
@@ -88,6 +101,9 @@ class Places:
                 self._waiting.push(entry)
                 groups = self._groups.setdefault(entry.plugins, {})
                 groups.setdefault(entry.group, {})[entry.uid] = entry
+                entry.marks = self._marks(entry.pod)
+                for mark in entry.marks:
+                    self._marked.setdefault(mark, {})[entry.uid] = entry
             case _:
                 pass
 
@@ -115,3 +131,7 @@ class Places:
             del groups[entry.group]
         if not groups:
             del self._groups[entry.plugins]
+        for mark in entry.marks:
+            del self._marked[mark][entry.uid]
+            if not self._marked[mark]:
+                del self._marked[mark]

@@ -44,7 +44,7 @@ class SchedulingQueue(Generic[E]):
         self._judge = judge
         self._moved = moved
         self._entries: dict[str, QueuedPod] = {}
-        self._places = Places(judge.likeness, backoff or Backoff())
+        self._places = Places(judge.likeness, judge.marks, backoff or Backoff())
         self._in_flight: InFlight[E] = InFlight()
         self._arrivals = 0
 
@@ -184,10 +184,16 @@ class SchedulingQueue(Generic[E]):
         return True
 
     def _helped(self, group: dict[str, QueuedPod], plugins: Plugins, event: E) -> list[QueuedPod]:
-        entries = list(group.values())
-        if self._judge.tells_apart(plugins, event):
-            return [one for one in entries if self._judge.helps(one.pod, plugins, event)]
-        return entries if self._judge.helps(entries[0].pod, plugins, event) else []
+        marks = self._judge.sets_apart(plugins, event)
+        apart = group.values() if marks is None else self._places.marked(marks, group)
+        helped = [one for one in apart if self._judge.helps(one.pod, plugins, event)]
+        if len(apart) == len(group):
+            return helped
+        others = {one.uid for one in apart}
+        some = next(one for one in group.values() if one.uid not in others)
+        if not self._judge.helps(some.pod, plugins, event):
+            return helped
+        return [one for one in group.values() if one.uid not in others] + helped
 
     def activate(self, uid: str, *, why: str = "ForceActivate") -> None:
         """Try a pod at once, whatever it waits for."""

@@ -18,7 +18,7 @@ from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
 
-_RARELY = (100_000, 20, 50)
+RARELY = (100_000, 20, 50)
 """How seldom to look for garbage in cycles: a store of many small objects makes looking slow."""
 
 
@@ -60,7 +60,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         authorization=authorization,
         durability=durability,
     )
-    gc.set_threshold(*_RARELY)
+    gc.set_threshold(*RARELY)
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(_serve(config))
     return EXIT_OK

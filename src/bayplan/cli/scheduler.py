@@ -6,6 +6,7 @@ The options that kube-scheduler has are named as there, and mean the same.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import sys
@@ -19,7 +20,7 @@ from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import fastest_loop, listen_address
+from bayplan.cli.apiserver import RARELY, fastest_loop, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.comparing import compare_on_signal, compare_once
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
@@ -41,6 +42,10 @@ from bayplan.scheduler.config import (
 from bayplan.scheduler.daemon import SchedulerDaemon
 
 log = logging.getLogger(__name__)
+BUDGET = Tuning(qps=5000.0, burst=10_000, in_flight=128)
+"""What an API server is asked unless the configuration says otherwise: each pod is a bind and an
+event, and a scheduler that holds itself back is no use.
+"""
 
 
 def scheduler(  # noqa: PLR0913 - one for each option of the command
@@ -121,6 +126,8 @@ class _Work:
                     return EXIT_OK if await compare_once(client, self.profile) else EXIT_NO
                 await self._serve(daemon, stack)
                 compare_on_signal(client, lambda: daemon.live)
+                settling = asyncio.ensure_future(_settle(daemon))
+                stack.callback(settling.cancel)
                 await until_signalled(self._main(daemon, client, identity))
         except ClientError as error:
             log.error("%s", error)  # noqa: TRY400 - the message says it all
@@ -128,7 +135,7 @@ class _Work:
         return EXIT_OK
 
     def _client(self) -> Client:
-        usual, settings = Tuning(), self.settings
+        usual, settings = BUDGET, self.settings
         qps = usual.qps if settings.qps is None else settings.qps
         burst = usual.burst if settings.burst is None else settings.burst
         access = self.cluster
@@ -169,6 +176,14 @@ def _settings(config: Path | None, names: tuple[str, ...]) -> SchedulerSettings:
         return read_settings(config)
     except ConfigFileError as problem:
         raise BadInput(str(problem)) from problem
+
+
+async def _settle(daemon: SchedulerDaemon) -> None:
+    """Once the cluster is loaded, look for garbage among what comes after it, and seldom."""
+    await daemon.ready.wait()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*RARELY)
 
 
 def _not_ready(daemon: SchedulerDaemon) -> str:

@@ -92,6 +92,7 @@ def shown(measured: Measured, taken: Taken) -> dict[str, object]:
     """How long pods waited, and what it took."""
     of_scheduler, of_server, of_load = (round(one, 2) for one in taken.cpu)
     return {
+        "alone": round(measured.alone(taken.cpu), 1),
         "p50": _rounded(measured.wait(0.5)),
         "p99": _rounded(measured.wait(0.99)),
         "scheduler cpu": of_scheduler,

@@ -11,7 +11,6 @@ from typing import Any
 
 from bayplan.client import Client, merge
 from bayplan.client.errors import AlreadyExistsError
-from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bench.scheduler_perf import objects
 from bench.scheduler_perf.workloads import Operation, Workload, WorkloadError
@@ -36,10 +35,6 @@ class Maker:
         async def make(_: int) -> None:
             node = objects.node(operation, number, next(self._nodes))
             await self._client.create(node)
-            status = merge({"status": node["status"]})
-            await self._client.patch(
-                Node, node["metadata"]["name"], change=status, subresource="status"
-            )
             csi_node = objects.csi_node(operation, node["metadata"]["name"])
             if csi_node is not None:
                 await self._client.create(csi_node)

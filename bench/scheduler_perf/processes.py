@@ -36,20 +36,41 @@ class Process:
 
 
 @asynccontextmanager
-async def running(*arguments: str) -> AsyncIterator[Process]:
-    """A process of this Python that prints a line when it is ready; ended on leaving."""
+async def running(command: str, *options: str, ready: str) -> AsyncIterator[Process]:
+    """A command of ours, once it has written a line that ends so; ended on leaving."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "bayplan", command, *options),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
+    if process.stdout is None:
+        raise RuntimeError("a process without its output")
     try:
-        if process.stdout is None or not await process.stdout.readline():
-            raise RuntimeError(f"{' '.join(arguments)} did not start")
+        await _until(process.stdout, ready)
+        reading = asyncio.ensure_future(_pass_on(process.stdout))
         yield Process(process.pid)
     finally:
         if process.returncode is None:
             process.terminate()
         async with asyncio.timeout(_ENDS_WITHIN):
             await process.wait()
+    await reading
+
+
+async def _until(output: asyncio.StreamReader, ready: str) -> None:
+    said = b""
+    async for line in output:
+        said += line
+        if ready in line.decode():
+            return
+    raise RuntimeError(f"a process did not start: {said.decode()}")
+
+
+async def _pass_on(output: asyncio.StreamReader) -> None:
+    """Show warnings, and leave no process waiting to be read."""
+    async for line in output:
+        if b"WARN" in line or b"ERROR" in line:
+            sys.stderr.buffer.write(line)
 
 
 @asynccontextmanager
@@ -60,14 +81,16 @@ async def cluster() -> AsyncIterator[tuple[Path, Process | None]]:
         return
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder) / "kubeconfig"
-        arguments = ("-m", "bayplan", "apiserver", "--kubeconfig", str(kubeconfig))
-        async with running(*arguments) as server:
+        options = ("--kubeconfig", str(kubeconfig))
+        async with running("apiserver", *options, ready="") as server:
             yield kubeconfig, server
 
 
 @asynccontextmanager
 async def scheduler(kubeconfig: Path, config: Path | None = None) -> AsyncIterator[Process]:
     """A scheduler at work on that cluster."""
-    arguments = ["-m", "bench.scheduler_perf.serving", str(kubeconfig)]
-    async with running(*arguments, *([str(config)] if config else [])) as process:
+    options = ["--kubeconfig", str(kubeconfig), "--no-leader-elect"]
+    if config is not None:
+        options += ["--config", str(config)]
+    async with running("scheduler", *options, ready="leads") as process:
         yield process

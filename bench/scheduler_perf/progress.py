@@ -113,6 +113,11 @@ class Measured:
         """Pods a second from the beginning to the last."""
         return self.pods / self.seconds if self.seconds else 0.0
 
+    def alone(self, cpu: Sequence[float]) -> float:
+        """Pods a second on two cores that nobody else uses, by what the processes took of them."""
+        busy = max(*cpu, sum(cpu) / 2)
+        return self.pods / busy if busy else 0.0
+
     def wait(self, share: float) -> float | None:
         """The time within which that share of the pods got its node, in seconds."""
         waits = sorted(self.waits)

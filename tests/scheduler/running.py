@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from bayplan.client import Client, Untyped
+from bayplan.fit import Profile
 from bayplan.fit.events import Event
 from bayplan.kube.pods import Pod
 from bayplan.observe import LiveSnapshot
@@ -70,10 +71,10 @@ class Running:
 
 @asynccontextmanager
 async def scheduling(
-    client: Client, settings: SchedulerSettings | None = None
+    client: Client, settings: SchedulerSettings | None = None, *, profile: Profile | None = None
 ) -> AsyncIterator[Running]:
     """A scheduler at work until the end, when nothing assumed may be left."""
-    daemon = SchedulerDaemon(settings or default_settings([NAME]))
+    daemon = SchedulerDaemon(settings or default_settings([NAME]), profile=profile)
     task = asyncio.ensure_future(daemon.lead(client))
     try:
         async with asyncio.timeout(30):

@@ -15,6 +15,7 @@ from bayplan.fit.evaluation import Evaluation, has_say
 from bayplan.fit.filters import Filter
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
+from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.scores import LocalScore, RelativeScore
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows, SlotArray
@@ -74,6 +75,12 @@ def refusing_plugins(evaluation: Evaluation, among: Rows = ALL_ROWS) -> frozense
                 refusing.add(NODE_AFFINITY if one.name == NOT_ASKED else one.name)
             left &= passes
     return frozenset(refusing)
+
+
+def refusing_drivers(evaluation: Evaluation) -> frozenset[str]:
+    """The CSI drivers over which NodeVolumeLimits refuses some node."""
+    limits = (one for one in evaluation.filters if isinstance(one, NodeVolumeLimits))
+    return frozenset(driver for one in limits for driver in one.refusing_drivers())
 
 
 def first_refusal(

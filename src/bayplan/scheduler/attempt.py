@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayplan.fit import Decision, Snapshot
+from bayplan.fit import Decision, Refusal, Snapshot
 from bayplan.fit.explanation.message import unschedulable_message
+from bayplan.fit.filters.node_volume_limits import NAME as NODE_VOLUME_LIMITS
 from bayplan.fit.preemption import Bounds, Preemption, preempt
+from bayplan.fit.verdicts import refusing_drivers
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import SchedulerProfile
 
@@ -29,6 +31,8 @@ class Refused:
 
     plugins: frozenset[str]
     message: str
+    drivers: frozenset[str] = frozenset()
+    """The CSI drivers that were missing, or had no places left, somewhere."""
     nomination: str | None = None
     """The node that it is nominated for from now on; empty for none, None for as before."""
     preemption: Preemption | None = None
@@ -45,13 +49,21 @@ def attempt(
     decision = snapshot.decide(pod)
     if decision.node is not None:
         return Placed(decision.node, decision)
+    refused, drivers = decision.plugins, _drivers(snapshot, pod, decision)
     if not may_preempt or not profile.preempts:
-        return Refused(decision.plugins, unschedulable_message(snapshot, pod, None))
+        return Refused(refused, unschedulable_message(snapshot, pod, None), drivers)
     found = preempt(snapshot, pod, bounds=_bounds(profile))
     message = unschedulable_message(snapshot, pod, found)
     if found.node is not None:
-        return Refused(decision.plugins, message, found.node, found)
-    return Refused(decision.plugins, message, "" if found.eligible else None)
+        return Refused(refused, message, drivers, found.node, found)
+    return Refused(refused, message, drivers, "" if found.eligible else None)
+
+
+def _drivers(snapshot: Snapshot, pod: Pod, decision: Decision) -> frozenset[str]:
+    if NODE_VOLUME_LIMITS not in decision.plugins:
+        return frozenset()
+    evaluation = snapshot.evaluation(pod)
+    return frozenset() if isinstance(evaluation, Refusal) else refusing_drivers(evaluation)
 
 
 def _bounds(profile: SchedulerProfile) -> Bounds:

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan.client import Client, Recorder, Reporter
 from bayplan.fit import Profile
+from bayplan.kube.gates import VOLUME_LIMIT_SCALING
 from bayplan.observe import LiveSnapshot, follow
 from bayplan.scheduler.config import SchedulerSettings, rules
 from bayplan.scheduler.desk import Notes, Told
@@ -22,6 +23,7 @@ from bayplan.scheduler.dryrun import NoEvents, Show, ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place
 from bayplan.scheduler.scheduler import Scheduler
+from bayplan.scheduler.skew import SkewWatch
 from bayplan.scheduler.writes import LiveWrites
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,8 @@ class SchedulerDaemon:
             told = Told(notes, self._metrics)
             scheduler = Scheduler(live, self._settings, writes, told, client.clock)
             self.live, self.scheduler = live, scheduler
+            if self._profile.gates.enabled(VOLUME_LIMIT_SCALING):
+                SkewWatch(self._metrics.skew, scheduler.warn).start(live.informers)
             speaking = [asyncio.ensure_future(one.run()) for one in notes.values()]
             try:
                 await live.synced()

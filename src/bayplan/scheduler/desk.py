@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from bayplan.client import Untyped
 from bayplan.fit import Assumption, Snapshot
 from bayplan.fit.events import Event
 from bayplan.kube.clock import Clock
@@ -32,7 +33,7 @@ class Notes(Protocol):
     """Whoever writes events for users: a recorder, or in a dry run nobody."""
 
     def note(
-        self, about: KubeObject, kind: EventType, reason: str, *, action: str, text: str
+        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
     ) -> None:
         """Have one written, without waiting for it."""
         ...
@@ -131,7 +132,7 @@ class Desk:
         self.alike.clear()
         self.wake(Event.of(pod, cleared))
 
-    def note(self, name: str, about: Pod, notice: messages.Notice) -> None:
+    def note(self, name: str, about: Pod | Untyped, notice: messages.Notice) -> None:
         """Have an event written, by the scheduler of that name."""
         self.told.recorders[name].note(
             about, notice.type, notice.reason, action=notice.action, text=notice.text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bayplan.client import Untyped
 from bayplan.kube.events import EventType
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -65,7 +66,7 @@ class NoEvents:
     """In place of a recorder: says nothing."""
 
     def note(
-        self, about: KubeObject, kind: EventType, reason: str, *, action: str, text: str
+        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
     ) -> None:
         """The status says it, too."""
 

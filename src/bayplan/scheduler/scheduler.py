@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 from collections.abc import Collection
 
+from bayplan.client import Untyped
 from bayplan.fit.events import Event
 from bayplan.kube.clock import Clock
 from bayplan.kube.nodes import Node
@@ -26,6 +27,7 @@ from bayplan.scheduler.config import SchedulerSettings
 from bayplan.scheduler.desk import Desk, Notes, Told
 from bayplan.scheduler.ends import Ends
 from bayplan.scheduler.heeding import Heeding
+from bayplan.scheduler.messages import Notice
 from bayplan.scheduler.preempting import Preemptions
 from bayplan.scheduler.queue import SchedulingQueue
 from bayplan.scheduler.statuses import Statuses
@@ -77,6 +79,10 @@ class Scheduler:
     def recorders(self) -> Collection[Notes]:
         """Whoever tells users what happens."""
         return self._told.recorders.values()
+
+    def warn(self, about: Untyped, notice: Notice) -> None:
+        """Tell those who run us, in the name of our first profile."""
+        self._desk.note(next(iter(self._desk.profiles)), about, notice)
 
     async def run(self) -> None:
         """Schedule until cancelled, then finish what is under way."""

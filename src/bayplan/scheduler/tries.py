@@ -70,7 +70,7 @@ class Tries:
         now = desk.clock.monotonic()
         desk.queue.refused(entry, outcome.plugins, now)
         desk.told.metrics.attempt(name, "unschedulable", now - began)
-        desk.told.metrics.refused(name, outcome.plugins)
+        desk.told.metrics.refused(name, outcome.plugins, outcome.drivers)
         if outcome.preemption is not None:
             self._preempt(pod, outcome)
         elif outcome.nomination == "" and desk.snapshot.nominated_node(pod):

@@ -87,6 +87,13 @@ class NodeVolumeLimits(UsageFilter):
             for volume in record.volumes
         )
 
+    def refusing_drivers(self) -> frozenset[str]:
+        """The drivers (or plugins) that some node lacks, or has no places left for."""
+        alive = self._cluster.alive
+        missing = {driver for driver, nodes in self._required if (alive & ~nodes.mask()).any()}
+        full = (d for d in self._counted_drivers() if (alive & ~self._has_places(d)).any())
+        return frozenset(missing.union(full))
+
     def full_drivers(self, slot: int) -> list[str]:
         """The drivers (or plugins) whose limit on a node is too low."""
         return [d for d in self._counted_drivers() if not self._has_places(d)[slot]]

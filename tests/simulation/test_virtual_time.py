@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.clock import START
+from bayplan.kube.times import timestamp
 from bayplan.lab import VirtualLab
 from bench.simulation import day, run_day
 from tests.simulation.placing import FirstFit
@@ -91,6 +94,59 @@ async def test_a_run_keeps_its_state_and_the_next_goes_on_where_and_when_it_ende
         await second.run(3600)
         assert len(nodes) == len(second.plane.store.list("nodes")) == 3
         assert second.simulation.engine.failures == 0
+
+
+_JOBS = """
+seed: 1
+instanceTypes: [{name: a, cpu: 64, memory: 256Gi}]
+nodeGroups: [{name: g, instanceType: a, count: 3}]
+workloads:
+  - arrivals: {count: 30, over: 30m}
+    manifest:
+      apiVersion: batch/v1
+      kind: Job
+      metadata: {name: work}
+      spec:
+        ttlSecondsAfterFinished: 60
+        template: {spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}
+"""
+
+
+async def test_a_run_that_goes_on_makes_no_uid_that_is_there_already(tmp_path: Path) -> None:
+    data = tmp_path / "data.db"
+    spec = parse_cluster(_JOBS.encode(), "c.yaml", Path())
+    made: list[str] = []
+    for _ in range(3):
+        lab = VirtualLab(spec, data=data)
+        lab.plane.store.listeners.append(
+            lambda one: made.append(one.entry.uid) if one.previous is None else None
+        )
+        lab.simulation.engine.add(FirstFit(lab.simulation.view))
+        async with lab:
+            await lab.run(3600)
+            nodes = {one.uid for one in lab.plane.store.list("nodes")}
+            assert len(nodes) == 3
+    assert len(made) == len(set(made))
+
+
+async def test_a_run_that_was_killed_left_its_time_behind(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data.db", tmp_path / "copy.db"
+    spec = parse_cluster(_JOBS.encode(), "c.yaml", Path())
+    async with VirtualLab(spec, data=data) as lab:
+        await lab.run(3600)
+        _copy(data, copy)  # as a kill leaves it
+        newest = max(one.object()["metadata"]["creationTimestamp"] for one in _all(lab))
+    async with VirtualLab(spec, data=copy) as lab:
+        assert timestamp(lab.clock.now()) >= newest > timestamp(START)
+
+
+def _copy(data: Path, copy: Path) -> None:
+    for left in data.parent.glob(f"{data.name}*"):
+        shutil.copy(left, copy.with_name(left.name.replace(data.name, copy.name)))
+
+
+def _all(lab: VirtualLab) -> list[Entry]:
+    return list(lab.plane.store.everything())
 
 
 async def test_a_task_that_sleeps_on_the_same_clock_is_woken_in_its_turn() -> None:

@@ -22,9 +22,11 @@ from bayplan.client.daemon import Lead as Daemon
 from bayplan.embedded.apiserver.identity.tokens import AUTHENTICATED
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.rest.request import ADMIN, User
+from bayplan.embedded.control.dice import dice
 from bayplan.embedded.inprocess import in_process_client
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.simulation import Simulation
+from bayplan.lab.moment import MomentKeeper
 
 __all__ = ["Daemon", "DaemonFailedError", "Lab"]
 
@@ -49,7 +51,9 @@ class Lab:
         self.clock = plane.config.clock
         self.simulation = Simulation(plane.backend, spec, renew_leases=renew_leases)
         self._daemons = daemons
-        self._rng = Random(f"{spec.seed} clients")  # noqa: S311 - not for secrets
+        self._moment = MomentKeeper(plane.database, self.clock)
+        plane.store.listeners.append(self._moment.observe)
+        self._rng = dice(spec.seed, plane.store.revision, "clients")
         self._clients: list[Client] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._failed: BaseException | None = None
@@ -101,6 +105,7 @@ class Lab:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for client in self._clients:
             await client.close()
+        self._moment.keep()
         await self._close()
         if error is None:
             self._check()

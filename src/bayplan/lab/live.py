@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
+from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.lab.lab import Daemon, Lab
+from bayplan.lab.moment import moment_of
+
+_SKEW = timedelta(minutes=5)
+"""By how much the wall's clock may have been put back."""
 
 
 class LiveLab(Lab):
@@ -16,6 +22,7 @@ class LiveLab(Lab):
     def __init__(
         self, spec: ClusterSpec, config: ServerConfig, daemons: Sequence[Daemon] = ()
     ) -> None:
+        _check_moment(config)
         self.server = ApiServer(config)
         super().__init__(spec, self.server.plane, daemons, renew_leases=True)
 
@@ -24,3 +31,13 @@ class LiveLab(Lab):
 
     async def _close(self) -> None:
         await self.server.stop()
+
+
+def _check_moment(config: ServerConfig) -> None:
+    """What is dated in the future would wait until then: StoreError."""
+    kept = moment_of(config.data)
+    if kept is not None and kept > config.clock.now() + _SKEW:
+        raise StoreError(
+            f"{config.data}: a virtual run has brought it to {kept:%Y-%m-%d %H:%M:%S}, which is"
+            " still to come; go on with it in virtual time"
+        )

@@ -23,17 +23,16 @@ from typing import TextIO, TypeVar
 from bayplan.embedded.apiserver.admission.webhooks.inprocess import InProcessPoster
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
-from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.asgi import App
+from bayplan.embedded.control.dice import dice
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.log import RunLog
 from bayplan.kube.clock import START, LoopClock
 from bayplan.kube.virtualloop import VirtualLoop
 from bayplan.lab.lab import Daemon, Lab
+from bayplan.lab.moment import moment_of
 
 T = TypeVar("T")
-_MOMENT = "virtual.moment"
-"""Under what a data file keeps when a run ended."""
 
 
 def run_virtually(work: Coroutine[object, object, T]) -> T:
@@ -58,17 +57,15 @@ class VirtualLab(Lab):
         self._loop = _virtual_loop()
         config = PlaneConfig(
             data=data,
-            clock=LoopClock(start or _kept_moment(data)),
-            rng=Random(spec.seed),  # noqa: S311 - not for secrets
+            clock=LoopClock(start or moment_of(data) or START),
+            rng=Random(),  # noqa: S311 - not for secrets
             webhooks=lambda _: InProcessPoster(webhooks or {}),
         )
-        super().__init__(spec, ControlPlane(config), daemons, renew_leases=False)
+        plane = ControlPlane(config)
+        config.rng.setstate(dice(spec.seed, plane.store.revision).getstate())
+        super().__init__(spec, plane, daemons, renew_leases=False)
         self.log = RunLog(self.simulation.engine.now, log)
         self.plane.store.listeners.append(self.log.observe)
-
-    async def _close(self) -> None:
-        self.plane.database.put_meta(_MOMENT, self.clock.now().isoformat().encode())
-        await super()._close()
 
     async def run(self, until: float | None = None) -> None:
         """Let time go by until a moment, and everybody finish what they do at that moment."""
@@ -77,18 +74,6 @@ class VirtualLab(Lab):
         while self.simulation.engine.busy:
             await super().run(until)
             await self._loop.idle()
-
-
-def _kept_moment(data: Path | None) -> datetime:
-    """When an earlier run with the same data file ended, so that time goes on from there."""
-    if data is None:
-        return START
-    database = Database(data)
-    try:
-        kept = database.get_meta(_MOMENT)
-    finally:
-        database.close()
-    return START if kept is None else datetime.fromisoformat(kept.decode())
 
 
 def _virtual_loop() -> VirtualLoop:

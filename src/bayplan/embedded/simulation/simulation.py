@@ -7,8 +7,6 @@ await simulation.run(until=7200)
 
 from __future__ import annotations
 
-from random import Random
-
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.rest.backend import Backend
@@ -16,6 +14,7 @@ from bayplan.embedded.cloud.boot import Boot
 from bayplan.embedded.cloud.cloud import Cloud
 from bayplan.embedded.cloud.provider import CloudProvider
 from bayplan.embedded.control.controller import Create, Stage
+from bayplan.embedded.control.dice import dice
 from bayplan.embedded.control.engine import Engine
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.sink import Sink
@@ -58,7 +57,8 @@ class Simulation:
         self.spec = spec
         self._backend = backend
         self.view = View(backend.store)
-        self.stage = Stage(self.view, backend.clock, Random(spec.seed))  # noqa: S311
+        rng = dice(spec.seed, backend.store.revision)
+        self.stage = Stage(self.view, backend.clock, rng)
         self.faults = self.stage.faults
         self.fleet = Fleet(self.stage)
         self.cloud = Cloud(self.stage, spec.groups, backend.store)

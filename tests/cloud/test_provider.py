@@ -112,6 +112,14 @@ async def test_nodes_are_given_back_all_or_none(provider: Provider, sky: Sky) ->
     assert list(sky.fleet.machines) == ["workers-2"]
 
 
+async def test_an_instance_is_meant_only_by_its_whole_id(provider: Provider) -> None:
+    for almost in ("sim://gpus/workers-1", "workers-1", "sim://workers-1", "aws://x/workers-1"):
+        assert await provider.group_for_node(NodeRef(almost, "workers-1")) is None
+        with pytest.raises(NotFoundError):
+            await provider.delete_nodes("workers", [NodeRef(almost, "workers-1")])
+    assert await provider.target_size("workers") == 2
+
+
 async def test_the_target_can_fall_only_by_what_does_not_run_yet(provider: Provider) -> None:
     await provider.increase("workers", 2)
     with pytest.raises(RefusedError, match="only 2"):

@@ -17,7 +17,7 @@ from bayplan.embedded.cloud.cloud import Cloud
 from bayplan.embedded.cloud.templates import template
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes import machines
-from bayplan.embedded.nodes.machines import GPU_LABEL, GROUP_LABEL, PROVIDER, TYPE_LABEL
+from bayplan.embedded.nodes.machines import GPU_LABEL, GROUP_LABEL, TYPE_LABEL
 from bayplan.kube.pods import Pod
 from bayplan.kube.quantity import parse
 from bayplan.kube.requests import pod_requests
@@ -50,7 +50,7 @@ class CloudProvider:
 
     async def group_for_node(self, node: NodeRef) -> NodeGroup | None:
         """The group of a node that is one of the cloud's instances."""
-        found = self._cloud.instances.get(_name(node.provider_id))
+        found = self._find(node)
         return None if found is None else _group(found.group)
 
     async def target_size(self, group: str) -> int:
@@ -101,11 +101,11 @@ class CloudProvider:
     async def delete_nodes(self, group: str, nodes: Sequence[NodeRef]) -> None:
         """Give instances of one group back, all of them or none."""
         wanted = self._cloud.group(group)
-        names = [_name(one.provider_id) if one.provider_id else one.name for one in nodes]
-        for name in names:
-            if self._cloud.instance(name).group.name != wanted.name:
-                raise InvalidRequestError(f"instance {name} is not of node group {group}")
-        self._cloud.delete(names)
+        going = [self._meant(one) for one in nodes]
+        for one in going:
+            if one.group.name != wanted.name:
+                raise InvalidRequestError(f"instance {one.name} is not of node group {group}")
+        self._cloud.delete(one.name for one in going)
 
     async def decrease_target(self, group: str, count: int) -> None:
         """Want fewer of those that do not run yet."""
@@ -117,8 +117,20 @@ class CloudProvider:
     async def cleanup(self) -> None:
         """Nothing is held."""
 
+    def _meant(self, node: NodeRef) -> machines.Instance:
+        """The instance that is meant: by its provider ID or, without one, by its name."""
+        found = self._find(node) if node.provider_id else self._cloud.instances.get(node.name)
+        if found is None:
+            raise NotFoundError(f"there is no instance {node.provider_id or node.name!r}")
+        return found
+
+    def _find(self, node: NodeRef) -> machines.Instance | None:
+        """The instance of exactly that provider ID."""
+        found = self._cloud.instances.get(node.provider_id.rpartition("/")[2])
+        return found if found is not None and found.provider_id == node.provider_id else None
+
     def _type_of(self, node: NodeRef) -> machines.InstanceType:
-        found = self._cloud.instances.get(_name(node.provider_id))
+        found = self._find(node)
         if found is not None:
             return found.group.instance_type
         for group in self._cloud.groups():
@@ -128,11 +140,6 @@ class CloudProvider:
             if node.labels.get(TYPE_LABEL) == group.instance_type.name:
                 return group.instance_type
         raise NotFoundError(f"node {node.name or node.provider_id!r} is of no node group")
-
-
-def _name(provider_id: str) -> str:
-    """The instance that a provider ID names, or what is no instance's name."""
-    return provider_id.rpartition("/")[2] if provider_id.startswith(PROVIDER) else provider_id
 
 
 def _group(group: machines.NodeGroup) -> NodeGroup:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bayplan.fit import Snapshot
+from bayplan.fit import Decision, Snapshot
 from bayplan.fit.evaluation import Evaluation
 from bayplan.fit.plugins import PluginSet
 from bayplan.fit.state.cluster import TIE_BITS
@@ -76,7 +76,29 @@ def bad_operator() -> Node:
     return bad
 
 
-BAD = [bad_node, bad_pod, bad_volume, bad_claim, bad_image, bad_capacity, bad_operator]
+def bad_name() -> Node:
+    bad = node()
+    bad.metadata.name = 5  # type: ignore[assignment]
+    return bad
+
+
+def bad_affinity() -> Pod:
+    bad = make_pod("there").obj()
+    bad.spec.affinity = "near"  # type: ignore[assignment]
+    return bad
+
+
+BAD = [
+    bad_node,
+    bad_pod,
+    bad_volume,
+    bad_claim,
+    bad_image,
+    bad_capacity,
+    bad_operator,
+    bad_name,
+    bad_affinity,
+]
 
 
 @pytest.mark.parametrize("make", BAD)
@@ -184,6 +206,47 @@ def test_a_pod_that_was_changed_after_it_was_put_leaves_what_it_took() -> None:
     snapshot.delete(Pod, "default/p")
     assert snapshot.cluster.pods.by_claim.of("default/c") == frozenset()
     assert snapshot.decide(make_pod("q").cpu("4").obj()).node == "n1"
+
+
+@pytest.mark.parametrize("later", ["1", "many"])
+def test_a_pod_that_was_changed_after_it_was_put_comes_back_as_it_was_put(later: str) -> None:
+    pod = make_pod("p").cpu("4").node("n1").obj()
+    snapshot = Snapshot([node(), pod])
+    with snapshot.fork():
+        pod.spec.containers[0].resources.requests["cpu"] = later
+        snapshot.delete(Pod, "default/p")
+        assert snapshot.decide(make_pod("q").cpu("1").obj()).node == "n1"
+    assert snapshot.decide(make_pod("q").cpu("1").obj()).node is None
+
+
+@pytest.mark.parametrize("later", ["1", "many"])
+def test_a_pod_that_was_changed_while_assumed_is_nominated_as_it_was_put(later: str) -> None:
+    waiting = make_pod("p").cpu("4").nominated("n1").obj()
+    snapshot = Snapshot([node(), node("n2"), waiting])
+    token = snapshot.assume(make_pod("p").cpu("4").obj(), Decision("n2"))
+    waiting.spec.containers[0].resources.requests["cpu"] = later
+    snapshot.forget(token)
+    assert snapshot.decide(make_pod("q").cpu("1").obj()).node == "n2"
+    assert snapshot.assumptions() == []
+
+
+def test_a_pod_that_was_changed_after_it_was_observed_in_a_fork_is_put_as_it_was() -> None:
+    snapshot = Snapshot([node()])
+    first, second = (make_pod(name).cpu("2").node("n1").obj() for name in "ab")
+    with snapshot.fork():
+        snapshot.observe(first)
+        snapshot.observe(second)
+        first.spec.containers[0].resources.requests["cpu"] = "many"
+    assert snapshot.decide(make_pod("q").cpu("1").obj()).node is None
+
+
+def test_a_resource_version_of_any_length_is_compared() -> None:
+    snapshot = Snapshot()
+    for version, unschedulable in (("9" * 5000, False), ("1" + "0" * 5000, True), ("7", False)):
+        seen = node()
+        seen.metadata.resource_version, seen.spec.unschedulable = version, unschedulable
+        snapshot.observe(seen)
+    assert snapshot.decide(make_pod("p").cpu("1").obj()).node is None
 
 
 def test_a_claim_that_was_changed_after_it_was_put_is_compared_with_what_was_put() -> None:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.fit.decision import Assumption, ClaimBinding
+from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.binding import SELECTED_NODE
 from bayplan.kube.meta import ObjectReference
 from bayplan.kube.pods import Pod
@@ -24,7 +25,7 @@ class Held(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What an assumption still holds."""
 
     token: Assumption
-    beneath: Pod | None
+    beneath: PodRecord | None
     """The pod as it was observed; None if it was not."""
     placed: bool = True
     """Whether that the pod is on its node is still only assumed."""
@@ -102,3 +103,10 @@ def reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pers
         uid=claim.metadata.uid,
     )
     return replace(volume, spec=replace(volume.spec, claim_ref=reference))
+
+
+def laid_over(beneath: Storage, claim: PersistentVolumeClaim, node: str) -> Storage:
+    """An observed volume or claim with what is assumed of it."""
+    if isinstance(beneath, PersistentVolume):
+        return reserved_for(beneath, claim)
+    return selected_for(beneath, node)

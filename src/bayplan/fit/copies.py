@@ -16,7 +16,7 @@ from bayplan.kube.meta import KubeObject
 T = TypeVar("T", bound=KubeObject)
 _encode = msgspec.msgpack.Encoder().encode
 _decoders: dict[type, msgspec.msgpack.Decoder[Any]] = {}
-PROBLEMS = (msgspec.MsgspecError, ValueError, TypeError, OverflowError)
+PROBLEMS = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, AttributeError)
 """What code that reads a hostile object may raise."""
 
 
@@ -37,5 +37,6 @@ def refused(obj: KubeObject, path: str, error: Exception) -> ObjectError:
     """The error that says which object cannot be used, and why."""
     if isinstance(error, ObjectError):
         return error
-    name = identify(type(obj).__name__, obj.metadata.namespace, obj.metadata.name)
+    meta = obj.metadata  # of which nothing need be what it should
+    name = identify(type(obj).__name__, str(meta.namespace or ""), str(meta.name or ""))
     return ObjectError(name, path, None, str(error))

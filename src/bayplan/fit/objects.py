@@ -1,7 +1,8 @@
 """Putting any object into a cluster and taking it out again, kind by kind.
 
 Every kind has a shelf: how to find an object, put one (new or changed) and remove one. Putting back
-what was there before undoes any change, which is all that forks need.
+what was there before undoes any change, which is all that forks need. Of a pod that is what was
+counted, since its object is not ours alone and may have changed meanwhile.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ class Shelf:
     put: Callable[[Any], None]
     remove: Callable[[str], object]
     every: Callable[[], Iterable[KubeObject]]
+    keep: Callable[[str], object] | None = None
+    """What it takes to bring an object back, if not the object."""
+    bring_back: Callable[[Any], None] | None = None
 
 
 class Objects:
@@ -61,7 +65,14 @@ class Objects:
         self._namespaces: dict[str, Namespace] = {}
         self._shelves: dict[Kind, Shelf] = {
             Node: Shelf(self._find_node, self._put_node, cluster.remove_node, self._every_node),
-            Pod: Shelf(self._find_pod, self._put_pod, cluster.remove_pod, self._every_pod),
+            Pod: Shelf(
+                self._find_pod,
+                self._put_pod,
+                cluster.remove_pod,
+                self._every_pod,
+                cluster.keep_pod,
+                cluster.bring_back,
+            ),
             CSINode: Shelf(
                 cluster.csinodes.get,
                 lambda csinode: cluster.set_csinode(csinode.name, csinode),
@@ -107,20 +118,26 @@ class Objects:
         """A pod's shape; ObjectError if there is something wrong with it."""
         return admit_pod(pod, self._cluster.shapes)
 
-    def put(self, obj: KubeObject) -> KubeObject | None:
-        """Add or replace an object that was admitted; returns what was there before."""
-        shelf = self._shelves[type(obj)]
-        before = shelf.find(obj.key)
-        shelf.put(obj)
-        return before
-
-    def remove(self, kind: Kind, key: str) -> KubeObject | None:
-        """Remove an object; returns it, or None if it was not there."""
+    def keep(self, kind: Kind, key: str) -> object:
+        """What `restore` needs to make an object again what it now is; None if it is not there."""
         shelf = self._shelves[kind]
-        before = shelf.find(key)
-        if before is not None:
+        return (shelf.keep or shelf.find)(key)
+
+    def restore(self, kind: Kind, key: str, kept: object) -> None:
+        """Make an object again what it was."""
+        shelf = self._shelves[kind]
+        if kept is None:
             shelf.remove(key)
-        return before
+        else:
+            (shelf.bring_back or shelf.put)(kept)
+
+    def put(self, obj: KubeObject) -> None:
+        """Add or replace an object that was admitted."""
+        self._shelves[type(obj)].put(obj)
+
+    def remove(self, kind: Kind, key: str) -> None:
+        """Remove an object that is there."""
+        self._shelves[kind].remove(key)
 
     def __iter__(self) -> Iterator[KubeObject]:
         for shelf in self._shelves.values():

@@ -74,6 +74,7 @@ class Snapshot:
         self._journal = Journal()
         self._layers = Layers(self.cluster, self._journal)
         self._objects = self._layers.objects
+        self._assumed = self._layers.assumed
         self._needs = NeedsBook(self.cluster)
         self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
         self._defaults: dict[tuple[Shape, int], tuple[int, DefaultSpread]] = {}
@@ -176,15 +177,11 @@ class Snapshot:
 
         That holds until its status says something of a nomination, or it is placed or deleted.
         """
-        if not self._layers.has_observed(pod.key):
-            self.put(pod)
-        self._layers.tell(pod.key, node)
+        self._layers.nominate(pod, node)
 
     def clear_nomination(self, pod: Pod) -> None:
         """Keep no node for a pod any more, whatever its status still says."""
-        record = self.cluster.pods.by_key.get(pod.key)
-        if record is not None:
-            self._layers.tell(pod.key, "" if record.pod.status.nominated_node_name else None)
+        self._layers.clear_nomination(pod.key)
 
     def nominated_node(self, pod: Pod) -> str:
         """The node that a pod is nominated for, or empty."""
@@ -322,27 +319,27 @@ class Snapshot:
         ValueError if it names no node, if the pod is on one already, or if a claim or volume that
         it rests on has gone to another. A pod that has ended takes nothing.
         """
-        return self._layers.assume(pod, decision, self._objects.shape(pod))
+        return self._assumed.assume(pod, decision, self._objects.shape(pod))
 
     def forget(self, assumption: Assumption) -> None:
         """Take back what an assumption still holds, and nothing else; again does no harm."""
-        self._layers.forget(assumption)
+        self._assumed.forget(assumption)
 
     def finish_binding(self, assumption: Assumption, deadline: float) -> None:
         """The decision has been carried out and should be observed before `deadline`."""
-        self._layers.set_deadline(assumption, deadline)
+        self._assumed.set_deadline(assumption, deadline)
 
     def expire(self, now: float) -> list[Assumption]:
         """Forget what should have been observed by now, and was not; returns it."""
-        return self._layers.expire(now)
+        return self._assumed.expire(now)
 
     def overdue(self, now: float) -> list[Assumption]:
         """What should have been observed by now, and was not."""
-        return self._layers.overdue(now)
+        return self._assumed.overdue(now)
 
     def assumptions(self) -> list[Assumption]:
         """What is assumed and has not been observed, nor forgotten."""
-        return list(self._layers.assumptions())
+        return list(self._assumed.assumptions())
 
     def place(self, pod: Pod) -> Decision:
         """Decide, and assume the decision."""
@@ -354,7 +351,7 @@ class Snapshot:
         evaluation = self.evaluation(pod)
         decision = self._decided(pod, evaluation, ALL_ROWS)
         if decision.node is not None and isinstance(evaluation, Evaluation):
-            self._layers.assume(pod, decision, evaluation.question.shape)
+            self._assumed.assume(pod, decision, evaluation.question.shape)
         return decision
 
     def explain(self, pod: Pod, *, with_fixes: bool = True) -> Explanation:

@@ -38,6 +38,9 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
 
+KeptPod = tuple[PodRecord, Pod]
+"""A record, and the pod's object then: one that counts alike takes its place on the record."""
+
 
 class Placing:
     """The parts of a cluster's state, and the pods that are counted in them."""
@@ -121,6 +124,24 @@ class Placing:
             return
         if before is not None:
             self.remove_pod(record.key)
+        self._add(record)
+
+    def keep_pod(self, key: str) -> KeptPod | None:
+        """What it takes to bring a pod back as it now is; None if it is not there."""
+        record = self.pods.by_key.get(key)
+        return None if record is None else (record, record.pod)
+
+    def bring_back(self, kept: KeptPod) -> None:
+        """A pod is again what it was on record; nothing is read of its object."""
+        record, pod = kept
+        record.pod = pod
+        record.standing = None
+        there = self.pods.by_key.get(record.key)
+        if there is record:
+            return
+        if there is not None:
+            self.remove_pod(record.key)
+        record.volumes = self.storage.identities(record.claims, record.inline)
         self._add(record)
 
     def _record(self, pod: Pod, node: str, shape: Shape) -> PodRecord:

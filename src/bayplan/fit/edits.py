@@ -1,0 +1,66 @@
+"""Changes to what a cluster holds, each with its way back noted while a fork is open."""
+
+from __future__ import annotations
+
+from bayplan.fit.journal import Journal
+from bayplan.fit.objects import Kind, Objects
+from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.pods import PodRecord
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+
+
+class Edits:
+    """Objects put and removed, pods moved, nodes kept for pods."""
+
+    def __init__(self, cluster: Cluster, journal: Journal) -> None:
+        self._cluster = cluster
+        self.journal = journal
+        self.objects = Objects(cluster)
+
+    def put(self, obj: KubeObject) -> None:
+        """Put an object that was admitted."""
+        self._note(type(obj), obj.key)
+        self.objects.put(obj)
+
+    def remove(self, kind: Kind, key: str) -> None:
+        """Remove an object, if it is there."""
+        if self.objects.find(kind, key) is not None:
+            self._note(kind, key)
+            self.objects.remove(kind, key)
+
+    def put_pod_on(self, pod: Pod, node: str) -> PodRecord:
+        """Put a pod on a node, whatever it says itself; returns its record."""
+        self._note(Pod, pod.key)
+        self._cluster.put_pod(pod, node)
+        return self._cluster.pods.by_key[pod.key]
+
+    def add_pod(self, pod: Pod, node: str, shape: Shape) -> None:
+        """Put a pod of this shape, which is not there yet, on a node."""
+        record = self._cluster.add_pod(pod, node, shape)
+        self.journal.note(self._cluster.remove_pod, record.key)
+
+    def bring_back(self, record: PodRecord) -> None:
+        """Make a pod again what it was on record."""
+        self._note(Pod, record.key)
+        self._cluster.bring_back((record, record.pod))
+
+    def move(self, record: PodRecord, node: str) -> None:
+        """Move a pod to a node, or (empty) off its own."""
+        self.journal.note(self._move_back, record.key, record.node)
+        self._cluster.move_pod(record, node)
+
+    def tell(self, key: str, node: str | None) -> None:
+        """Keep a node (or, empty, none) for a pod whatever its status says; None ends that."""
+        told = self._cluster.nominations.told.get(key)
+        self.journal.note(self._cluster.nominate, key, told)
+        self._cluster.nominate(key, node)
+
+    def _note(self, kind: Kind, key: str) -> None:
+        if self.journal.depth:
+            kept = self.objects.keep(kind, key)
+            self.journal.note(self.objects.restore, kind, key, kept)
+
+    def _move_back(self, key: str, node: str) -> None:
+        self._cluster.move_pod(self._cluster.pods.by_key[key], node)

@@ -14,8 +14,20 @@ from bayplan.fit.hints import Event, may_unblock
 from bayplan.fit.plugins import AddedAffinity, DefaultConstraint
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import NodeSelector
+from bayplan.kube.pods import Pod
 from bayplan.kube.selectors import compile_node_selector
-from tests.builders import make_node, make_pod, make_pvc, name_term, node_term, selector
+from tests.builders import (
+    make_attachment,
+    make_csinode,
+    make_node,
+    make_pod,
+    make_pv,
+    make_pvc,
+    make_storage_class,
+    name_term,
+    node_term,
+    selector,
+)
 from tests.fit.worlds import random_object, random_pod
 
 Change = tuple[int, bool]
@@ -118,6 +130,37 @@ def test_a_nominated_pod_that_goes_wakes_those_that_made_room_for_it() -> None:
     cleared = make_pod("n").cpu("1").obj()
     assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(nominated, None))
     assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(nominated, cleared))
+
+
+def test_a_forgotten_pod_wakes_those_that_its_claims_left_without_a_volume() -> None:
+    manual = make_storage_class("manual", "kubernetes.io/no-provisioner").waits().obj()
+    volume = make_pv("v").size("5Gi").storage_class("manual").available().obj()
+    claims = [make_pvc(name).storage_class("manual").size("1Gi").obj() for name in "ab"]
+    snapshot = Snapshot([small(), manual, volume, *claims])
+    first, second = (make_pod(f"of-{name}").claim(name).obj() for name in "ab")
+    token = snapshot.assume(first, snapshot.decide(first))
+    plugins = snapshot.decide(second).plugins
+    assumed = snapshot.get(Pod, first.key)
+    snapshot.forget(token)
+    assert may_unblock(snapshot, second, plugins, Event.of(assumed, None))
+    assert snapshot.decide(second).node == "small"
+
+
+def test_a_pod_that_brings_a_volume_wakes_those_that_share_it() -> None:
+    driver = "ebs.csi.aws.com"
+    volumes = [make_pv(f"v{n}").csi(driver, f"h{n}").bound_to(f"c{n}").obj() for n in "12"]
+    claims = [make_pvc(f"c{n}").volume(f"v{n}").obj() for n in "12"]
+    attached = make_attachment("va", driver, "small", "v1").obj()
+    csinode = make_csinode("small").driver(driver, 1).obj()
+    snapshot = Snapshot([small(), csinode, attached, *volumes, *claims])
+    pod = make_pod("p").claim("c1").obj()
+    plugins = snapshot.decide(pod).plugins
+    assert plugins == {"NodeVolumeLimits"}
+    user, other = (make_pod(f"u{n}").claim(f"c{n}").node("small").obj() for n in "12")
+    snapshot.put(user)
+    assert may_unblock(snapshot, pod, plugins, Event.of(None, user))
+    assert not may_unblock(snapshot, pod, plugins, Event.of(None, other))
+    assert snapshot.decide(pod).node == "small"
 
 
 @pytest.mark.parametrize("plugins", [set(), {"SomebodyElses"}])

@@ -14,7 +14,14 @@ import numpy as np
 
 from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Filter, Question, UsageFilter
-from bayplan.fit.filters.waiting import Hints, Waiting, any_change, gone, own_claim
+from bayplan.fit.filters.waiting import (
+    Hints,
+    Waiting,
+    any_change,
+    come,
+    gone,
+    own_claim,
+)
 from bayplan.fit.needs.claims import AttachNeed
 from bayplan.fit.profile import MissingDriver
 from bayplan.fit.refusal import Refusal
@@ -22,7 +29,8 @@ from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows
 from bayplan.fit.state.nodesets import NodeSet
 from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.volumes.identity import VolumeId
+from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
+from bayplan.fit.volumes.objects import claims_of, inline_volumes
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
@@ -181,10 +189,19 @@ def compile_filter(question: Question) -> Filter | None:
     return NodeVolumeLimits(question) if question.needs.attach else None
 
 
-def _pod_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
-    """A pod with volumes went."""
-    pod = gone(event)
-    return pod is not None and bool(pod.spec.volumes)
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod with volumes went, or one came whose volume takes no place a second time."""
+    left, came = gone(event), come(event)
+    if left is not None and left.spec.volumes:
+        return True
+    if came is None or not came.spec.volumes:
+        return False
+    cluster = waiting.cluster
+    return not _volumes(waiting.pod, cluster).isdisjoint(_volumes(came, cluster))
+
+
+def _volumes(pod: Pod, cluster: Cluster) -> frozenset[VolumeIdentity]:
+    return frozenset(cluster.storage.identities(claims_of(pod), inline_volumes(pod)))
 
 
 def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits

@@ -4,14 +4,22 @@ node.
 
 from __future__ import annotations
 
+from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Arrival, Filter, NodeFilter, Question, Reads
 from bayplan.fit.filters.open_volumes import served_claims
-from bayplan.fit.filters.waiting import Hints, any_change, arrival_or_labels
+from bayplan.fit.filters.waiting import (
+    Hints,
+    Waiting,
+    any_change,
+    arrival_or_labels,
+    gone,
+)
 from bayplan.fit.needs.claims import LOST
 from bayplan.fit.needs.pods import PodClaim, is_anothers
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes, has_capacity
+from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
@@ -137,8 +145,17 @@ def compile_filter(question: Question) -> Filter | None:
     return VolumeBinding(question) if needs.bound or needs.first_consumer else None
 
 
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod no longer holds what was assumed for its claims: they are not bound yet."""
+    pod = gone(event)
+    known = waiting.cluster.storage.claims
+    claims = claims_of(pod) if pod is not None else ()
+    return any(key in known and not known[key].spec.volume_name for key in claims)
+
+
 HINTS: Hints = {
     Node: arrival_or_labels,
+    Pod: _pod_may_help,
     PersistentVolumeClaim: any_change,
     PersistentVolume: any_change,
     StorageClass: any_change,

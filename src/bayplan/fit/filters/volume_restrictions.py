@@ -8,11 +8,12 @@ import numpy as np
 
 from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Arrival, Filter, Question, UsageFilter
-from bayplan.fit.filters.waiting import Hints, Waiting, claims_of, gone, own_claim
+from bayplan.fit.filters.waiting import Hints, Waiting, gone, own_claim
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.state.disks import disks_of
 from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolumeClaim
@@ -75,7 +76,7 @@ def _pod_may_help(waiting: Waiting, event: Event) -> bool:
     pod = gone(event)
     if pod is None or not pod.spec.volumes:
         return False
-    return bool(disks_of(pod)) or not claims_of(pod).isdisjoint(waiting.claims)
+    return bool(disks_of(pod)) or not waiting.claims.isdisjoint(claims_of(pod))
 
 
 def _node_may_help(waiting: Waiting, event: Event) -> bool:

@@ -15,7 +15,7 @@ from bayplan.fit.events import Event
 from bayplan.fit.plugins import DEFAULT_PLUGINS, PluginSet
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.volumes.objects import claim_name
+from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -38,7 +38,7 @@ class Waiting:
     @property
     def claims(self) -> frozenset[str]:
         """The keys of the claims that it names."""
-        return claims_of(self.pod)
+        return frozenset(claims_of(self.pod))
 
 
 Hint = Callable[[Waiting, Event], bool]
@@ -76,13 +76,6 @@ def newly(event: Event, suits: Callable[[Node], bool]) -> bool:
     if not isinstance(after, Node) or not suits(after):
         return False
     return not isinstance(before, Node) or not suits(before)
-
-
-def claims_of(pod: Pod) -> frozenset[str]:
-    """The keys of the claims that a pod names."""
-    namespace = pod.metadata.namespace
-    names = [claim_name(pod, volume) for volume in pod.spec.volumes]
-    return frozenset(f"{namespace}/{name}" for name in names if name)
 
 
 def place_of(pod: KubeObject | None) -> str:

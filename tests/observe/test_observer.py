@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bayplan.client import Change
-from bayplan.fit import Snapshot
+from bayplan.fit import Decision, Snapshot
 from bayplan.fit.events import Event
+from bayplan.fit.hints import may_unblock
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -135,3 +138,44 @@ def test_an_object_that_does_not_fit_its_type_is_set_aside_too() -> None:
     it.say(make_pod("p").cpu("1").obj())
     assert [event.action for event in it.events] == ["added", "updated"]
     assert it.events[-1].before is known
+
+
+def assumed() -> Watched:
+    """A pod that is assumed on a node, and was seen without one."""
+    it = Watched()
+    it.say(make_node("n1").capacity(cpu="1").obj())
+    it.say(make_node("n2").capacity(cpu="1").obj())
+    it.say(make_pod("p").cpu("1").uid("1").obj())
+    it.snapshot.assume(make_pod("p").cpu("1").uid("1").obj(), Decision("n1"))
+    return it
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        None,
+        make_pod("p").cpu("1").uid("1").node("n2").obj(),
+        make_pod("p").cpu("1").uid("1").phase("Failed").obj(),
+        make_pod("p").cpu("1").uid("2").obj(),
+    ],
+)
+def test_a_pod_that_is_not_where_it_was_assumed_leaves_that_node(seen: Pod | None) -> None:
+    it = assumed()
+    if seen is None:
+        it.unsay(Pod, "default/p")
+    else:
+        it.say(seen)
+    before = it.events[-1].before
+    assert isinstance(before, Pod)
+    assert before.spec.node_name == "n1"
+    waiting = make_pod("q").cpu("1").obj()
+    assert may_unblock(it.snapshot, waiting, {"NodeResourcesFit"}, it.events[-1])
+
+
+@pytest.mark.parametrize("node", ["", "n1"])
+def test_a_pod_that_may_be_where_it_was_assumed_is_told_as_it_was_seen(node: str) -> None:
+    it = assumed()
+    it.say(make_pod("p").cpu("1").uid("1").node(node).obj())
+    before = it.events[-1].before
+    assert isinstance(before, Pod)
+    assert before.spec.node_name == ""

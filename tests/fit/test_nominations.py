@@ -46,6 +46,15 @@ def test_a_place_that_is_promised_is_taken_by_nobody_of_equal_or_lower_priority(
     assert snapshot.decide(waiting("higher", 6).obj()).node == "n0"
 
 
+def test_what_nominated_pods_leave_no_room_for_is_explained_with_them() -> None:
+    node = make_node("n1").capacity(cpu="4", memory="8Gi", pods=9).obj()
+    snapshot = Snapshot([node, make_pod("n").cpu("3").nominated("n1").obj()])
+    explanation = snapshot.explain(make_pod("p").cpu("2").obj())
+    assert explanation.nodes[0].details == ("wants 2 cpu, 1 free",)
+    less = "Request 1 less cpu (1 instead of 2); the pod then fits n1."
+    assert less in [fix.summary for fix in explanation.fixes]
+
+
 def test_a_pod_does_not_stand_in_its_own_way_and_goes_where_it_is_nominated() -> None:
     first = waiting("first").nominated("n1").obj()
     snapshot = cluster(first, make_pod("busy").cpu("100m").node("n1").obj(), nodes=2)

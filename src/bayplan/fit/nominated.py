@@ -9,6 +9,7 @@ which is most often, all those nodes are worked out together.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 
@@ -54,11 +55,15 @@ class Contest:
 
     def refusal_beside(self, slot: int) -> Refusal | None:
         """Why a node does not take the pod beside those that are nominated for it."""
-        rivals = self.rivals.by_slot.get(slot)
-        if not rivals:
+        if slot not in self.rivals.by_slot:
             return None
-        with self._cluster.counted(rivals, self._cluster.slots.names[slot]):
+        with self.beside(slot):
             return self._refusal(slot, self._plugins)
+
+    def beside(self, slot: int) -> AbstractContextManager[None]:
+        """The cluster with those that are nominated for a node counted on it."""
+        rivals = self.rivals.by_slot.get(slot, ())
+        return self._cluster.counted(rivals, self._cluster.slots.names[slot])
 
     def refusals_beside(self, slots: Collection[int]) -> dict[int, Refusal]:
         """The nodes of some that nominated pods leave no room on."""

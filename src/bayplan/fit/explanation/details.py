@@ -24,7 +24,10 @@ from bayplan.kube.storage import PersistentVolume
 def details_of(trial: Trial) -> tuple[str, ...]:
     """The facts behind a refusal, as far as there is more to say."""
     tell = _BY_PLUGIN.get(trial.refusal.plugin)
-    return tuple(tell(trial)) if tell else ()
+    if tell is None:
+        return ()
+    with trial.as_refused():
+        return tuple(tell(trial))
 
 
 def limit_in_words(report: VolumeReport) -> str:

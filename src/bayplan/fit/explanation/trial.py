@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -46,6 +47,14 @@ class Trial:
         """What the pod needs of storage."""
         evaluation = self.snapshot.evaluation(self.pod)
         return NO_NEEDS if isinstance(evaluation, Refusal) else evaluation.question.needs
+
+    def as_refused(self) -> AbstractContextManager[None]:
+        """The cluster as the node refused the pod: beside pods that are nominated for the node, if
+        those leave no room. Ask for no decision meanwhile.
+        """
+        contest = self.snapshot.contest(self.pod)
+        is_beside = contest.refusal_beside(self.slot) is not None
+        return contest.beside(self.slot) if is_beside else nullcontext()
 
     def filter(self, kind: type[F]) -> F | None:
         """The pod's filter of a kind, if it has one."""

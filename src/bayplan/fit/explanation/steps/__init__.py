@@ -7,6 +7,7 @@ fork, not here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 
 from bayplan.fit.explanation.fix import Step
 from bayplan.fit.explanation.steps.claims import add_volume, claim_steps
@@ -42,11 +43,19 @@ BY_PLUGIN: Mapping[str, tuple[Proposal, ...]] = {
     "InterPodAffinity": (move_a_pod, drop_affinity),
 }
 
+_TRYING = (move_a_pod, relax_spread, drop_affinity)
+"""Proposals that try what they propose; the others read what is short."""
+
 
 def steps_for(trial: Trial) -> list[Step]:
     """Every step that might lift a refusal."""
     proposals = BY_PLUGIN.get(trial.refusal.plugin, ())
-    return [step for propose in proposals for step in propose(trial)]
+    return [step for propose in proposals for step in _proposed(propose, trial)]
+
+
+def _proposed(propose: Proposal, trial: Trial) -> list[Step]:
+    with nullcontext() if propose in _TRYING else trial.as_refused():
+        return list(propose(trial))
 
 
 def steps_before_nodes(snapshot: Snapshot, pod: Pod) -> list[Step]:

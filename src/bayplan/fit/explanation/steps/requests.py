@@ -27,7 +27,7 @@ def ask_for_less(trial: Trial) -> Iterable[Step]:
         return
     short = resources.shortages(trial.slot)
     asked = pod_requests(trial.pod)
-    if any(free <= 0 for _, free in short.values()):
+    if not short or any(free <= 0 for _, free in short.values()):
         return
     pod = with_requests_at_most(trial.pod, {name: free for name, (_, free) in short.items()})
     if pod is None:

@@ -9,6 +9,7 @@ import pytest
 from bayplan.fit import Decision, Snapshot
 from bayplan.fit.evaluation import Evaluation
 from bayplan.fit.plugins import PluginSet
+from bayplan.fit.preemption import preempt
 from bayplan.fit.state.cluster import TIE_BITS
 from bayplan.fit.verdicts import verdicts
 from bayplan.kube.codec import ObjectError
@@ -238,6 +239,29 @@ def test_a_pod_that_was_changed_after_it_was_observed_in_a_fork_is_put_as_it_was
         snapshot.observe(second)
         first.spec.containers[0].resources.requests["cpu"] = "many"
     assert snapshot.decide(make_pod("q").cpu("1").obj()).node is None
+
+
+def test_a_node_in_a_namespace_is_the_node_of_that_name() -> None:
+    snapshot, strange = Snapshot(), node(cpu="1")
+    strange.metadata.namespace = "default"
+    with snapshot.fork():
+        snapshot.put(strange)
+        assert [one.key for one in snapshot.objects()] == ["n1"]
+        snapshot.put(node(cpu="4"))
+        assert snapshot.decide(make_pod("p").cpu("2").obj()).node == "n1"
+    assert list(snapshot.objects()) == []
+
+
+def test_a_node_without_a_name_is_refused() -> None:
+    with pytest.raises(ObjectError, match=r"metadata\.name"):
+        Snapshot([node("")])
+
+
+@pytest.mark.parametrize("started", ["yesterday", "", "2026-01-01T25:00:00Z"])
+def test_a_pod_that_started_nobody_knows_when_can_be_preempted(started: str) -> None:
+    victim = make_pod("v").cpu("4").priority(0).node("n1").started(started).obj()
+    snapshot = Snapshot([node(), victim])
+    assert preempt(snapshot, make_pod("p").cpu("4").priority(9).obj()).node == "n1"
 
 
 def test_a_resource_version_of_any_length_is_compared() -> None:

@@ -15,6 +15,7 @@ from bayplan.fit.volumes import identity
 from bayplan.fit.volumes.sites import wanted_volume
 from bayplan.fit.volumes.topology import reach_of
 from bayplan.kube import quantity
+from bayplan.kube.codec import KINDS
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -32,6 +33,7 @@ def admit(obj: T, shapes: Shapes) -> T:
         return obj
     path, read = _READERS.get(type(obj), ("", None))
     copy = private_copy(obj)
+    _name(copy)
     if read is not None:
         try:
             read(copy)
@@ -46,6 +48,15 @@ def admit_pod(pod: Pod, shapes: Shapes) -> Shape:
         return shapes.counted(pod)
     except PROBLEMS as error:
         raise refused(pod, "spec", error) from error
+
+
+def _name(obj: KubeObject) -> None:
+    """Let an object be found by the name that others know it by."""
+    meta, kind = obj.metadata, KINDS.get(type(obj).__name__)
+    if not meta.name:
+        raise refused(obj, "metadata.name", ValueError("it has none"))
+    if meta.namespace and kind is not None and not kind.namespaced:
+        meta.namespace = ""
 
 
 def _read_node(node: Node) -> None:

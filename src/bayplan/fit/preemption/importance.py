@@ -108,7 +108,8 @@ def natural(name: str) -> NaturalName:
 
 
 def start_of(pod: Pod) -> float:
-    """When a pod started; one that has not is later than all that have."""
-    if pod.status.start_time is None:
+    """When a pod started; one that has not, as far as can be read, is later than all that have."""
+    try:
+        return datetime.fromisoformat(pod.status.start_time or "").timestamp()
+    except (ValueError, OverflowError):
         return float("inf")
-    return datetime.fromisoformat(pod.status.start_time).timestamp()

@@ -6,13 +6,15 @@ from collections.abc import Collection, Hashable
 
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.events import Event
-from bayplan.fit.filters.waiting import claims_of
 from bayplan.fit.hints import may_concern, may_unblock
+from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 
 BY_CLAIM = "VolumeRestrictions"
 """Looks at the claims of pods that go."""
+BY_SHARED_CLAIM = "NodeVolumeLimits"
+"""Looks at the claims of pods that come."""
 BY_VOLUME = "VolumeZone"
 """Looks at the volumes that a pod's claims name."""
 
@@ -59,10 +61,9 @@ class ModelJudge:
             return (event.key,)
         if event.kind is PersistentVolume:
             return None if BY_VOLUME in plugins else ()
-        gone = event.before if isinstance(event.before, Pod) else None
-        if gone is None or BY_CLAIM not in plugins:
-            return ()
-        return self.marks(gone)
+        heeded = ((BY_CLAIM, event.before), (BY_SHARED_CLAIM, event.after))
+        pods = [pod for plugin, pod in heeded if plugin in plugins and isinstance(pod, Pod)]
+        return [claim for pod in pods for claim in self.marks(pod)]
 
     def helps(self, pod: Pod, plugins: frozenset[str], event: Event) -> bool:
         """Whether an event may unblock a pod that these plugins refused."""

@@ -1,4 +1,4 @@
-"""What `bayplan up` shows, and the model as its placer."""
+"""What `bayplan up` shows, and how its pods are placed."""
 
 from __future__ import annotations
 
@@ -9,42 +9,28 @@ from contextlib import asynccontextmanager
 import pytest
 from rich.console import Console
 
-from bayplan.cli.simulated.mirror import Mirror
-from bayplan.cli.simulated.placer import Placer
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import headline, report_table
+from bayplan.cli.up import SERVED
 from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.embedded.simulation.report import Waiting, summarize
-from bayplan.kube.nodes import Node
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
 
 pytestmark = pytest.mark.virtual
 
 
 @asynccontextmanager
-async def placed(text: str = CLUSTER) -> AsyncIterator[tuple[World, Mirror]]:
-    """A cluster whose pods are placed by the model."""
-    async with world(text) as w:
-        mirror = Mirror(w.run.plane.store)
-        placer = Placer(w.simulation.stage, mirror)
-        w.simulation.engine.add(placer)
-        yield w, mirror
+async def placed(text: str = CLUSTER) -> AsyncIterator[World]:
+    """A cluster whose pods are placed by the scheduler."""
+    daemon = SchedulerDaemon(default_settings(SERVED))
+    async with world(text, daemons=[daemon.lead]) as w:
+        yield w
 
 
-async def test_the_mirror_follows_the_store() -> None:
-    async with placed() as (w, mirror):
-        assert mirror.snapshot.get(Node, "workers-1") is not None
-        await w.create(pod("p"))
-        await w.forward(10)
-        assert [one.name for one in mirror.snapshot.pods_on(w.pod("p").node)] == ["p"]
-        await w.delete(PODS, "p")
-        await w.forward(30)
-        assert mirror.snapshot.pods_on("workers-1") == []
-        assert mirror.snapshot.pods_on("workers-2") == []
-
-
-async def test_the_placer_stops_at_the_attach_limit_and_says_why() -> None:
-    async with placed() as (w, _):
+async def test_the_scheduler_stops_at_the_attach_limit_and_says_why() -> None:
+    async with placed() as w:
         for number in range(17):
             await w.create(claim(f"c{number}"), pod(f"p{number:02}", claims=(f"c{number}",)))
         await w.forward(120)
@@ -60,8 +46,8 @@ async def test_the_placer_stops_at_the_attach_limit_and_says_why() -> None:
         assert w.phases() == {"Running": 17}
 
 
-async def test_the_placer_leaves_gated_pods_and_those_of_other_schedulers_alone() -> None:
-    async with placed() as (w, _):
+async def test_the_scheduler_leaves_gated_pods_and_those_of_other_schedulers_alone() -> None:
+    async with placed() as w:
         await w.create(
             pod("gated", schedulingGates=[{"name": "example.com/wait"}]),
             pod("foreign", schedulerName="another"),
@@ -74,7 +60,7 @@ async def test_the_placer_leaves_gated_pods_and_those_of_other_schedulers_alone(
 
 async def test_pods_that_waited_are_placed_when_room_is_made() -> None:
     big = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "6"}}}]
-    async with placed() as (w, _):
+    async with placed() as w:
         await w.create(*(pod(f"p{number}", containers=big) for number in range(3)))
         await w.forward(30)
         assert w.phases() == {"Running": 2, "Pending": 1}
@@ -85,7 +71,7 @@ async def test_pods_that_waited_are_placed_when_room_is_made() -> None:
 
 
 async def test_the_live_table_shows_nodes_volumes_and_who_waits_for_what() -> None:
-    async with placed() as (w, _):
+    async with placed() as w:
         await w.create(workload("Deployment", "web", replicas=2))
         await w.create(claim("c"), pod("stored", claims=("c",)), pod("huge", containers=_huge()))
         await w.forward(60)
@@ -142,7 +128,7 @@ async def test_pods_that_are_stuck_on_their_node_are_told_with_the_reason() -> N
 
 
 async def test_pods_that_cannot_go_are_told_with_the_reason() -> None:
-    async with placed() as (w, _):
+    async with placed() as w:
         await w.create(pod("p"))
         await w.bind("p", "workers-1")
         await w.forward(20)
@@ -195,7 +181,7 @@ async def test_many_nodes_and_pods_are_cut_short() -> None:
 
 
 async def test_the_report_says_what_a_run_came_to() -> None:
-    async with placed() as (w, _):
+    async with placed() as w:
         w.inject(kind="attach-fails")
         await w.create(claim("c"), pod("p", claims=("c",)))
         await w.forward(7200)

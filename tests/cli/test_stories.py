@@ -1,4 +1,4 @@
-"""The example clusters of the stories, in virtual time, with pods placed by the model."""
+"""The example clusters of the stories, in virtual time, with pods placed by the scheduler."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.cli.simulated.mirror import Mirror
-from bayplan.cli.simulated.placer import Placer
+from bayplan.cli.up import SERVED
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.embedded.simulation.report import summarize
 from bayplan.lab import VirtualLab
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.simulation.worlds import World
 
 pytestmark = pytest.mark.virtual
@@ -24,9 +25,8 @@ STORIES = Path(__file__).parents[2] / "examples" / "stories"
 async def story(number: int, minutes: float) -> AsyncIterator[World]:
     """A story's cluster after some minutes."""
     (path,) = STORIES.glob(f"{number}-*.yaml")
-    run = VirtualLab(read_cluster(path))
-    mirror = Mirror(run.plane.store)
-    run.simulation.engine.add(Placer(run.simulation.stage, mirror))
+    daemon = SchedulerDaemon(default_settings(SERVED))
+    run = VirtualLab(read_cluster(path), [daemon.lead])
     async with run:
         w = World(run)
         await w.forward(minutes * 60)

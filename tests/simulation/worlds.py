@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.storages import CLAIMS, EVENTS, NODES, PODS
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.embedded.simulation.schedule import creation
-from bayplan.lab import VirtualLab
+from bayplan.lab import Daemon, VirtualLab
 from tests.simulation.placing import FirstFit
 
 DRIVER = "disk.csi.example.com"
@@ -111,11 +111,15 @@ class World:
 
 @asynccontextmanager
 async def world(
-    text: str = CLUSTER, *, settle: float = 60.0, placing: bool = False
+    text: str = CLUSTER,
+    *,
+    settle: float = 60.0,
+    placing: bool = False,
+    daemons: Sequence[Daemon] = (),
 ) -> AsyncIterator[World]:
     """A cluster whose first nodes are ready."""
     spec = parse_cluster(text.encode(), "cluster.yaml", Path())
-    run = VirtualLab(spec)
+    run = VirtualLab(spec, daemons)
     if placing:
         run.simulation.engine.add(FirstFit(run.simulation.view))
     async with run:

@@ -20,8 +20,6 @@ from rich.live import Live
 from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import show
-from bayplan.cli.simulated.mirror import Mirror
-from bayplan.cli.simulated.placer import Placer
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import cloud_places, served
 from bayplan.cli.simulated.tables import report_table
@@ -32,11 +30,18 @@ from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.report import Waiting, summarize
 from bayplan.embedded.simulation.simulation import Simulation
+from bayplan.fit import Snapshot
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import DurationError, parse_duration
-from bayplan.lab import Lab, LiveLab, VirtualLab, run_virtually
+from bayplan.kube.pods import Pod
+from bayplan.lab import Daemon, Lab, LiveLab, VirtualLab, run_virtually
+from bayplan.observe import follow
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.daemon import SchedulerDaemon
 
 REFRESH_SECONDS = 1.0
+SERVED = ("default-scheduler", "bayplan")
+"""Whose pods --place serves."""
 L = TypeVar("L", bound=Lab)
 
 
@@ -79,7 +84,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     virtual
         Run in virtual time, as fast as the machine can; needs --for. Nothing listens meanwhile.
     place
-        Place pods by the model of what fits. Without it pods wait for a scheduler, or for you.
+        Place pods by Bayplan's scheduler. Without it they wait for another one, or for you.
     data
         Keep the cluster's objects in this file; without it nothing is left behind.
     kubeconfig
@@ -137,8 +142,7 @@ def _run_virtual(wish: _Wish) -> int:
 async def _virtual(wish: _Wish, seconds: float, out: TextIO | None) -> None:
     start = time.monotonic()
     with _input_checked():
-        lab = _made(lambda: VirtualLab(wish.spec, data=wish.data, log=out))
-        _place(lab, Mirror(lab.plane.store), wish)
+        lab = _made(lambda: VirtualLab(wish.spec, _daemons(wish), data=wish.data, log=out))
         async with lab:
             await lab.run(seconds)
             await lab.simulation.refresh_leases()
@@ -150,25 +154,22 @@ async def _run_live(wish: _Wish) -> None:
     with _kubeconfig(wish.kubeconfig) as path, _input_checked():
         host, port = listen_address(wish.listen)
         config = ServerConfig(host=host, port=port, data=wish.data, kubeconfig=path)
-        lab = _made(lambda: LiveLab(wish.spec, config))
+        lab = _made(lambda: LiveLab(wish.spec, config, _daemons(wish)))
         _stop_on_signals(lab)
-        mirror = Mirror(lab.plane.store)
-        _place(lab, mirror, wish)
         async with lab:
             sys.stdout.write(f"serving {lab.server.url}\nexport KUBECONFIG={path}\n")
             sys.stdout.flush()
             start = time.monotonic()
             cloud = served(lab.simulation.provider, wish.cloud)
-            async with cloud, _table(lab.simulation, mirror):
+            async with cloud, _table(lab):
                 await lab.run(wish.seconds)
             took = time.monotonic() - start
             if wish.seconds is not None:
                 show([report_table(summarize(lab.simulation), took, 0, "")])
 
 
-def _place(lab: Lab, mirror: Mirror, wish: _Wish) -> None:
-    if wish.place:
-        lab.simulation.engine.add(Placer(lab.simulation.stage, mirror))
+def _daemons(wish: _Wish) -> list[Daemon]:
+    return [SchedulerDaemon(default_settings(SERVED)).lead] if wish.place else []
 
 
 def _made(make: Callable[[], L]) -> L:
@@ -189,30 +190,32 @@ def _input_checked() -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _table(simulation: Simulation, mirror: Mirror) -> AsyncIterator[None]:
+async def _table(lab: Lab) -> AsyncIterator[None]:
     """Show the table, where there is somebody to look at it."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         yield
         return
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-        task = asyncio.create_task(_refresh(live, simulation, mirror))
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+    screen = Live(console=console, auto_refresh=False, transient=True)
+    async with follow(lab.client()) as live:
+        with screen:
+            task = asyncio.create_task(_refresh(screen, lab.simulation, live.snapshot))
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
 
 
-async def _refresh(live: Live, simulation: Simulation, mirror: Mirror) -> None:
+async def _refresh(screen: Live, simulation: Simulation, snapshot: Snapshot) -> None:
     def why(waiting: Waiting) -> str:
         if waiting.said:
             return waiting.said
-        pod = mirror.pod(waiting.key)
-        return "" if pod is None else mirror.snapshot.explain(pod, with_fixes=False).message
+        pod = snapshot.get(Pod, f"{waiting.key.namespace}/{waiting.key.name}")
+        return "" if pod is None else snapshot.explain(pod, with_fixes=False).message
 
     while True:
-        live.update(cluster_table(summarize(simulation), why), refresh=True)
+        screen.update(cluster_table(summarize(simulation), why), refresh=True)
         await asyncio.sleep(REFRESH_SECONDS)
 
 

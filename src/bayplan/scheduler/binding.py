@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bayplan.client.errors import (
     ApiError,
@@ -27,10 +28,10 @@ from bayplan.client.errors import (
     UnreachableError,
     UntrustedError,
 )
-from bayplan.fit import Assumption
+from bayplan.fit import Assumption, ClaimBinding
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.queue import QueuedPod
-from bayplan.scheduler.volumes import VolumeBinder, VolumesFailedError
+from bayplan.scheduler.volumes import VolumesFailedError
 from bayplan.scheduler.writes import Writes
 
 log = logging.getLogger(__name__)
@@ -89,11 +90,19 @@ class Unknown:
 Result = Bound | Gone | Elsewhere | Failed | Unknown
 
 
+class ClaimBinder(Protocol):
+    """Whoever binds the claims of a pod."""
+
+    async def bind(self, bindings: Sequence[ClaimBinding], node: str, seconds: float) -> None:
+        """Bind them for a pod on a node; VolumesFailedError if that cannot be done in time."""
+        ...
+
+
 class Binder:
     """Carries decisions out."""
 
     def __init__(
-        self, writes: Writes, volumes: VolumeBinder, ended: Callable[[Job, Result], None]
+        self, writes: Writes, volumes: ClaimBinder, ended: Callable[[Job, Result], None]
     ) -> None:
         self._writes = writes
         self._volumes = volumes

@@ -1,0 +1,92 @@
+"""Pods that are alike, tried in a row: what was found for one stands for the next, and is the same
+as if each had been looked at by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections.abc import Hashable, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from bayplan.fit import ClaimBinding, Snapshot
+from bayplan.kube.clock import LoopClock
+from bayplan.kube.pods import Pod
+from bayplan.lab import run_virtually
+from bayplan.scheduler.attempt import Refused
+from bayplan.scheduler.binding import Binder
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.desk import Desk, Told
+from bayplan.scheduler.dryrun import NoEvents, ShownWrites
+from bayplan.scheduler.metrics import SchedulerMetrics
+from bayplan.scheduler.statuses import Statuses
+from bayplan.scheduler.tries import Tries
+from tests.fit.worlds import random_object, random_pod
+
+NAME = "default-scheduler"
+
+
+class Forgetful(dict[Hashable, Refused]):
+    """Keeps nothing: every pod is looked at."""
+
+    def __setitem__(self, key: Hashable, value: Refused) -> None:
+        """Gone."""
+
+
+class NoVolumes:
+    """Claims are bound as soon as they are decided."""
+
+    async def bind(self, bindings: Sequence[ClaimBinding], node: str, seconds: float) -> None:
+        """Done."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    world=st.lists(st.integers(0, 2**32), min_size=10, max_size=40),
+    kinds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3),
+    row=st.lists(st.integers(0, 2), min_size=2, max_size=12),
+)
+def test_in_a_row_is_as_one_by_one(world: list[int], kinds: list[int], row: list[int]) -> None:
+    pods = [_pod(kinds[kind % len(kinds)], number) for number, kind in enumerate(row)]
+    together = run_virtually(_tried(world, pods, {}))
+    assert together == run_virtually(_tried(world, pods, Forgetful()))
+
+
+async def _tried(world: list[int], pods: list[Pod], alike: dict[Hashable, Refused]) -> list[str]:
+    """What comes of trying each pod once, in words."""
+    snapshot = Snapshot(random_object(random.Random(seed)) for seed in world)
+    lines: list[str] = []
+    writes = ShownWrites(lambda key, text: lines.append(f"{key}: {text}"))
+    told = Told({NAME: NoEvents()}, SchedulerMetrics(CollectorRegistry()))
+    desk = Desk(snapshot, default_settings([NAME]), Statuses(writes.say), told, LoopClock())
+    desk.alike = alike
+    tries = Tries(desk, Binder(writes, NoVolumes(), lambda _job, _result: None), writes)
+    for pod in pods:
+        snapshot.put(pod)
+        desk.enqueue(pod)
+    for _ in pods:
+        if (entry := desk.queue.pop(0.0)) is not None:
+            tries.one(entry)
+    writing = asyncio.ensure_future(desk.statuses.run())
+    await tries.preemptions.drain()
+    await desk.statuses.drain()
+    writing.cancel()
+    return sorted(lines) + [_stands(desk, pod) for pod in pods]
+
+
+def _stands(desk: Desk, pod: Pod) -> str:
+    entry = desk.queue.get(pod.metadata.uid)
+    known = desk.snapshot.get(Pod, pod.key)
+    where = f"{entry.place} {sorted(entry.plugins)}" if entry is not None else "gone"
+    return f"{pod.name} {where} on {known.spec.node_name if known is not None else '?'}"
+
+
+def _pod(seed: int, number: int) -> Pod:
+    pod = copy.deepcopy(random_pod(random.Random(seed)))
+    pod.metadata.name = pod.metadata.uid = f"probe{number}"
+    pod.spec.node_name, pod.spec.scheduler_name = "", NAME
+    return pod

@@ -19,6 +19,7 @@ from bayplan.kube.selectors import compile_node_selector
 from bayplan.kube.tolerations import find_untolerated
 from bayplan.kube.workloads import DaemonSet
 
+_MIRROR = "kubernetes.io/config.mirror"
 _PREFIX = "node.kubernetes.io/"
 _TOLERATED = (
     Toleration(key=f"{_PREFIX}not-ready", operator="Exists", effect="NoExecute"),
@@ -114,3 +115,10 @@ def _alike(one: Toleration, other: Toleration) -> bool:
         other.operator,
         other.value,
     )
+
+
+def belongs_to_node(pod: Pod) -> bool:
+    """Whether a pod that runs goes with its node: it is of a DaemonSet, or the node's own."""
+    owner = pod.metadata.controller
+    is_owned = owner is not None and owner.kind in ("DaemonSet", "Node")
+    return (is_owned or _MIRROR in pod.metadata.annotations) and not pod.is_terminal

@@ -17,6 +17,8 @@ from bayplan.kube.selectors.requirement import parse_int64
 SCHEDULING_EFFECTS: frozenset[TaintEffect] = frozenset({"NoSchedule", "NoExecute"})
 """The effects that keep a new pod off a node."""
 
+_STATES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""What the keys of taints begin with that tell the state of a node."""
 _PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -63,3 +65,8 @@ def _compares(toleration: Toleration, taint: Taint) -> bool:
 def _plain_integer(text: str) -> int | None:
     """An integer without sign games or leading zeros, which could be taken for octal."""
     return parse_int64(text) if _PLAIN_INTEGER.fullmatch(text) else None
+
+
+def tells_state(taint: Taint) -> bool:
+    """Whether a taint tells the state of a node, which a new one would not be in."""
+    return taint.key.startswith(_STATES)

@@ -6,7 +6,7 @@ from bayplan.fit.batches.estimate import Estimate, estimate
 from bayplan.fit.batches.fill import Filled, fill
 from bayplan.fit.batches.groups import Group, group_pods
 from bayplan.fit.batches.options import Option, fill_all, options
-from bayplan.fit.batches.template import Template, add_node, daemons_for, is_daemon
+from bayplan.fit.batches.template import Template, add_node, daemons_for
 
 __all__ = [
     "Estimate",
@@ -20,6 +20,5 @@ __all__ = [
     "fill",
     "fill_all",
     "group_pods",
-    "is_daemon",
     "options",
 ]

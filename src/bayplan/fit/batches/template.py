@@ -13,18 +13,16 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from bayplan.fit.snapshot import Snapshot
-from bayplan.kube.daemons import daemon_pod, runs_on
+from bayplan.kube.daemons import belongs_to_node, daemon_pod, runs_on
 from bayplan.kube.labels import HOSTNAME
 from bayplan.kube.meta import KubeObject, ObjectMeta, OwnerReference
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Affinity, Pod
 from bayplan.kube.storage import CSINode, PersistentVolumeClaim
+from bayplan.kube.tolerations import tells_state
 from bayplan.kube.workloads import DaemonSet
 
 GATE = "VolumeLimitScaling"
-MIRROR = "kubernetes.io/config.mirror"
-STATES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""What keys of taints begin with that say what state a node is in."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +47,7 @@ class Template:
         return cls(
             node=_as_new(node, drops),
             csinode=snapshot.cluster.csinodes.get(name),
-            daemons=tuple(pod for pod in snapshot.pods_on(name) if is_daemon(pod)),
+            daemons=tuple(pod for pod in snapshot.pods_on(name) if belongs_to_node(pod)),
         )
 
     @property
@@ -83,18 +81,11 @@ def daemons_for(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]
     return tuple(daemon_pod(one, node.name) for one in daemon_sets if runs_on(one, node))
 
 
-def is_daemon(pod: Pod) -> bool:
-    """Whether a pod belongs to its node: of a DaemonSet, or the node's own."""
-    owner = pod.metadata.controller
-    is_owned = owner is not None and owner.kind in ("DaemonSet", "Node")
-    return (is_owned or MIRROR in pod.metadata.annotations) and not pod.is_terminal
-
-
 def _as_new(node: Node, drops: Callable[[Taint], bool] | None) -> Node:
     taints = [
         taint
         for taint in node.spec.taints
-        if not taint.key.startswith(STATES) and not (drops and drops(taint))
+        if not tells_state(taint) and not (drops and drops(taint))
     ]
     spec = replace(node.spec, taints=taints, unschedulable=False, provider_id="")
     return replace(node, spec=spec)

@@ -8,11 +8,11 @@ from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.needs.claims import READ_WRITE_ONCE_POD
 from bayplan.fit.state.pods import placed_on
+from bayplan.kube.daemons import belongs_to_node
 from bayplan.kube.pods import Pod
 
 MOST_TRIED = 12
 """Pods of one node that are tried, the least important first."""
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 def move_a_pod(trial: Trial) -> Iterable[Step]:
@@ -56,19 +56,12 @@ def users_of_exclusive_claims(trial: Trial) -> dict[str, str]:
     return users
 
 
-def is_bound_to_its_node(pod: Pod) -> bool:
-    """Whether a pod belongs to its node: of a DaemonSet, or the node's own."""
-    owner = pod.metadata.controller
-    kinds = {"DaemonSet", "Node"}
-    return _MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in kinds)
-
-
 def _movable(trial: Trial) -> list[Pod]:
     snapshot = trial.snapshot
     pods = [
         pod
         for pod in snapshot.pods_on(trial.name)
-        if not (is_bound_to_its_node(pod) or pod.is_terminating or pod.key == trial.pod.key)
+        if not (belongs_to_node(pod) or pod.is_terminating or pod.key == trial.pod.key)
     ]
     return sorted(pods, key=lambda pod: (snapshot.priority(pod), pod.key))
 

@@ -11,10 +11,7 @@ from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_unschedulable import CORDON
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Pod, Toleration
-from bayplan.kube.tolerations import find_untolerated
-
-_LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that say what state a node is in: to be cured, not to be tolerated."""
+from bayplan.kube.tolerations import find_untolerated, tells_state
 
 
 def uncordon(trial: Trial) -> Iterable[Step]:
@@ -37,7 +34,7 @@ def uncordoned(node: Node) -> Node:
 def tolerate(trial: Trial) -> Iterable[Step]:
     """Give the pod the tolerations that it lacks, unless a taint tells of trouble."""
     taints = untolerated(trial.node, trial.pod)
-    if any(is_lifecycle_taint(taint) for taint in taints):
+    if any(tells_state(taint) for taint in taints):
         return
     tolerations = [*trial.pod.spec.tolerations, *map(_toleration, taints)]
     pod = replace(trial.pod, spec=replace(trial.pod.spec, tolerations=tolerations))
@@ -47,7 +44,7 @@ def tolerate(trial: Trial) -> Iterable[Step]:
 
 def clear_taints(trial: Trial) -> Iterable[Step]:
     """See that a node in trouble recovers."""
-    taints = [taint for taint in untolerated(trial.node, trial.pod) if is_lifecycle_taint(taint)]
+    taints = [taint for taint in untolerated(trial.node, trial.pod) if tells_state(taint)]
     if not taints:
         return
     node = trial.node
@@ -71,11 +68,6 @@ def written_taint(taint: Taint) -> str:
     """A taint as kubectl writes it."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
-
-
-def is_lifecycle_taint(taint: Taint) -> bool:
-    """Whether a taint tells the state of a node that a new one would not be in."""
-    return taint.key.startswith(_LIFECYCLE)
 
 
 def _toleration(taint: Taint) -> Toleration:

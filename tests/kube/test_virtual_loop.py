@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import socket
@@ -141,3 +142,23 @@ async def test_signals_arrive() -> None:
     os.kill(os.getpid(), signal.SIGUSR1)
     async with asyncio.timeout(1e6):
         await arrived.wait()
+
+
+def test_who_sleeps_for_ever_is_not_woken_by_anything() -> None:
+    async def sleep() -> None:
+        await asyncio.sleep(10)
+        await asyncio.sleep(math.inf)
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        with pytest.raises(StandstillError):
+            runner.run(sleep())
+        assert runner.get_loop().time() == 10.0
+
+
+async def test_a_socket_that_has_something_to_say_is_not_heard() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.send(b"x")
+        with pytest.raises(OutsideError):
+            await asyncio.get_running_loop().sock_recv(ours, 1)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 import selectors
 import threading
 from collections.abc import Callable, Mapping
@@ -84,14 +85,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if self._idlers:
             self._tell_idle()
             return
-        if seconds is None:
+        self._forget_moments(self._now)
+        if seconds is None or self._moments[:1] == [math.inf]:  # who sleeps for ever is not woken
             raise StandstillError(_standstill(asyncio.all_tasks(self)))
         target = self._now + seconds
-        while self._moments and self._moments[0] <= max(self._now, target - _SLACK):
-            heapq.heappop(self._moments)  # it has come, or its timer was cancelled
+        self._forget_moments(target - _SLACK)
         if self._moments and self._moments[0] <= target + _SLACK:
             target = self._moments[0]
         self._now = max(self._now, target)
+
+    def _forget_moments(self, until: float) -> None:
+        """Those that have come, or whose timers were cancelled."""
+        while self._moments and self._moments[0] <= until:
+            heapq.heappop(self._moments)
 
     def _tell_idle(self) -> None:
         idlers, self._idlers = self._idlers, []
@@ -145,8 +151,18 @@ _REAL: Mapping[str, str] = {
     "create_unix_connection": "connections",
     "create_unix_server": "connections",
     "create_datagram_endpoint": "connections",
+    "connect_accepted_socket": "connections",
+    "start_tls": "connections",
+    "sendfile": "connections",
     "sock_connect": "connections",
     "sock_accept": "connections",
+    "sock_recv": "connections",
+    "sock_recv_into": "connections",
+    "sock_recvfrom": "connections",
+    "sock_recvfrom_into": "connections",
+    "sock_sendall": "connections",
+    "sock_sendto": "connections",
+    "sock_sendfile": "connections",
     "getaddrinfo": "name servers",
     "getnameinfo": "name servers",
     "connect_read_pipe": "pipes",

@@ -117,7 +117,8 @@ class Lab:
         await self.plane.stop()
 
     def _start(self, daemon: Daemon) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(_led(daemon, self.client()))
+        name = f"daemon {getattr(daemon, '__qualname__', daemon)}"
+        task = asyncio.create_task(_led(daemon, self.client()), name=name)
         task.add_done_callback(self._ended)
         return task
 

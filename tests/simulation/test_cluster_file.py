@@ -170,6 +170,24 @@ BAD = {
         "nodeGroups[0].labels.team",
         "no label",
     ),
+    "a group whose nodes' labels are too long": (
+        f"instanceTypes: [{{name: a}}]\nnodeGroups: [{{name: {'g' * 60}, instanceType: a}}]\n",
+        2,
+        "nodeGroups[0]",
+        "its nodes would be refused: metadata.labels",
+    ),
+    "an instance type that is no label": (
+        "instanceTypes: [{name: a b}]\nnodeGroups: [{name: g, instanceType: a b}]\n",
+        2,
+        "nodeGroups[0]",
+        '"a b"',
+    ),
+    "a taint that is none": (
+        _GROUP + "    taints:\n      - {key: a b, effect: NoSchedule}\n",
+        6,
+        "nodeGroups[0].taints[0].a b",
+        "is no label",
+    ),
 }
 
 

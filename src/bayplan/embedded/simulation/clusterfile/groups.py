@@ -9,6 +9,7 @@ import msgspec
 
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, NodeGroup
+from bayplan.embedded.simulation.clusterfile.nodecheck import check_nodes
 from bayplan.embedded.simulation.clusterfile.values import (
     Count,
     Duration,
@@ -121,6 +122,8 @@ class GroupSection(Section):
             raise FieldProblem(f"{path}.count", said)
         check_labels(self.labels, f"{path}.labels")
         check_quantities(self.allocatable, f"{path}.allocatable")
+        for index, one in enumerate(self.taints):
+            check_labels({one.key: one.value}, f"{path}.taints[{index}]")
         taints = [Taint(key=t.key, effect=t.effect, value=t.value) for t in self.taints]
         return NodeGroup(
             name=self.name,
@@ -157,6 +160,7 @@ def groups(
         once(found, one.name, f"{path}.name")
         size = find(sizes, one.instance_type, f"{path}.instanceType", "instance type")
         found[one.name] = one.group(size, known, path)
+        check_nodes(found[one.name], path)
     return tuple(found.values())
 
 

@@ -89,6 +89,23 @@ async def test_groups_and_service_accounts_are_subjects(
         assert (await client.get("/api/v1/namespaces/default/configmaps")).code == 200
 
 
+async def test_whoever_may_list_one_object_may_select_it_among_all(admin: Http, ann: Http) -> None:
+    names = {"resourceNames": ["mine"]}
+    subject = {"kind": "User", "name": "ann"}
+    await grant(admin, subject, rule("list", "create", resources="configmaps", **names))
+    cms = "/api/v1/namespaces/default/configmaps"
+    assert (await ann.get(f"{cms}?fieldSelector=metadata.name%3Dmine")).code == 200
+    assert (await ann.get(f"{cms}?fieldSelector=metadata.name%3D%3Dmine")).code == 200
+    for selector in (
+        "metadata.name%3Dother",
+        "metadata.name!%3Dmine",
+        "metadata.namespace!%3Da%5C,metadata.name%3Dmine",
+    ):
+        assert (await ann.get(f"{cms}?fieldSelector={selector}")).code == 403, selector
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}}
+    assert (await ann.post(f"{cms}?fieldSelector=metadata.name%3Dmine", other)).code == 403
+
+
 async def test_subresources_and_names_are_granted_apart(admin: Http, ann: Http) -> None:
     names = {"resourceNames": ["mine"]}
     await grant(

@@ -30,6 +30,7 @@ from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.request import Call, User
+from bayplan.embedded.apiserver.rest.selectors import the_one_name
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ class App:
     async def _resource(self, incoming: Incoming) -> Answer:
         info = incoming.info
         verb = verb_of(incoming.method, info.name, incoming.query)
-        self._authorize(incoming.user, verb, info)
+        self._authorize(incoming.user, verb, info, _name(verb, incoming))
         kind = self._kind(info)
         handler = self._handler(kind, verb, info)
         incoming.state["resource"] = (kind.group, kind.plural, info.subresource)
@@ -150,7 +151,7 @@ class App:
             options.force,
             client=_client(headers.get(b"user-agent")),
             patching=verb == "patch",
-            may_create=lambda: self._authorize(incoming.user, "create", info),
+            may_create=lambda: self._authorize(incoming.user, "create", info, info.name),
         )
         form = negotiate(headers.get(b"accept"))
         content_type = headers.get(b"content-type")
@@ -158,7 +159,7 @@ class App:
             self._backend, call, verb, incoming.query, form, content_type, incoming.receive
         )
 
-    def _authorize(self, user: User, verb: str, info: RequestInfo) -> None:
+    def _authorize(self, user: User, verb: str, info: RequestInfo, name: str) -> None:
         attributes = Attributes(
             user,
             verb,
@@ -166,7 +167,7 @@ class App:
             info.plural,
             info.subresource,
             info.name if info.plural == "namespaces" and not info.group else info.namespace,
-            info.name,
+            name,
         )
         decision = self._authorizer.authorize(attributes)
         if not decision.allowed:
@@ -234,3 +235,10 @@ def _warning(text: str) -> bytes:
     clean = text.replace("\\", "\\\\").replace('"', '\\"')
     clean = "".join(letter if letter.isprintable() else " " for letter in clean)
     return f'299 - "{clean[:1000]}"'.encode("latin-1", "replace")
+
+
+def _name(verb: str, incoming: Incoming) -> str:
+    """The object that a request is about; whoever may see one may select it among all."""
+    if verb in ("list", "watch", "deletecollection") and not incoming.info.name:
+        return the_one_name(incoming.query.get("fieldSelector", ""))
+    return incoming.info.name

@@ -106,6 +106,15 @@ def parse_fields(text: str, known: Iterable[str]) -> tuple[Requirement, ...]:
     return tuple(_field(part, allowed) for part in _FIELD_SPLIT.split(text))
 
 
+def the_one_name(text: str) -> str:
+    """The name of the one object that a field selector leaves, or empty if it does not say."""
+    for part in _FIELD_SPLIT.split(text):
+        found = _FIELD.match(part)
+        if found is not None and found[1] == "metadata.name" and found[2] != "!=":
+            return re.sub(r"\\(.)", r"\1", found[3])
+    return ""
+
+
 def _field(part: str, allowed: set[str]) -> Requirement:
     found = _FIELD.match(part)
     if found is None:

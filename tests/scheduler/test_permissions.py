@@ -1,0 +1,104 @@
+"""deploy/scheduler.yaml grants all that the scheduler does, and no more than it needs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bayplan.client import Client, Untyped, connect
+from bayplan.client.daemon import elect
+from bayplan.client.errors import ForbiddenError
+from bayplan.client.resources import EVENTS, LEASES
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import PersistentVolumeClaim
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.daemon import SchedulerDaemon
+from bayplan.scheduler.writes import SELECTED_NODE
+from tests.scheduler.running import Running, node, pod
+from tests.scheduler.test_first_consumers import CLASS, claim
+
+MANIFEST = Path(__file__).parents[2] / "deploy" / "scheduler.yaml"
+ACCOUNT = "system:serviceaccount:kube-system:bayplan-scheduler"
+TOKEN = "bayplan-test"
+
+
+async def test_what_the_manifest_grants_is_enough_and_not_all(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens, path = tmp_path / "tokens.csv", tmp_path / "kubeconfig"
+    tokens.write_text(f"{TOKEN},{ACCOUNT},1\n")
+    config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac")
+    async with ApiServer(config), connect(path) as admin:
+        for one in yaml.safe_load_all(MANIFEST.read_text()):
+            await admin.create(one)
+        restricted = tmp_path / "restricted"
+        restricted.write_text(_as_account(path))
+        async with connect(restricted) as client:
+            await _schedules(admin, client)
+            with pytest.raises(ForbiddenError):
+                await client.delete(Node, "bayplan-a")
+    assert "forbidden" not in caplog.text
+
+
+async def _schedules(admin: Client, client: Client) -> None:
+    """Placing, preempting, and claims of first consumers, by an elected leader."""
+    await admin.create(node("bayplan-a", cpu="1"))
+    await admin.create(_important())
+    await admin.create(_waiting_class())
+    await admin.create(claim("default", "c"))
+    daemon = SchedulerDaemon(default_settings())
+    main = asyncio.ensure_future(elect(daemon.lead, "bayplan-scheduler")(client, "me"))
+    try:
+        await daemon.ready.wait()
+        it = Running(admin, daemon)
+        await admin.create(pod("default", "low", cpu="1", terminationGracePeriodSeconds=0))
+        await it.placed("default", "low")
+        high = pod("default", "high", cpu="1", priorityClassName="bayplan-high")
+        await admin.create(high)
+        await it.placed("default", "high")
+        await admin.create(node("bayplan-b"))
+        volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+        await admin.create(pod("default", "stored", volumes=[volume]))
+        await it.until(lambda: bool(_selected(it)))
+        for recorder in it.scheduler.recorders:
+            await recorder.drain()
+    finally:
+        main.cancel()
+        await asyncio.gather(main, return_exceptions=True)
+    reasons = {event.reason for event in (await admin.list(EVENTS, "default")).items}
+    assert {"Scheduled", "Preempted", "FailedScheduling"} <= reasons
+    assert (await admin.get(LEASES, "kube-system", "bayplan-scheduler")).spec.lease_transitions == 0
+    assert (await admin.get(Pod, "default", "high")).spec.node_name == "bayplan-a"
+
+
+def _selected(it: Running) -> str:
+    found = it.live.copy_of(PersistentVolumeClaim).get("default/c")
+    return "" if found is None else found.metadata.annotations.get(SELECTED_NODE, "")
+
+
+def _as_account(kubeconfig: Path) -> str:
+    """The kubeconfig with the account's token in place of the administrator's."""
+    said = yaml.safe_load(kubeconfig.read_text())
+    said["users"][0]["user"] = {"token": TOKEN}
+    return yaml.safe_dump(said)
+
+
+def _important() -> Untyped:
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return {**kind, "metadata": {"name": "bayplan-high"}, "value": 1000}
+
+
+def _waiting_class() -> Untyped:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": CLASS},
+        "provisioner": "example.com/made-by-test",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }

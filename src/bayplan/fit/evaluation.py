@@ -18,9 +18,10 @@ from bayplan.fit.filters import Filter, Question, Reads, compile_filters
 from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
 from bayplan.fit.scores import LocalScore, RelativeScore, compile_scores
 from bayplan.fit.state.cluster import TIE_BITS
-from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows
+from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows, constant
 
 DOES_NOT_FIT = -1
+REFUSED, SHIFT = constant(DOES_NOT_FIT), constant(TIE_BITS)
 
 
 class Evaluation:
@@ -38,7 +39,8 @@ class Evaluation:
         self._local_of_node = [s for s in local if s.reads is Reads.NODE]
         self._relative = [s for s in self.scores if isinstance(s, RelativeScore)]
         self._node_cursor = self._usage_cursor = -1
-        self._flat = DOES_NOT_FIT
+        self._flat = 0
+        """Points that all nodes get by scores that do not tell them apart now."""
         self._quiet_version = -1
         """While rules and relative scores have no say, and nothing has changed that."""
         self.partial_refreshes = 0
@@ -57,10 +59,7 @@ class Evaluation:
         self.refresh()
         feasible = self.ranks >= 0
         feasible[list(slots)] = False
-        relative, flat = self._comparing()
-        if relative:
-            return self._ranked(feasible, relative, flat)
-        return np.where(feasible, self.ranks, DOES_NOT_FIT)
+        return self._ranked(feasible, self._comparing())
 
     def refresh(self) -> None:
         """Bring the ranks up to date."""
@@ -75,11 +74,13 @@ class Evaluation:
 
     def _reset(self) -> None:
         capacity = self.question.cluster.slots.capacity
-        self.ranks: IntArray = np.full(capacity, DOES_NOT_FIT, dtype=np.int64)
         self._passes_alone: BoolArray = np.zeros(capacity, dtype=np.bool_)
-        self._passes: BoolArray = np.zeros(capacity, dtype=np.bool_)
         self._points_alone: IntArray = np.zeros(capacity, dtype=np.int64)
-        self._points: IntArray = np.zeros(capacity, dtype=np.int64)
+        self._base: IntArray = np.zeros(capacity, dtype=np.int64)
+        """Ranks by node objects and flat points alone, whether nodes pass or not."""
+        self._local_ranks: IntArray = np.full(capacity, DOES_NOT_FIT, dtype=np.int64)
+        """Ranks by what can be said of one node at a time."""
+        self.ranks: IntArray = self._local_ranks
         self._node_cursor = self._usage_cursor = -1
 
     def _changed_rows(self) -> Rows | None:
@@ -111,6 +112,7 @@ class Evaluation:
         self._points_alone = np.zeros_like(before)
         for score in self._local_of_node:
             self._points_alone += score.points(ALL_ROWS) * score.weight
+        self._base = ((self._points_alone + self._flat) << TIE_BITS) | self.question.cluster.ties
         return not np.array_equal(before, self._points_alone)
 
     def _refresh_local(self, rows: Rows) -> None:
@@ -118,35 +120,34 @@ class Evaluation:
         passes = self._passes_alone[rows]
         for one in self._of_usage:
             passes = passes & one.passes(rows)
-        points = self._points_alone[rows]
+        ranks = self._base[rows]
+        if isinstance(rows, slice):  # then it is a view
+            ranks = ranks.copy()
         for score in self._local:
-            scored = score.points(rows)  # made for us, so that it can be added to
+            scored = score.points(rows)  # made for us, so that it can be changed
             if score.weight != 1:
                 scored *= score.weight
-            scored += points
-            points = scored
-        self._passes[rows] = passes
-        self._points[rows] = points
+            scored <<= SHIFT
+            ranks += scored
+        np.putmask(ranks, ~passes, REFUSED)
+        self._local_ranks[rows] = ranks
 
     def _rank(self, rows: Rows | None) -> None:
         if self._quiet_version == self.question.cluster.rules_version:
-            if rows is not None:
-                self.partial_rankings += not isinstance(rows, slice)
-                self._rank_alone(rows)
+            self.partial_rankings += not (rows is None or isinstance(rows, slice))
             return
         rules = [f for f in self._of_cluster if has_say(f)]
-        relative, flat = self._comparing()
+        relative = self._comparing()
         if rules or relative:
             self._quiet_version = -1
-            self._rank_together(rules, relative, flat)
+            self._rank_together(rules, relative)
             return
-        self._flat = flat
-        self._rank_alone(ALL_ROWS)
+        self.ranks = self._local_ranks
         if all(score.stays_flat for score in self._relative):
             self._quiet_version = self.question.cluster.rules_version
 
-    def _comparing(self) -> tuple[list[RelativeScore], int]:
-        """The scores that compare nodes now, and the points that the others give to all."""
+    def _comparing(self) -> list[RelativeScore]:
+        """The scores that compare nodes now; what the others give to all is counted."""
         relative: list[RelativeScore] = []
         flat = 0
         for score in self._relative:
@@ -154,27 +155,27 @@ class Evaluation:
                 flat += score.flat_points * score.weight
             else:
                 relative.append(score)
-        return relative, flat
+        if flat != self._flat:
+            self._lift((flat - self._flat) << TIE_BITS)
+            self._flat = flat
+        return relative
 
-    def _rank_alone(self, rows: Rows) -> None:
-        ranks = self._as_ranks(self._points[rows] + self._flat, rows)
-        ranks[~self._passes[rows]] = DOES_NOT_FIT
-        self.ranks[rows] = ranks
+    def _lift(self, ranks: int) -> None:
+        """All nodes get so much more."""
+        self._base += ranks
+        self._local_ranks[self._local_ranks >= 0] += ranks
 
-    def _rank_together(self, rules: list[Filter], relative: list[RelativeScore], flat: int) -> None:
-        feasible = self._passes
+    def _rank_together(self, rules: list[Filter], relative: list[RelativeScore]) -> None:
+        feasible = self._local_ranks >= 0
         for rule in rules:
-            feasible = feasible & rule.passes(ALL_ROWS)
-        self.ranks = self._ranked(feasible, relative, flat)
+            feasible &= rule.passes(ALL_ROWS)
+        self.ranks = self._ranked(feasible, relative)
 
-    def _ranked(self, feasible: BoolArray, relative: list[RelativeScore], flat: int) -> IntArray:
-        totals = self._points + flat
+    def _ranked(self, feasible: BoolArray, relative: list[RelativeScore]) -> IntArray:
+        ranks = self._local_ranks
         for score in relative:
-            totals = totals + score.points(feasible) * score.weight
-        return np.where(feasible, self._as_ranks(totals, ALL_ROWS), DOES_NOT_FIT)
-
-    def _as_ranks(self, totals: IntArray, rows: Rows) -> IntArray:
-        return (totals << TIE_BITS) | self.question.cluster.ties[rows]
+            ranks = ranks + (score.points(feasible) * score.weight << SHIFT)
+        return np.where(feasible, ranks, REFUSED)
 
 
 def best_of(ranks: IntArray, rows: Rows) -> int:

@@ -31,7 +31,10 @@ class Journal:
         """Set an entry, or (None) remove it if it is there."""
         if self._forks:
             self._undos.append((_assign, (mapping, key, mapping.get(key))))
-        _assign(mapping, key, value)
+        if value is None:
+            mapping.pop(key, None)
+        else:
+            mapping[key] = value
 
     def begin(self) -> int:
         """Open a fork; returns how deep forks now nest."""

@@ -58,6 +58,16 @@ BYTES_A_SLOT = 32
 T = TypeVar("T", bound=KubeObject)
 
 
+class AskedKind:
+    """Pods of one shape, asked by one set of plugins, with default spreading as it now stands."""
+
+    __slots__ = ("defaults", "generation")
+
+    def __init__(self, generation: int, defaults: DefaultSpread) -> None:
+        self.generation = generation
+        self.defaults = defaults
+
+
 class Snapshot:
     """A cluster's objects, ready to be asked what fits."""
 
@@ -77,7 +87,7 @@ class Snapshot:
         self._assumed = self._layers.assumed
         self._needs = NeedsBook(self.cluster)
         self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
-        self._defaults: dict[tuple[Shape, int], tuple[int, DefaultSpread]] = {}
+        self._kinds: dict[tuple[Shape, int], AskedKind] = {}
         self._plugin_numbers: dict[PluginSet, int] = {self.profile.plugins: 0}
         self._last_plugins = (self.profile.plugins, 0)
         self.problems: tuple[ObjectError, ...] = ()
@@ -284,8 +294,12 @@ class Snapshot:
 
     def _best(self, pod: Pod, evaluation: Evaluation, rows: Rows) -> int:
         """The slot of the node that a pod is nominated for, if it fits there, or of the best."""
+        nominations = self.cluster.nominations
+        said = pod.status.nominated_node_name or nominations.told
+        if not said and not nominations.by_node:
+            return evaluation.best(rows)
         nominated = self.cluster.slots.by_name.get(self.nominated_node(pod))
-        if nominated is None and not self.cluster.nominations.by_node:
+        if nominated is None and not nominations.by_node:
             return evaluation.best(rows)
         contest = self.contest(pod, evaluation.question.plugins)
         if (
@@ -343,7 +357,7 @@ class Snapshot:
 
     def place(self, pod: Pod) -> Decision:
         """Decide, and assume the decision."""
-        if pod.spec.affinity is not None:
+        if pod.spec.affinity is not None and pinned_node(pod):
             decision = self.decide(pod)
             if decision.node is not None:
                 self.assume(pod, decision)
@@ -393,13 +407,12 @@ class Snapshot:
             refusal = refusal_before_nodes(Arrival(pod, shape, self._needs.claims(pod), plugins))
             if refusal is not None:
                 return refusal
-        number = self._number(plugins)
-        defaults = self._default_spread(shape, plugins, number)
-        key = (shape, needs, pod.spec.node_name, defaults, number)
+        kind = self._kind(shape, plugins)
+        key = (kind, needs, pod.spec.node_name)
         evaluation = self._evaluations.get(key)
         if evaluation is None:
             self._make_room()
-            asked = Question(self.cluster, shape, needs, pod.spec.node_name, defaults, plugins)
+            asked = Question(self.cluster, shape, needs, pod.spec.node_name, kind.defaults, plugins)
             evaluation = self._evaluations[key] = Evaluation(asked)
         else:
             self._evaluations.move_to_end(key)
@@ -413,15 +426,20 @@ class Snapshot:
             self._last_plugins = (plugins, number)
         return number
 
-    def _default_spread(self, shape: Shape, plugins: PluginSet, number: int) -> DefaultSpread:
+    def _kind(self, shape: Shape, plugins: PluginSet) -> AskedKind:
+        """What pods of a shape are asked by; the same object until that changes."""
+        number = self._number(plugins)
         generation = self.cluster.workloads.generations[shape.namespace]
-        known = self._defaults.get((shape, number))
-        if known is None or known[0] != generation:
-            if len(self._defaults) > self.limits.shapes:
-                self._defaults.clear()
-            known = (generation, default_spread(shape, self.cluster, plugins))
-            self._defaults[shape, number] = known
-        return known[1]
+        known = self._kinds.get((shape, number))
+        if known is None or known.generation != generation:
+            defaults = default_spread(shape, self.cluster, plugins)
+            if known is not None and known.defaults == defaults:
+                known.generation = generation
+                return known
+            if len(self._kinds) > self.limits.shapes:
+                self._kinds.clear()
+            known = self._kinds[shape, number] = AskedKind(generation, defaults)
+        return known
 
     def _make_room(self) -> None:
         if self.cluster.census.is_crowded:

@@ -13,11 +13,13 @@ from bayplan.fit.filters.base import Question, Reads
 from bayplan.fit.plugins import DEFAULT_PLUGINS
 from bayplan.fit.scores.allocation import AllocationScore, BalancedScore
 from bayplan.fit.scores.base import MAX_SCORE, LocalScore, Score
-from bayplan.fit.state.columns import IntArray, Rows, pick
+from bayplan.fit.state.columns import IntArray, Rows, constant, pick
 from bayplan.kube.resources import CPU, MEMORY
 
 LEAST_ALLOCATED = "NodeResourcesFit"
 BALANCED = "NodeResourcesBalancedAllocation"
+NONE, ONE, FULL = constant(0), constant(1), constant(MAX_SCORE)
+HALF, WHOLE, MOST = np.array(0.5), np.array(1.0), np.array(float(MAX_SCORE))
 
 
 class LeastAllocated(LocalScore):
@@ -33,11 +35,14 @@ class LeastAllocated(LocalScore):
     def points(self, rows: Rows) -> IntArray:
         """Points by what would be left."""
         left: IntArray = pick(self._columns.left, rows) - self._pod
-        np.maximum(left, 0, out=left)
-        left *= MAX_SCORE
+        np.maximum(left, NONE, out=left)
+        left *= FULL
         left //= pick(self._columns.total, rows)
         points: IntArray = left[:, 0] + left[:, 1]
-        points //= self._columns.present[rows]
+        if self._columns.lopsided:
+            points //= self._columns.present[rows]
+        else:
+            points >>= ONE  # all have both
         return points
 
 
@@ -60,17 +65,17 @@ class Balanced(LocalScore):
         shares = pick(columns.used, rows) + self._pod
         shares /= pick(columns.total_float, rows)
         if columns.overcommitted or self._may_exceed:
-            np.minimum(shares, 1.0, out=shares)
+            np.minimum(shares, WHOLE, out=shares)
         even = shares[:, 0] - shares[:, 1]
-        even *= 0.5
+        even *= HALF
         np.abs(even, out=even)
-        np.subtract(1.0, even, out=even)
+        np.subtract(WHOLE, even, out=even)
         if columns.lopsided:
             even[columns.present[rows] < 2] = 1.0
-        even *= MAX_SCORE
+        even *= MOST
         points = even.astype(np.int64)
         points += columns.unevenness[rows]
-        points >>= 1  # halves, as it is never negative
+        points >>= ONE  # halves, as it is never negative
         return points
 
 

@@ -141,7 +141,7 @@ class Shapes:
 
     def counted(self, pod: Pod) -> Shape:
         """The shape that a pod is counted as."""
-        return self.of(self.unpinned(pod))
+        return self.of(pod if pod.spec.affinity is None else self.unpinned(pod))
 
     def labels_of(self, pod: Pod) -> Labels:
         """A pod's labels, to be kept: pods with equal labels share them."""
@@ -196,6 +196,9 @@ def _spec_key(pod: Pod) -> bytes:
 
 def _resizing(status: PodStatus) -> tuple[object, ...]:
     """What a pod's status says of resources while it is being resized; nothing for most pods."""
+    says = status.container_statuses or status.init_container_statuses or status.conditions
+    if not (says or status.allocated_resources or status.resources):
+        return ()
     reported = [
         one
         for one in (*status.container_statuses, *status.init_container_statuses)

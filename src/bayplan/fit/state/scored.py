@@ -87,10 +87,11 @@ class ScoredColumns:
         total_cpu, total_memory = self._totals[slot]
         if cpu > total_cpu or memory > total_memory:
             self.overcommitted.add(slot)
+            cpu, memory = min(cpu, total_cpu), min(memory, total_memory)
         elif self.overcommitted:
             self.overcommitted.discard(slot)
         if slot not in self.lopsided:
-            uneven = abs((min(cpu / total_cpu, 1.0) - min(memory / total_memory, 1.0)) / 2)
+            uneven = abs((cpu / total_cpu - memory / total_memory) / 2)
             self.unevenness[slot] = EVEN + MAX_SCORE - int((1 - uneven) * MAX_SCORE)
 
     def _vectors_of(self, shape: Shape) -> tuple[IntArray, FloatArray]:

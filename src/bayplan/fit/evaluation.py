@@ -123,14 +123,20 @@ class Evaluation:
         ranks = self._base[rows]
         if isinstance(rows, slice):  # then it is a view
             ranks = ranks.copy()
-        for score in self._local:
-            scored = score.points(rows)  # made for us, so that it can be changed
-            if score.weight != 1:
-                scored *= score.weight
-            scored <<= SHIFT
-            ranks += scored
+        if self._local:
+            points = self._points(rows)
+            points <<= SHIFT
+            ranks += points
         np.putmask(ranks, ~passes, REFUSED)
         self._local_ranks[rows] = ranks
+
+    def _points(self, rows: Rows) -> IntArray:
+        """What the local scores give together."""
+        first, *others = self._local
+        points = _weighted(first, rows)
+        for score in others:
+            points += _weighted(score, rows)
+        return points
 
     def _rank(self, rows: Rows | None) -> None:
         if self._quiet_version == self.question.cluster.rules_version:
@@ -176,6 +182,13 @@ class Evaluation:
         for score in relative:
             ranks = ranks + (score.points(feasible) * score.weight << SHIFT)
         return np.where(feasible, ranks, REFUSED)
+
+
+def _weighted(score: LocalScore, rows: Rows) -> IntArray:
+    points = score.points(rows)  # made for us, so that it can be changed
+    if score.weight != 1:
+        points *= score.weight
+    return points
 
 
 def best_of(ranks: IntArray, rows: Rows) -> int:

@@ -110,11 +110,11 @@ class ClaimBook:
 
     def facts(self, claim: PersistentVolumeClaim) -> ClaimFacts:
         """What is to be known of a claim now."""
-        storage = self._cluster.storage
+        storage, key = self._cluster.storage, claim.key
         volume = storage.volumes.get(claim.spec.volume_name)
-        of_class, own = storage.versions_behind(claim)
+        of_class, own = storage.versions_behind(claim, key)
         version = self._cluster.csi.version + of_class + own
-        known = self._facts.get(claim.key)
+        known = self._facts.get(key)
         if (
             known is not None
             and known.claim is claim
@@ -124,7 +124,7 @@ class ClaimBook:
             return known
         self._make_room()
         facts = self._work_out(ClaimFacts(claim, volume, version))
-        self._facts[claim.key] = facts
+        self._facts[key] = facts
         return facts
 
     def attach_need(self, one: VolumeIdentity, *, in_use: bool = False) -> AttachNeed:

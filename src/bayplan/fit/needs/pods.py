@@ -18,7 +18,7 @@ from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.disks import Disk, disks_of
 from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
-from bayplan.fit.volumes.objects import inline_volumes
+from bayplan.fit.volumes.objects import inline_volumes, names_volumes
 from bayplan.fit.volumes.topology import Reach, ZoneNeed
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolumeClaim
@@ -67,10 +67,10 @@ class NeedsBook:
         if not pod.spec.volumes:
             return NO_NEEDS
         facts, ready = self._facts(pod)
-        inline = inline_volumes(pod) if len(facts) < len(pod.spec.volumes) else ()
-        attach = self._attach(facts, inline)
+        others = names_volumes(pod)
+        attach = self._attach(facts, inline_volumes(pod) if others else ())
         claims = tuple([one.needs for one in facts])
-        disks = disks_of(pod)
+        disks = disks_of(pod) if others else ()
         in_use = any(one.exclusive and self._is_taken(one.claim.key, pod) for one in facts)
         key = (attach, claims, disks, in_use, ready)
         needs = self._kept.get(key)
@@ -146,6 +146,8 @@ class NeedsBook:
     ) -> tuple[AttachNeed, ...]:
         """What must be attached, each volume once."""
         volumes = [*(one.identity for one in facts if one.identity), *inline]
+        if not volumes:
+            return ()
         if len(volumes) > 1:
             volumes = list(dict.fromkeys(volumes))
         return tuple([self._claims.attach_need(one, in_use=self._is_used(one)) for one in volumes])

@@ -33,7 +33,7 @@ from bayplan.fit.state.terms import StandingTerm, TermBook
 from bayplan.fit.state.topology import Topology
 from bayplan.fit.state.workloads import Workloads
 from bayplan.fit.volumes.limits import limit_of
-from bayplan.fit.volumes.objects import StorageObjects, claims_of, inline_volumes
+from bayplan.fit.volumes.objects import StorageObjects, claims_of, inline_volumes, names_volumes
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
@@ -149,8 +149,9 @@ class Placing:
         record = PodRecord(pod, pod.key, shape, self.shapes.labels_of(pod), node)
         if pod.spec.volumes:
             record.claims = claims_of(pod)
-            record.inline = inline_volumes(pod)
-            record.disks = disks_of(pod)
+            if names_volumes(pod):
+                record.inline = inline_volumes(pod)
+                record.disks = disks_of(pod)
             record.volumes = self.storage.identities(record.claims, record.inline)
         return record
 

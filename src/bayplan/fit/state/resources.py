@@ -99,8 +99,8 @@ class Resources:
         more = self._huge.more(slot, {**amounts, **counted}, sign)
         for name in amounts:
             self.free[slot, self.columns[name]] -= more[name]
-        requested = more.get(CPU, 0), more.get(MEMORY, 0)
-        self.scored.shift(slot, (more[COUNTED_CPU], more[COUNTED_MEMORY]), requested)
+        counted_more = more[COUNTED_CPU], more[COUNTED_MEMORY]
+        self.scored.shift(slot, (*counted_more, more.get(CPU, 0), more.get(MEMORY, 0)))
 
     def need(self, requests: Mapping[str, int]) -> IntArray:
         """The least that must be free for one more pod that requests this, by column."""

@@ -82,7 +82,7 @@ def first_consumer_claim(
     search = by_name = None
     name = class_of_claim(claim)
     if storage.reserved_volumes.get(claim.key):
-        by_name = (claim.key, *storage.versions_behind(claim))
+        by_name = (claim.key, *storage.versions_behind(claim, claim.key))
     elif storage.open_volumes.get(name):
         search = (name, wanted_volume(claim))
     return FirstConsumerClaim(

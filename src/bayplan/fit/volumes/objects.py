@@ -55,28 +55,28 @@ class StorageObjects:
 
     def refresh_claim(self, claim: PersistentVolumeClaim) -> bool:
         """Replace a claim, if it means the same volume as before; says whether it does."""
-        before = self.claims.get(claim.key)
-        if (
-            before is None
-            or before.spec != claim.spec
-            or class_of_claim(before) != class_of_claim(claim)
-        ):
+        key = claim.key
+        before = self.claims.get(key)
+        if before is None or class_of_claim(before) != class_of_claim(claim):
             return False
-        self.claims[claim.key] = claim
-        self._claim_changed(claim.key)
-        known = self._identities.get(claim.key)
+        if before.spec is not claim.spec and before.spec != claim.spec:
+            return False
+        self.claims[key] = claim
+        self._claim_changed(key)
+        known = self._identities.get(key)
         if known is not None:
-            self._identities[claim.key] = (claim, *known[1:])
+            self._identities[key] = (claim, *known[1:])
         return True
 
     def put_claim(self, claim: PersistentVolumeClaim) -> None:
         """Add or replace a claim."""
-        self.remove_claim(claim.key)
-        self.claims[claim.key] = claim
-        self._claim_changed(claim.key)
-        self.claims_of_class.add(class_of_claim(claim), claim.key)
+        key = claim.key
+        self.remove_claim(key)
+        self.claims[key] = claim
+        self._claim_changed(key)
+        self.claims_of_class.add(class_of_claim(claim), key)
         if claim.spec.volume_name:
-            self.claims_of_volume.add(claim.spec.volume_name, claim.key)
+            self.claims_of_volume.add(claim.spec.volume_name, key)
 
     def remove_claim(self, key: str) -> None:
         """Forget a claim."""
@@ -149,36 +149,37 @@ class StorageObjects:
         name = claim.spec.volume_name
         volume = self.volumes.get(name) if name else None
         behind = self.class_of(claim) if volume is None else volume
-        known = self._identities.get(claim.key)
+        key = claim.key
+        known = self._identities.get(key)
         if known is not None and known[0] is claim and known[1] is behind:
             return known[2]
         if isinstance(behind, PersistentVolume):
             one = identity.of_bound_volume(behind)
         else:
             one = identity.of_unbound_claim(claim, behind)
-        self._identities[claim.key] = (claim, behind, one)
+        self._identities[key] = (claim, behind, one)
         return one
 
     def identities(
         self, claims: Iterable[str], inline: Iterable[VolumeIdentity]
     ) -> tuple[VolumeIdentity, ...]:
         """The volumes of a pod, by claims and by name; claims that are missing do not count."""
-        known = (self.claims.get(key) for key in claims)
-        behind = (self.identity(claim) for claim in known if claim is not None)
-        found = dict.fromkeys(one for one in behind if one is not None)
-        return tuple(found | dict.fromkeys(inline))
+        known = [self.claims[key] for key in claims if key in self.claims]
+        behind = [self.identity(claim) for claim in known]
+        found = [*(one for one in behind if one is not None), *inline]
+        return tuple(found if len(found) < 2 else dict.fromkeys(found))
 
     def open_in(self, class_name: str) -> OpenVolumes:
         """The open volumes of a class."""
         return self.open_volumes.get(class_name, NO_VOLUMES)
 
-    def versions_behind(self, claim: PersistentVolumeClaim) -> tuple[int, int]:
+    def versions_behind(self, claim: PersistentVolumeClaim, key: str) -> tuple[int, int]:
         """One moves with a claim's class and the open volumes of it, the other with the claim
-        and the volumes that name it.
+        (of this key) and the volumes that name it.
         """
         name = class_of_claim(claim)
         of_class = self.generations[name] + self._openings[name]
-        return of_class, self._versions.get(claim.key, 0)
+        return of_class, self._versions.get(key, 0)
 
     def _claim_changed(self, key: str) -> None:
         self._changes += 1
@@ -234,6 +235,11 @@ def claims_of(pod: Pod) -> tuple[str, ...]:
     """The keys of the claims that a pod names."""
     names = (claim_name(pod, volume) for volume in pod.spec.volumes)
     return tuple([f"{pod.metadata.namespace}/{name}" for name in names if name])
+
+
+def names_volumes(pod: Pod) -> bool:
+    """Whether a pod has volumes that are not claims by name: only then are there others to find."""
+    return any(volume.persistent_volume_claim is None for volume in pod.spec.volumes)
 
 
 def inline_volumes(pod: Pod) -> tuple[VolumeIdentity, ...]:

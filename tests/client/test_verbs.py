@@ -307,5 +307,5 @@ async def test_kinds_without_a_type_are_discovered(client: Client) -> None:
 
 
 async def test_the_server_says_its_version_and_health(client: Client) -> None:
-    assert (await client.version()).git_version.startswith("v1.")
+    assert (await client.version()).major == "1"
     assert await client.raw("/readyz") == b"ok"

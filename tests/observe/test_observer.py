@@ -132,7 +132,8 @@ def test_an_object_that_does_not_fit_its_type_is_set_aside_too() -> None:
     it.say(make_pod("p").obj())
     known = it.snapshot.get(Pod, "default/p")
     for _ in range(2):
-        it.observer.unfit(Pod, "default/p", "Pod default/p: spec: expected object", known)
+        problem = Problem(Pod, "default/p", "Pod default/p: spec: expected object")
+        it.observer.unfit(problem, known)
     assert [problem.text for problem in it.problems] == ["Pod default/p: spec: expected object"]
     assert it.snapshot.get(Pod, "default/p") is known
     it.say(make_pod("p").cpu("1").obj())

@@ -57,9 +57,10 @@ class TooLargeError(TransportError):
 class MalformedError(TransportError):
     """An answer that is not what the API defines, or one object (`key`) that does not fit."""
 
-    def __init__(self, message: str, key: str = "") -> None:
+    def __init__(self, message: str, key: str = "", uid: str = "") -> None:
         super().__init__(message)
         self.key = key
+        self.uid = uid
 
 
 class StatusCause(Struct):

@@ -111,16 +111,18 @@ def decode_object(data: bytes | msgspec.Raw, resource: Resource[T]) -> T:
     try:
         return cast("T", decode_as(kind, data))
     except ObjectError as error:
-        raise MalformedError(str(error), _key(data, namespaced=kind.namespaced)) from None
+        named = _identity(data, namespaced=kind.namespaced)
+        raise MalformedError(str(error), *named) from None
 
 
-def _key(data: bytes | msgspec.Raw, *, namespaced: bool) -> str:
-    """The key of an object that does not fit its type, as far as it can be made out."""
+def _identity(data: bytes | msgspec.Raw, *, namespaced: bool) -> tuple[str, str]:
+    """The key and uid of an object that does not fit its type, as far as they can be made out."""
     try:
         meta = read_head(data).metadata
     except ObjectError:
-        return ""
-    return f"{meta.namespace}/{meta.name}" if namespaced else meta.name
+        return "", ""
+    uid = meta.uid if isinstance(meta.uid, str) else ""
+    return f"{meta.namespace}/{meta.name}" if namespaced else meta.name, uid
 
 
 def _decode_untyped(data: bytes | msgspec.Raw, resource: Resource[T]) -> Untyped:

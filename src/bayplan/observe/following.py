@@ -22,6 +22,7 @@ from bayplan.fit import Profile, Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.observe.kinds import OBSERVED, which
 from bayplan.observe.observer import Observer
+from bayplan.observe.setaside import Problem
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -81,7 +82,8 @@ class LiveSnapshot:
             if error is None:
                 self.observer.aside.drop(kind, key)
             else:
-                self.observer.unfit(kind, key, str(error), informer.objects.get(key))
+                problem = Problem(kind, key, str(error), uid=error.uid)
+                self.observer.unfit(problem, informer.objects.get(key))
 
         return note
 

@@ -47,9 +47,9 @@ class Observer:
             self._waiting.append(event)
             self.settle()
 
-    def unfit(self, kind: type[KubeObject], key: str, text: str, known: KubeObject | None) -> None:
+    def unfit(self, problem: Problem, known: KubeObject | None) -> None:
         """Take note of an object that does not fit its type; `known` is its last good version."""
-        self.aside.put(Problem(kind, key, text), known)
+        self.aside.put(problem, known)
 
     def settle(self) -> None:
         """Apply what came while a fork was open, unless one still is."""
@@ -99,6 +99,6 @@ class Observer:
         try:
             self.snapshot.observe(obj)
         except ValueError as error:
-            self.aside.put(Problem(type(obj), obj.key, str(error), obj), before)
+            self.aside.put(Problem(type(obj), obj.key, str(error), obj, obj.metadata.uid), before)
             return False
         return True

@@ -27,6 +27,8 @@ class Problem:
     """What is wrong, with the object, the field and the value."""
     object: KubeObject | None = None
     """The object as far as it could be read; None if it does not even fit its type."""
+    uid: str = ""
+    """Its uid, where that could be read."""
 
     @property
     def identity(self) -> str:
@@ -93,4 +95,4 @@ class SetAside:
 
 def unsound(obj: KubeObject, error: ObjectError) -> Problem:
     """The problem of an object that a check refused."""
-    return Problem(type(obj), obj.key, str(error), obj)
+    return Problem(type(obj), obj.key, str(error), obj, obj.metadata.uid)

@@ -132,7 +132,7 @@ class Desk:
         self.alike.clear()
         self.wake(Event.of(pod, cleared))
 
-    def note(self, name: str, about: Pod | Untyped, notice: messages.Notice) -> None:
+    def note(self, name: str, about: KubeObject | Untyped, notice: messages.Notice) -> None:
         """Have an event written, by the scheduler of that name."""
         self.told.recorders[name].note(
             about, notice.type, notice.reason, action=notice.action, text=notice.text

@@ -6,7 +6,9 @@ asked whom the event may help. Until the snapshot has the whole picture, pods ar
 
 from __future__ import annotations
 
+from bayplan.client.resources import resource_of
 from bayplan.fit.events import Event
+from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.pods import Pod
 from bayplan.observe import Observer, Problem
 from bayplan.scheduler import messages
@@ -71,16 +73,18 @@ class Heeding:
         return known is not None and same and not known.spec.node_name
 
     def _set_aside(self, problem: Problem) -> None:
-        """A pod of ours that cannot be read waits in vain; tell its owner."""
+        """A pod of ours that cannot be read waits in vain, and other objects count for nothing, or
+        as they were before: tell their owners.
+        """
         desk = self._desk
         pod = problem.object if isinstance(problem.object, Pod) else None
-        if problem.kind is not Pod or (pod is not None and not desk.is_ours(pod)):
+        if pod is not None and not desk.is_ours(pod):
             return
-        message = f"cannot be scheduled: {problem.text}"
-        about = pod if pod is not None else _named(problem.key)
-        desk.note(next(iter(desk.profiles)), about, messages.failed(message))
+        is_pod = problem.kind is Pod
+        notice = messages.unreadable_pod(problem.text) if is_pod else messages.unused(problem.text)
+        desk.note(next(iter(desk.profiles)), _reference(problem), notice)
         if pod is not None:
-            condition = messages.refused_condition(message, "SchedulerError", desk.moment())
+            condition = messages.refused_condition(notice.text, "SchedulerError", desk.moment())
             desk.statuses.say(pod, condition, None)
 
 
@@ -92,9 +96,9 @@ def _nominated(pod: Pod | None) -> str:
     return "" if pod is None else pod.status.nominated_node_name
 
 
-def _named(key: str) -> Pod:
-    """A pod of which nothing but its name is known."""
-    namespace, _, name = key.rpartition("/")
-    pod = Pod(api_version="v1", kind="Pod")
-    pod.metadata.namespace, pod.metadata.name = namespace, name
-    return pod
+def _reference(problem: Problem) -> KubeObject:
+    """Just enough of an object that is set aside to say which one it is."""
+    resource = resource_of(problem.kind)
+    namespace, _, name = problem.key.rpartition("/")
+    meta = ObjectMeta(namespace=namespace, name=name, uid=problem.uid)
+    return KubeObject(api_version=resource.api_version, kind=resource.kind, metadata=meta)

@@ -43,6 +43,16 @@ def deleting(pod: Pod) -> Notice:
     return failed(f"skip schedule deleting pod: {pod.namespace}/{pod.name}")
 
 
+def unreadable_pod(problem: str) -> Notice:
+    """The pod is not what a pod should be, and is left alone."""
+    return failed(f"cannot be scheduled: {problem}")
+
+
+def unused(problem: str) -> Notice:
+    """Another object is not what it should be, and decisions go without it."""
+    return Notice("Warning", "SetAside", "Observing", cut(f"not used for scheduling: {problem}"))
+
+
 def preempted(preemptor: Pod, node: str) -> Notice:
     """A pod had to go for another; kube-scheduler names that one by its uid."""
     text = f"Preempted by pod {preemptor.metadata.uid} on node {node}"

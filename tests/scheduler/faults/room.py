@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -44,11 +44,16 @@ longest wait of the queue and the longest back-off together.
 class Replica:
     """One scheduler with a wire of its own."""
 
-    def __init__(self, lab: VirtualLab, faults: Iterable[Fault], seed: int, clock: Clock) -> None:
-        self.wire = FaultyWire(
-            InProcessTransport(lab.plane, ADMIN),
-            Plan(lab.clock, Random(f"faults {seed}"), list(faults)),
-        )
+    def __init__(
+        self,
+        lab: VirtualLab,
+        faults: Iterable[Fault],
+        seed: int,
+        clock: Clock,
+        garbled: Mapping[bytes, bytes] | None = None,
+    ) -> None:
+        plan = Plan(lab.clock, Random(f"faults {seed}"), list(faults))
+        self.wire = FaultyWire(InProcessTransport(lab.plane, ADMIN), plan, garbled)
         access = Access("https://in.process")
         rng = Random(seed)
         self.client = Client(access, transport=self.wire, clock=clock, rng=rng)
@@ -89,9 +94,11 @@ class Room:
         settings: SchedulerSettings | None = None,
         elected: str = "",
         clock: Clock | None = None,
+        garbled: Mapping[bytes, bytes] | None = None,
     ) -> Replica:
-        """Start a scheduler whose requests meet these faults."""
-        made = Replica(self.lab, faults, len(self.replicas) + 1, clock or self.lab.clock)
+        """Start a scheduler whose requests meet these faults, and whose answers are garbled so."""
+        clock = clock or self.lab.clock
+        made = Replica(self.lab, faults, len(self.replicas) + 1, clock, garbled)
         made.start(settings or default_settings(["bayplan"]), elected=elected)
         self.replicas.append(made)
         return made

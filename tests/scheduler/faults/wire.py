@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -123,8 +123,12 @@ def is_watch(request: Request) -> bool:
 class FaultyWire:
     """A transport that follows a plan of faults."""
 
-    def __init__(self, inner: Transport, plan: Plan) -> None:
+    def __init__(
+        self, inner: Transport, plan: Plan, garbled: Mapping[bytes, bytes] | None = None
+    ) -> None:
         self._inner = inner
+        self._garbled = garbled or {}
+        """What the client reads instead of what the server said."""
         self.plan = plan
         self._later: set[asyncio.Task[None]] = set()
         self.is_dead = False
@@ -149,7 +153,8 @@ class FaultyWire:
                 yield answer
                 return
         async with self._inner.open(request, headers) as reply:
-            yield FaultyWatch(reply, request, self.plan) if is_watch(request) else reply
+            heard = Garbled(reply, self._garbled) if self._garbled else reply
+            yield FaultyWatch(heard, request, self.plan) if is_watch(request) else heard
 
     async def _struck(self, fault: Fault, request: Request, headers: Headers) -> Reply | None:
         """What the client hears; None if it hears what the server says."""
@@ -217,6 +222,23 @@ class FaultyWatch:
                     await clock.sleep(stall.target.end - clock.monotonic())
         except TimeoutError:
             raise DisconnectedError(f"{self._request}: the connection was cut: planned") from None
+        return chunk
+
+
+class Garbled:
+    """An answer of which some words are others than the server's."""
+
+    def __init__(self, inner: Reply, words: Mapping[bytes, bytes]) -> None:
+        self._inner = inner
+        self._words = words
+        self.status = inner.status
+        self.header = inner.header
+
+    async def next_chunk(self) -> bytes:
+        """The next piece; what is said in it is never cut in two by this server."""
+        chunk = await self._inner.next_chunk()
+        for said, heard in self._words.items():
+            chunk = chunk.replace(said, heard)
         return chunk
 
 

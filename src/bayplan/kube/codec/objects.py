@@ -23,6 +23,7 @@ Wire = bytes | memoryview | msgspec.Raw | JsonObject
 class _HeadMeta(msgspec.Struct):
     name: str = ""
     namespace: str = ""
+    uid: object = ""
 
 
 class Head(msgspec.Struct, rename="camel"):

@@ -20,6 +20,7 @@ from bayplan.client.errors import (
     TimedOutError,
     TooManyRequestsError,
     UnauthorizedError,
+    UnreachableError,
 )
 from bayplan.client.wire.requests import Limits
 from bayplan.client.wire.retries import RetryPolicy
@@ -154,6 +155,21 @@ async def test_a_stopping_server_ends_watches_in_order() -> None:
         await asyncio.sleep(1)
     await following
     assert "default" in seen
+
+
+async def test_closing_a_client_cuts_its_watches_and_no_others() -> None:
+    async with plane() as made:
+        client, other = client_of(made), client_of(made)
+        async with client.watch(Namespace) as cut, other.watch(Namespace) as kept:
+            for stream in (cut, kept):
+                await anext(stream)  # the first of those that are there
+            await client.close()
+            with pytest.raises(DisconnectedError):
+                async for _ in cut:
+                    pass
+            assert (await anext(kept)).object is not None
+        with pytest.raises(UnreachableError, match="the client is closed"):
+            await client.list(Namespace)
 
 
 async def test_informers_follow_every_change_over_a_virtual_day() -> None:

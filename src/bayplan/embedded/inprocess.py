@@ -46,16 +46,20 @@ class InProcessTransport:
         self._plane = plane
         self._user = user
         self._closed = False
+        self._open: dict[Reply, None] = {}
 
     async def close(self) -> None:
-        """Send nothing any more."""
+        """Send nothing any more, and cut what is still being answered."""
         self._closed = True
+        for reply in self._open:
+            reply.abort()
 
     @asynccontextmanager
     async def open(self, request: Request, headers: Headers) -> AsyncIterator[InProcessReply]:
         """Send a request; leaving the context ends the server's work on it."""
         if self._closed or self._plane.store.closing:
-            raise UnreachableError(f"{request}: no connection: the server has stopped")
+            whose = "the client is closed" if self._closed else "the server has stopped"
+            raise UnreachableError(f"{request}: no connection: {whose}")
         asked = Asked(
             request.method,
             request.path,
@@ -66,7 +70,11 @@ class InProcessTransport:
         )
         with _cut_is_known(request):
             async with calling(self._plane.app, asked) as reply:
-                yield InProcessReply(request, reply)
+                self._open[reply] = None
+                try:
+                    yield InProcessReply(request, reply)
+                finally:
+                    del self._open[reply]
 
 
 def in_process_client(

@@ -214,6 +214,7 @@ def test_targets_failed_instances_and_costs_survive_a_kill(
         (["--cloud-address", "nowhere"], "--cloud-address nowhere: must be ADDRESS:PORT"),
         (["--virtual", "--for", "1s", "--cloud-socket", "c.sock"], "serves nothing"),
         (["--for", "1s", "--cloud-socket", "cluster.yaml"], "in use"),
+        (["--for", "1s", "--cloud-socket", "x" * 108], "has at most 107 bytes"),
     ],
 )
 def test_places_that_cannot_be_served_are_refused(
@@ -228,3 +229,17 @@ def test_places_that_cannot_be_served_are_refused(
     assert bayplan(["up", "-f", "cluster.yaml", *options]) == 2
     assert said in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.yaml"]
+
+
+def test_what_cannot_be_served_is_said_once_and_in_our_words(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    command = [sys.executable, "-m", "bayplan", "up", "-f", "cluster.yaml", "--for", "1s"]
+    done = subprocess.run(
+        [*command, "--cloud-socket", "nowhere/c.sock"],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: nowhere/c.sock: cannot listen there\n"

@@ -88,4 +88,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # whatever the terminal cannot show
+    # gRPC's core would write lines of its own between ours; what matters comes back as an error.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run())

@@ -30,6 +30,7 @@ from bayplan.nodegroups.provider import Provider
 SERVICE = "clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"
 _GRACE_SECONDS = 1.0
 _PRIVATE = 0o177
+_LONGEST = 107
 _Asked = TypeVar("_Asked", bound=Message)
 _Told = TypeVar("_Told", bound=Message)
 _Context = grpc.aio.ServicerContext[Message, Message]
@@ -97,6 +98,8 @@ def _listen_locally(server: grpc.aio.Server, socket: Path) -> None:
 
 def _make_room(socket: Path) -> None:
     """A socket that a dead process left behind goes; anything else stays."""
+    if len(os.fsencode(socket)) > _LONGEST:
+        raise UnavailableError(f"{socket}: the path of a socket has at most {_LONGEST} bytes")
     if not socket.exists():
         return
     with contextlib.closing(sockets.socket(sockets.AF_UNIX)) as probe:

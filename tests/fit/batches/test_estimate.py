@@ -14,6 +14,7 @@ from bayplan.fit.batches import (
     group_pods,
     options,
 )
+from bayplan.fit.plugins import FILTERS, PluginSet
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.labels import HOSTNAME, ZONE
 from bayplan.kube.meta import KubeObject, Quantity
@@ -141,6 +142,27 @@ def test_daemons_take_resources_and_ports() -> None:
     ported = [pod.host_port(80) for pod in replicas(2, name="web")]
     found = asked(template, replicas(12, cpu="1") + ported)
     assert (found.nodes, found.helped) == (2, (12, 0))
+
+
+def test_pods_that_only_a_daemon_tells_apart_are_helped_if_it_lets_them() -> None:
+    keeper = make_pod("keeper").anti_affinity(HOSTNAME, selector(app="db")).obj()
+    template = Template(sized(), daemons=(keeper,))
+    pods = [one.labels(app=app) for one, app in zip(replicas(3), ("db", "web", "db"), strict=True)]
+    snapshot = Snapshot()
+    groups = group_pods(snapshot, [pod.obj() for pod in pods])
+    assert [len(group) for group in groups] == [3]
+    found = estimate(snapshot, template, groups, 9)
+    assert [pod.name for _, pod in found.placements()] == [pods[1].obj().name]
+
+
+@pytest.mark.parametrize("left_out", ["NodeVolumeLimits", "NodeResourcesFit"])
+def test_pods_are_helped_by_nodes_that_their_scheduler_does_not_look_at(left_out: str) -> None:
+    plugins = PluginSet(filters=FILTERS - {left_out})
+    pods = replicas(3, cpu="100" if left_out == "NodeResourcesFit" else "1")
+    snapshot = Snapshot([CLASS, *claimed(pods)], profile=Profile(plugins=plugins))
+    limit = 0 if left_out == "NodeVolumeLimits" else 9
+    groups = group_pods(snapshot, [pod.obj() for pod in pods])
+    assert estimate(snapshot, with_volumes(limit), groups, 9).pods == 3
 
 
 def test_extended_resources_and_the_number_of_pods_are_counted() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bayplan.fit.batches.groups import Group
+from bayplan.fit.shapes.terms import TermKind
 from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.pods import Pod
 
 
 def compares_nodes(group: Group, own_labels: frozenset[str]) -> bool:
@@ -14,6 +18,22 @@ def compares_nodes(group: Group, own_labels: frozenset[str]) -> bool:
         or bool(shape.hard_spread or shape.terms.affinity)
         or any(placed.topology_key not in own_labels for placed in shape.terms.anti_affinity)
     )
+
+
+def told_apart(group: Group, daemons: Iterable[Pod], snapshot: Snapshot) -> bool:
+    """Whether daemons keep some pods of a group away and others not: the group was made without
+    them, and its pods may differ by labels that only they read.
+    """
+    known, shapes = snapshot.cluster.namespaces, snapshot.cluster.shapes
+    terms = [
+        owned.term
+        for daemon in daemons
+        for owned in shapes.of(daemon).terms.owned
+        if owned.kind is TermKind.KEEPS_OUT
+    ]
+    namespace, labels = group.shape.namespace, [pod.metadata.labels for pod in group.pods]
+    kept_out = ({term.concerns(namespace, one, known) for one in labels} for term in terms)
+    return any(len(answers) > 1 for answers in kept_out)
 
 
 def looks_at(group: Group, other: Group, snapshot: Snapshot) -> bool:

@@ -8,9 +8,10 @@ with the fewest nodes. None is tried after one that no order could do better tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bayplan.fit.batches.attempt import Attempt, Prospect, new_names, packed_places
+from bayplan.fit.batches.comparing import told_apart
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.batches.loads import Loads
 from bayplan.fit.batches.packing import Row
@@ -83,11 +84,15 @@ def estimate(
 
 def look(snapshot: Snapshot, template: Template, groups: Sequence[Group], most: int) -> Prospect:
     """What is asked, with what the pods take of a new node and what there is to take."""
+    asked = tuple(
+        replace(group, hinges=True) if told_apart(group, template.daemons, snapshot) else group
+        for group in groups
+    )
     with snapshot.fork():
         name = next(new_names(snapshot, template))
         add_node(snapshot, template, name)
-        loads = Loads(snapshot, name, groups, template.own_labels)
-    return Prospect(snapshot, template, tuple(groups), loads, most)
+        loads = Loads(snapshot, name, asked, template.own_labels)
+    return Prospect(snapshot, template, asked, loads, most)
 
 
 def orders(prospect: Prospect) -> list[Order]:

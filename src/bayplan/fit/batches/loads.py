@@ -70,9 +70,10 @@ class Loads:
         total = np.zeros(len(self.fresh), dtype=np.int64)
         by_room = 0
         for number, count in enumerate(helped):
-            if count:
+            room = self.room(number) if count else 0
+            if room:  # a scheduler without some filters helps pods that there is no room for
                 total += self._loads[number].need * count
-                by_room = max(by_room, -(-count // self.room(number)))
+                by_room = max(by_room, -(-count // room))
         return max(by_room, int((-(-total // np.maximum(self.fresh, 1))).max()))
 
     def _load(self, number: int, exclusions: Exclusions) -> Load:

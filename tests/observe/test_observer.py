@@ -173,6 +173,22 @@ def test_a_pod_that_is_not_where_it_was_assumed_leaves_that_node(seen: Pod | Non
     assert may_unblock(it.snapshot, waiting, {"NodeResourcesFit"}, it.events[-1])
 
 
+@pytest.mark.parametrize("node", ["", "n2"])
+def test_a_pod_that_is_not_where_it_was_nominated_leaves_that_node(node: str) -> None:
+    it = Watched()
+    it.say(make_node("n1").capacity(cpu="1").obj())
+    it.say(make_pod("p").cpu("1").uid("1").obj())
+    it.snapshot.nominate(make_pod("p").cpu("1").uid("1").obj(), "n1")
+    waiting = make_pod("q").cpu("1").obj()
+    plugins = it.snapshot.decide(waiting).plugins
+    if node:
+        it.say(make_pod("p").cpu("1").uid("1").node(node).obj())
+    else:
+        it.unsay(Pod, "default/p")
+    assert it.snapshot.decide(waiting).node == "n1"
+    assert may_unblock(it.snapshot, waiting, plugins, it.events[-1])
+
+
 @pytest.mark.parametrize("node", ["", "n1"])
 def test_a_pod_that_may_be_where_it_was_assumed_is_told_as_it_was_seen(node: str) -> None:
     it = assumed()

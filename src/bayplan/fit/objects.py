@@ -161,6 +161,11 @@ class Objects:
         record = self._cluster.pods.by_key.get(key)
         return None if record is None else shown(record)
 
+    def counted_pod(self, key: str) -> Pod | None:
+        """A pod as it counts: on the node that it is assumed on, or nominated as was told."""
+        pod = self._find_pod(key)
+        return None if pod is None else self._cluster.nominations.shown(pod)
+
     def _every_pod(self) -> Iterable[Pod]:
         told = self._cluster.nominations.shown
         return [told(shown(record)) for record in self._cluster.pods.by_key.values()]

@@ -157,6 +157,12 @@ class Snapshot:
             return None
         return found if kind is Pod else private_copy(found)
 
+    def counted_pod(self, key: str) -> Pod | None:
+        """A pod as it counts: on the node that it is assumed to be on, or nominated for the node
+        that is kept for it, whatever has been observed of it.
+        """
+        return self._objects.counted_pod(key)
+
     def objects(self) -> Iterator[KubeObject]:
         """All objects, as they would have to be put to get this snapshot again."""
         return (one if isinstance(one, Pod) else private_copy(one) for one in self._objects)

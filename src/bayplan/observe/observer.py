@@ -4,7 +4,7 @@
 mislead a decision is set aside and told in `aside`), made slim, and applied at once, or, while a
 fork of the snapshot is open, when it closes: whoever keeps one open across an await calls `settle`
 after it. Listeners hear of a change when the snapshot shows it, with what it showed before: a pod
-that was assumed on a node, and turns out not to be there, was there.
+that was assumed on a node (or for which one was kept), and turns out to be elsewhere, was there.
 
 The informers' copies and the snapshot share their objects; nothing is kept twice.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from bayplan.client import Change
 from bayplan.fit import Snapshot
 from bayplan.fit.events import Event
+from bayplan.fit.filters.waiting import place_of
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.loading.slimming import slim
 from bayplan.kube.meta import KubeObject
@@ -72,27 +73,25 @@ class Observer:
         return None if before is None else Event.of(before, None)
 
     def _apply(self, event: Event) -> None:
-        assumed = self._assumed(event)
+        counted = self._counted(event)
         if event.after is None:
             self.snapshot.observe_gone(event.kind, event.key)
         elif not self._observe(event.after, event.before):
             return
-        if assumed is not None and self._node_of(event.key) != assumed.spec.node_name:
-            event = Event.of(assumed, event.after)
+        if counted is not None and place_of(self._pod(event.key)) != place_of(counted):
+            event = Event.of(counted, event.after)
         for listener in tuple(self._listeners):
             listener(event)
 
-    def _assumed(self, event: Event) -> Pod | None:
-        """The pod of an event as it is assumed on a node that it has not been seen on."""
-        before = event.before
-        if not isinstance(before, Pod) or before.spec.node_name:
+    def _counted(self, event: Event) -> Pod | None:
+        """The pod of an event, if it counts on another node than it was seen on."""
+        if not isinstance(event.before, Pod) or event.before.spec.node_name:
             return None
-        shown = self.snapshot.get(Pod, before.key)
-        return shown if shown is not None and shown.spec.node_name else None
+        counted = self._pod(event.key)
+        return None if place_of(counted) == place_of(event.before) else counted
 
-    def _node_of(self, key: str) -> str:
-        pod = self.snapshot.get(Pod, key)
-        return "" if pod is None or pod.is_terminal else pod.spec.node_name
+    def _pod(self, key: str) -> Pod | None:
+        return self.snapshot.counted_pod(key)
 
     def _observe(self, obj: KubeObject, before: KubeObject | None) -> bool:
         """Put an object; what the model refuses it refuses whole, and it is set aside."""

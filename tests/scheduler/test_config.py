@@ -265,7 +265,9 @@ leaderElection:
 """)
     assert (settings.backoff.initial, settings.backoff.most) == (2.0, 60.0)
     assert (settings.qps, settings.burst, settings.kubeconfig) == (500.0, 1000, "/etc/kube")
-    assert settings.delay_cache_until_active
+    assert settings.warnings == ()
+    (warning,) = read("delayCacheUntilActive: false").warnings
+    assert warning.startswith("delayCacheUntilActive: ")
     leader = settings.leader
     assert (leader.elect, leader.namespace, leader.name) == (False, "system", "mine")
     assert (leader.timing.lease_duration, leader.timing.renew_deadline) == (60.0, 30.0)

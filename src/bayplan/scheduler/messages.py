@@ -38,11 +38,6 @@ def failed(message: str) -> Notice:
     return Notice("Warning", "FailedScheduling", "Scheduling", cut(message))
 
 
-def deleting(pod: Pod) -> Notice:
-    """The pod came up while it was being deleted."""
-    return failed(f"skip schedule deleting pod: {pod.namespace}/{pod.name}")
-
-
 def unreadable_pod(problem: str) -> Notice:
     """The pod is not what a pod should be, and is left alone."""
     return failed(f"cannot be scheduled: {problem}")

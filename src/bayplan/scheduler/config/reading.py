@@ -67,7 +67,6 @@ def _settings(config: wire.Configuration) -> SchedulerSettings:
         kubeconfig=connection.kubeconfig,
         qps=_qps(connection.qps),
         burst=_burst(connection.burst),
-        delay_cache_until_active=config.delay_cache_until_active,
         warnings=tuple(warnings(config, profiles)),
     )
 

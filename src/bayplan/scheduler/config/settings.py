@@ -74,8 +74,6 @@ class SchedulerSettings:
     qps: float | None = None
     """Requests a second; None leaves it to the client, infinite is without a bound."""
     burst: int | None = None
-    delay_cache_until_active: bool = False
-    """Whether a replica that waits to lead keeps no copy of the cluster."""
     warnings: tuple[str, ...] = ()
     """What was asked for and makes no difference here."""
 

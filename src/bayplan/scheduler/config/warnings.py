@@ -25,6 +25,8 @@ def warnings(config: wire.Configuration, profiles: Sequence[SchedulerProfile]) -
         yield "parallelism: a decision looks at all nodes at once, in one thread"
     if config.enable_profiling or config.enable_contention_profiling:
         yield "enableProfiling: there are no profiling endpoints"
+    if config.delay_cache_until_active is False:
+        yield "delayCacheUntilActive: who waits to lead keeps no copy of the cluster, as if true"
     for index, profile in enumerate(profiles):
         yield from _of_profile(profile, f"profiles[{index}]")
     yield from _of_connection(config.client_connection)

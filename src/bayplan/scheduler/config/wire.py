@@ -105,7 +105,7 @@ class Configuration(Strict):
     pod_max_backoff_seconds: Int64 | None = None
     profiles: list[Profile] = []
     extenders: list[dict[str, object]] = []
-    delay_cache_until_active: bool = False
+    delay_cache_until_active: bool | None = None
 
 
 class Args(Strict):

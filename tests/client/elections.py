@@ -13,8 +13,9 @@ from bayplan.client.errors import (
     DisconnectedError,
     Status,
 )
-from bayplan.kube.clock import Clock, VirtualClock
+from bayplan.kube.clock import Clock
 from bayplan.kube.coordination import Lease
+from tests.clocks import VirtualClock
 
 
 class SharedLease:

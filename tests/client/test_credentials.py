@@ -17,12 +17,12 @@ from bayplan.client.config.exec_plugin import Plugin
 from bayplan.client.config.kubeconfig_types import ExecSettings
 from bayplan.client.config.tls import TlsSettings
 from bayplan.client.errors import ApiError, ConfigError, UnauthorizedError, UntrustedError
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.nodes import Node
 from tests.client import scripted
 from tests.client.scripted import Scripted, refusal
 from tests.client.test_kubeconfig import SECRET, kubeconfig
 from tests.client.tls_servers import TlsServer, TunnelProxy
+from tests.clocks import VirtualClock
 
 NODE = scripted.json({"metadata": {"name": "n"}})
 V1 = "client.authentication.k8s.io/v1"

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from bayplan.client import Access, Client, ClusterLease, Elector
 from bayplan.client.election import LeadershipLostError, Timing
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.coordination import Lease
 from tests.client.elections import SharedLease, SkewedClock, UnreliableLock
 from tests.client.proxies import RudeProxy
+from tests.clocks import VirtualClock
 
 
 async def for_ever() -> None:

@@ -21,11 +21,11 @@ from bayplan.client import (
     untyped,
 )
 from bayplan.client.objects import name_of
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.coordination import Lease, LeaseSpec
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.workloads import Namespace
 from tests.client.proxies import RudeProxy
+from tests.clocks import VirtualClock
 
 CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 OURS = "bayplan-test"

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from bayplan.client import Access, Client, Recorder, Reporter, untyped
 from bayplan.client.events.recorder import IN_FLIGHT, QUEUE
 from bayplan.client.events.series import OVER, Series, Tally
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.pods import Pod
 from tests.client.scripted import Scripted, refusal
+from tests.clocks import VirtualClock
 
 CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 

@@ -13,7 +13,6 @@ from bayplan.client import Change, Client, Informer, Untyped, untyped
 from bayplan.client.errors import MalformedError
 from bayplan.client.objects import name_of, version_of
 from bayplan.client.resources import Resource, T
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.pods import Pod
 from tests.client.scripted import (
     Handler,
@@ -27,6 +26,7 @@ from tests.client.scripted import (
     refusal,
     stream,
 )
+from tests.clocks import VirtualClock
 
 CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 A1, A2, A3 = (config_map("a", version) for version in (1, 2, 3))

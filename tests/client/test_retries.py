@@ -30,10 +30,10 @@ from bayplan.client.errors import (
 from bayplan.client.verbs.discovery import UnknownKindError
 from bayplan.client.wire.requests import Limits
 from bayplan.client.wire.retries import Backoff, RetryPolicy
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.nodes import Node
 from tests.client.proxies import RudeProxy
 from tests.client.scripted import Handler, Scripted, config_map, hang_up, json, raw, refusal
+from tests.clocks import VirtualClock
 
 CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 NODE = {"metadata": {"name": "n", "resourceVersion": "1"}}

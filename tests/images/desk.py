@@ -25,12 +25,12 @@ from bayplan.images.manager.pulling import Puller
 from bayplan.images.manager.throttle import PullLine, TokenBucket
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.objects import ImageRuntime
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.pods import LocalObjectReference, Pod
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, Secret
 from bayplan.kube.workloads import RuntimeClass
 from tests.builders import make_pod
+from tests.clocks import VirtualClock
 
 
 @dataclass

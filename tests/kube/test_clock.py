@@ -8,7 +8,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.kube.clock import Clock, VirtualClock, WallClock
+from bayplan.kube.clock import Clock, WallClock
+from tests.clocks import VirtualClock
 
 
 async def test_a_virtual_clock_stands_still_until_moved() -> None:

@@ -24,8 +24,8 @@ from bayplan.embedded.workloads.jobindexes import format_indexes, index_of, pars
 from bayplan.embedded.workloads.joborphans import JobOrphans
 from bayplan.embedded.workloads.jobs import Jobs
 from bayplan.embedded.workloads.jobtally import TRACKING
-from bayplan.kube.clock import VirtualClock
 from bayplan.lab import run_virtually
+from tests.clocks import VirtualClock
 from tests.embedded.backends import call_of, new_backend
 from tests.simulation.worlds import World, workload, world
 

@@ -13,7 +13,7 @@ from bayplan.images.agent.node import NodeImageOptions, NodeImages, Surroundings
 from bayplan.images.manager.manager import ImageWaiting
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageKey
-from bayplan.kube.clock import VirtualClock
+from tests.clocks import VirtualClock
 from tests.images.desk import Desk, PaperCluster, pod_of
 from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import Push

@@ -22,9 +22,9 @@ from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.records import PullKey
 from bayplan.images.credentials.verification import Verification
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.pods import Pod
 from tests.builders import make_pod
+from tests.clocks import VirtualClock
 from tests.images.desk import Desk, pod_of
 from tests.images.shelf import ShelfRuntime
 

@@ -24,12 +24,12 @@ from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.collection.policy import CollectionPolicy
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageSpec
-from bayplan.kube.clock import VirtualClock
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import RuntimeClass
 from tests.builders import make_node
+from tests.clocks import VirtualClock
 from tests.images.desk import PaperCluster, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push, push_for_all

@@ -15,7 +15,7 @@ from bayplan.images.collection.filesystem import InvalidDiskCapacityError, image
 from bayplan.images.collection.policy import CollectionPolicy, DiskUsage
 from bayplan.images.runtime.blind import HandlerBlindRuntime
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
-from bayplan.kube.clock import VirtualClock
+from tests.clocks import VirtualClock
 from tests.images.shelf import ShelfRuntime
 
 MINUTE = 60.0

@@ -17,7 +17,8 @@ from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.records import ImagePullCredentials, PullKey
 from bayplan.images.credentials.verification import Verdict, Verification, VerificationPolicy
 from bayplan.images.runtime.objects import Image, ImageKey, RegistryAuth
-from bayplan.kube.clock import START, VirtualClock
+from bayplan.kube.clock import START
+from tests.clocks import VirtualClock
 
 REF = "sha256:" + "1" * 64
 KEY = PullKey("quay.io/app:1", "hyperv")

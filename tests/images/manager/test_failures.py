@@ -13,7 +13,7 @@ from bayplan.images.manager.pulling import Puller, PullFailedError
 from bayplan.images.manager.throttle import PullLine, TokenBucket
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec, PodIdentity, RegistryAuth
-from bayplan.kube.clock import VirtualClock
+from tests.clocks import VirtualClock
 from tests.images.desk import Desk, pod_of
 from tests.images.shelf import ShelfRuntime
 

@@ -39,7 +39,10 @@ class Assuming:
             return token
         for binding in decision.bindings:
             self._reserve(binding, key, node)
-        self._place(pod, record, node, shape)
+        if record is None:
+            self._edits.add_pod(pod, key, node, shape)
+        else:
+            self._place(pod, record, node, shape)
         self._journal.set(self.book.pods, key, Held(token, record))
         return token
 
@@ -151,13 +154,12 @@ class Assuming:
         self._journal.set(shelf, key, Reserved(pod_key, binding, beneath))
         self._edits.put(laid_over(beneath, claim, node))
 
-    def _place(self, pod: Pod, record: PodRecord | None, node: str, shape: Shape) -> None:
-        if record is None:
-            self._edits.add_pod(pod, node, shape)
-        elif record.pod is pod and record.shape is shape:
+    def _place(self, pod: Pod, record: PodRecord, node: str, shape: Shape) -> None:
+        """Put a known pod on a node."""
+        if record.pod is pod and record.shape is shape:
             self._edits.move(record, node)
         else:
-            self._edits.put_pod_on(pod, node)
+            self._edits.put_pod(pod, record.key, shape, node)
 
     def _unplace(self, held: Held) -> None:
         """Leave a pod as it was observed, or not at all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.fit.journal import Journal
-from bayplan.fit.objects import Kind, Objects
+from bayplan.fit.objects import Kind, Objects, node_of
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import PodRecord
@@ -30,16 +30,18 @@ class Edits:
             self._note(kind, key)
             self.objects.remove(kind, key)
 
-    def put_pod_on(self, pod: Pod, node: str) -> PodRecord:
-        """Put a pod on a node, whatever it says itself; returns its record."""
-        self._note(Pod, pod.key)
-        self._cluster.put_pod(pod, node)
-        return self._cluster.pods.by_key[pod.key]
+    def put_pod(self, pod: Pod, key: str, shape: Shape, node: str | None = None) -> PodRecord:
+        """Put a pod of this key and shape on a node (unless said, its own); returns its record."""
+        if self.journal.depth:
+            self._note(Pod, key)
+        if node is None:
+            node = node_of(pod)
+        return self._cluster.put_pod(pod, key, node, shape)
 
-    def add_pod(self, pod: Pod, node: str, shape: Shape) -> None:
-        """Put a pod of this shape, which is not there yet, on a node."""
-        record = self._cluster.add_pod(pod, node, shape)
-        self.journal.note(self._cluster.remove_pod, record.key)
+    def add_pod(self, pod: Pod, key: str, node: str, shape: Shape) -> None:
+        """Put a pod of this key and shape, which is not there yet, on a node."""
+        self._cluster.add_pod(pod, key, node, shape)
+        self.journal.note(self._cluster.remove_pod, key)
 
     def bring_back(self, record: PodRecord) -> None:
         """Make a pod again what it was on record."""

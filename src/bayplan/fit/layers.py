@@ -15,6 +15,7 @@ from bayplan.fit.copies import private_copy
 from bayplan.fit.edits import Edits
 from bayplan.fit.journal import Journal
 from bayplan.fit.objects import Kind
+from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.nominations import says_anew
 from bayplan.kube.meta import KubeObject
@@ -36,7 +37,9 @@ class Layers:
 
     def put(self, obj: KubeObject) -> None:
         """Add an object, or replace the one of its kind and name."""
-        if self.objects.knows(type(obj)):
+        if isinstance(obj, Pod):
+            self._take_pod(obj, self.objects.shape(obj))
+        elif self.objects.knows(type(obj)):
             self._take(self.objects.admit(obj))
 
     def delete(self, kind: Kind, key: str) -> None:
@@ -69,6 +72,8 @@ class Layers:
 
     def catch_up(self) -> None:
         """Take in what was observed while forks were open."""
+        if not self._waiting:
+            return
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if isinstance(one, tuple):
@@ -79,12 +84,8 @@ class Layers:
     def _take(self, obj: KubeObject) -> None:
         """Put an object that has been admitted."""
         if isinstance(obj, Pod):
-            self._end_told(obj.key, obj)
-        if not self._book.pods:
-            self._edits.put(obj)
-        elif isinstance(obj, Pod):
-            self._put_pod(obj)
-        elif isinstance(obj, PersistentVolumeClaim | PersistentVolume):
+            self._take_pod(obj, self.objects.shape(obj))
+        elif self._book.pods and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
             self._put_storage(obj)
         else:
             self._edits.put(obj)
@@ -123,29 +124,32 @@ class Layers:
 
     # -- what is observed of what is assumed ---------------------------------------------------
 
-    def _put_pod(self, pod: Pod) -> None:
-        held = self._book.pods.get(pod.key)
+    def _take_pod(self, pod: Pod, shape: Shape) -> None:
+        """Put a pod that has been admitted, of this shape."""
+        key = pod.key
+        if self._cluster.nominations.told:
+            self._end_told(key, pod)
+        held = self._book.pods.get(key)
         if held is None:
-            self._edits.put(pod)
+            self._edits.put_pod(pod, key, shape)
         elif self._journal.depth or pod.is_terminal or not same_pod(held, pod):
             self.assumed.release(held)
-            self._edits.put(pod)
+            self._edits.put_pod(pod, key, shape)
         elif held.placed and not pod.spec.node_name:
-            beneath = self._edits.put_pod_on(pod, held.node)
-            self._journal.set(self._book.pods, pod.key, replace(held, beneath=beneath))
+            beneath = self._edits.put_pod(pod, key, shape, held.node)
+            self._journal.set(self._book.pods, key, replace(held, beneath=beneath))
         else:
-            self._confirm(held, pod)
+            self._confirm(held, pod, shape)
 
-    def _confirm(self, held: Held, pod: Pod) -> None:
+    def _confirm(self, held: Held, pod: Pod, shape: Shape) -> None:
         """The pod is seen on a node: what is assumed of its claims lasts if it is the node decided
         on.
         """
         seen = pod.spec.node_name == held.node and bool(self._book.reserved_by(held))
         if not seen:
             self.assumed.release(held)
-        self._edits.put(pod)
+        beneath = self._edits.put_pod(pod, pod.key, shape)
         if seen:
-            beneath = self._cluster.pods.by_key[pod.key]
             confirmed = replace(held, beneath=beneath, placed=False)
             self._journal.set(self._book.pods, pod.key, confirmed)
 

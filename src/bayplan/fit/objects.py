@@ -171,7 +171,7 @@ class Objects:
         return [told(shown(record)) for record in self._cluster.pods.by_key.values()]
 
     def _put_pod(self, pod: Pod) -> None:
-        self._cluster.put_pod(pod, "" if pod.is_terminal else pod.spec.node_name)
+        self._cluster.put_pod(pod, pod.key, node_of(pod), self.shape(pod))
 
     def _put_namespace(self, namespace: Namespace) -> None:
         self._namespaces[namespace.name] = namespace
@@ -182,6 +182,11 @@ class Objects:
         del self._namespaces[name]
         self._cluster.namespaces.remove(name)
         self._cluster.census.namespace_changed(name)
+
+
+def node_of(pod: Pod) -> str:
+    """The node on which a pod uses something, or empty."""
+    return "" if pod.is_terminal else pod.spec.node_name
 
 
 def shown(record: PodRecord) -> Pod:

@@ -46,7 +46,7 @@ from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import ALL_ROWS, Rows
 from bayplan.fit.verdicts import Verdicts, refusing_plugins, verdicts
 from bayplan.kube.codec import ObjectError
-from bayplan.kube.loading import Progress, load
+from bayplan.kube.loading import Progress, load, paused_collector
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 
@@ -131,8 +131,9 @@ class Snapshot:
         everything = sorted(objects, key=lambda obj: _LOADING_ORDER.get(type(obj).__name__, 0))
         nodes = sum(type(obj).__name__ == "Node" for obj in everything)
         self.cluster.slots.reserve(len(self.cluster.slots) + nodes)
-        for obj in everything:
-            self.put(obj)
+        with paused_collector():
+            for obj in everything:
+                self._layers.put(obj)
 
     def delete(self, kind: Kind, key: str) -> None:
         """Remove an object by its kind and key (`namespace/name`, or the name alone), and what is

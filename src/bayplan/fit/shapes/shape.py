@@ -199,11 +199,10 @@ def _resizing(status: PodStatus) -> tuple[object, ...]:
     says = status.container_statuses or status.init_container_statuses or status.conditions
     if not (says or status.allocated_resources or status.resources):
         return ()
-    reported = [
-        one
-        for one in (*status.container_statuses, *status.init_container_statuses)
-        if one.allocated_resources or one.resources is not None
-    ]
+    statuses = status.container_statuses
+    if status.init_container_statuses:
+        statuses = [*statuses, *status.init_container_statuses]
+    reported = [one for one in statuses if one.allocated_resources or one.resources is not None]
     pending = [one.reason for one in status.conditions if one.type == "PodResizePending"]
     if not (reported or pending or status.allocated_resources or status.resources):
         return ()

@@ -106,25 +106,24 @@ class Placing:
         """The CSINode of a slot's node."""
         return self.csinodes.get(self.slots.names[slot])
 
-    def add_pod(self, pod: Pod, node: str, shape: Shape) -> PodRecord:
-        """A pod of this shape comes, on a node or (empty) on none."""
-        record = self._record(pod, node, shape)
-        self._add(record)
-        return record
+    def add_pod(self, pod: Pod, key: str, node: str, shape: Shape) -> None:
+        """A pod of this key and shape comes, on a node or (empty) on none."""
+        self._add(self._record(pod, key, node, shape))
 
-    def put_pod(self, pod: Pod, node: str) -> None:
+    def put_pod(self, pod: Pod, key: str, node: str, shape: Shape) -> PodRecord:
         """A pod comes or changes, and is now on a node or (empty) on none; if nothing changed that
         is counted, only the object is replaced.
         """
-        record = self._record(pod, node, self.shapes.counted(pod))
-        before = self.pods.by_key.get(record.key)
-        if before is not None and node and _same_to_counting(before, record):
-            before.pod = pod
-            before.standing = None
-            return
+        record = self._record(pod, key, node, shape)
+        before = self.pods.by_key.get(key)
         if before is not None:
-            self.remove_pod(record.key)
+            if node and _same_to_counting(before, record):
+                before.pod = pod
+                before.standing = None
+                return before
+            self.remove_pod(key)
         self._add(record)
+        return record
 
     def keep_pod(self, key: str) -> KeptPod | None:
         """What it takes to bring a pod back as it now is; None if it is not there."""
@@ -144,9 +143,9 @@ class Placing:
         record.volumes = self.storage.identities(record.claims, record.inline)
         self._add(record)
 
-    def _record(self, pod: Pod, node: str, shape: Shape) -> PodRecord:
+    def _record(self, pod: Pod, key: str, node: str, shape: Shape) -> PodRecord:
         """What is to be known of a pod, without a trace of it yet."""
-        record = PodRecord(pod, pod.key, shape, self.shapes.labels_of(pod), node)
+        record = PodRecord(pod, key, shape, self.shapes.labels_of(pod), node)
         if pod.spec.volumes:
             record.claims = claims_of(pod)
             if names_volumes(pod):

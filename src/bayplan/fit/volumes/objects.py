@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from bayplan.fit.index import Index
 from bayplan.fit.volumes import identity
@@ -161,9 +161,11 @@ class StorageObjects:
         return one
 
     def identities(
-        self, claims: Iterable[str], inline: Iterable[VolumeIdentity]
+        self, claims: Collection[str], inline: Collection[VolumeIdentity]
     ) -> tuple[VolumeIdentity, ...]:
         """The volumes of a pod, by claims and by name; claims that are missing do not count."""
+        if not claims and not inline:
+            return ()
         known = [self.claims[key] for key in claims if key in self.claims]
         behind = [self.identity(claim) for claim in known]
         found = [*(one for one in behind if one is not None), *inline]
@@ -233,7 +235,7 @@ def claim_name(pod: Pod, volume: Volume) -> str:
 
 def claims_of(pod: Pod) -> tuple[str, ...]:
     """The keys of the claims that a pod names."""
-    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+    names = [claim_name(pod, volume) for volume in pod.spec.volumes]
     return tuple([f"{pod.metadata.namespace}/{name}" for name in names if name])
 
 

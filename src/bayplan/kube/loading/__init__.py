@@ -13,7 +13,8 @@ source that cannot be opened at all raises, as LoadError.
 """
 
 from bayplan.kube.loading.collector import Loaded, Progress
+from bayplan.kube.loading.garbage import paused_collector
 from bayplan.kube.loading.load import load
 from bayplan.kube.loading.sources import LoadError
 
-__all__ = ["LoadError", "Loaded", "Progress", "load"]
+__all__ = ["LoadError", "Loaded", "Progress", "load", "paused_collector"]

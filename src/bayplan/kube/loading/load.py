@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from bayplan.kube.loading.collector import Collector, Loaded, Progress
+from bayplan.kube.loading.garbage import paused_collector
 from bayplan.kube.loading.json_documents import take_json
 from bayplan.kube.loading.sources import LoadError, open_sources
 from bayplan.kube.loading.yaml_documents import take_yaml
@@ -23,7 +21,7 @@ def load(
 ) -> Loaded:
     """All objects behind a source; LoadError only if it cannot be read at all."""
     collector = Collector(progress)
-    with _collector_of_garbage_paused():
+    with paused_collector():
         for opened in open_sources(source, stdin):
             if isinstance(opened, LoadError):
                 collector.source = ""
@@ -38,15 +36,3 @@ def _take(collector: Collector, data: bytes) -> None:
     start = data[:4096].lstrip()[:1]
     if start not in {b"{", b"["} or not take_json(collector, data):
         take_yaml(collector, data)
-
-
-@contextmanager
-def _collector_of_garbage_paused() -> Iterator[None]:
-    """Decoding makes millions of objects and no cycles; looking for those would cost as much."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

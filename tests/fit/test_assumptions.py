@@ -297,3 +297,12 @@ def test_one_node_is_asked_by_itself() -> None:
     assert refusal is not None
     assert refusal.plugin == "NodeResourcesFit"
     assert snapshot.refusal(make_pod("p").cpu("2").obj(), "n1") is None
+
+
+def test_a_decision_that_gives_two_claims_one_volume_is_refused() -> None:
+    snapshot = Snapshot(static(manual_claim("a"), manual_claim("b")))
+    bindings = tuple(ClaimBinding(f"default/{name}", "v0") for name in "ab")
+    with pytest.raises(ValueError, match="v0 is to serve two claims"):
+        snapshot.assume(pod().claim("a").claim("b").obj(), Decision("n1", bindings))
+    assert reserved_for(snapshot, "v0") is None
+    assert snapshot.pods_on("n1") == []

@@ -6,7 +6,7 @@ observed in the meantime is the business of `layers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -133,6 +133,8 @@ class Assuming:
             raise ValueError(f"pod {key} is on node {record.node} already")
         for binding in decision.bindings:
             self._check_open(binding)
+        if len(decision.bindings) > 1:
+            _check_apart(decision.bindings)
         return node
 
     def _check_open(self, binding: ClaimBinding) -> None:
@@ -171,6 +173,15 @@ class Assuming:
             self._edits.move(beneath, "")
         else:
             self._edits.bring_back(beneath)
+
+
+def _check_apart(bindings: Sequence[ClaimBinding]) -> None:
+    taken: set[str] = set()
+    for binding in bindings:
+        if binding.volume in taken:
+            raise ValueError(f"volume {binding.volume} is to serve two claims")
+        if binding.volume:
+            taken.add(binding.volume)
 
 
 def _is_open_to(volume: PersistentVolume, claim: str) -> bool:

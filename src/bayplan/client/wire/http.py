@@ -1,5 +1,8 @@
 """Requests over HTTP: connections, TLS, and errors with their right class.
 
+Reads, watches and whatever goes through a proxy are aiohttp's; requests that write have connections
+of our own (`connections`), because a scheduler sends so many.
+
 Nothing here tries again; that is `sending`'s decision. What matters here is to know *how* a request
 failed: a connection that was never made is `UnreachableError`, anything after that may have reached
 the server. Redirects are not followed, because they would carry our credentials elsewhere.
@@ -17,6 +20,7 @@ from yarl import URL
 
 from bayplan.client.config.access import Access
 from bayplan.client.config.tls import TlsContexts
+from bayplan.client.wire.connections import Address, Connections, Exchange
 from bayplan.client.wire.faults import HTTP_FAULTS, ours
 from bayplan.client.wire.requests import Request
 from bayplan.client.wire.sockets import lively_socket
@@ -78,15 +82,19 @@ class HttpTransport:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+        self._writing = Connections(self._address, self._root, connect_seconds)
         # Left to itself aiohttp repeats a PUT or DELETE whose kept-alive connection was cut.
         self._session._retry_connection = False  # noqa: SLF001
 
     async def close(self) -> None:
         """Let go of the connections."""
+        self._writing.close()
         await self._session.close()
 
-    def open(self, request: Request, headers: Headers) -> HttpReply:
+    def open(self, request: Request, headers: Headers) -> HttpReply | Exchange:
         """Send a request; leaving the context gives up what has not come yet."""
+        if request.body is not None and self._access.proxy is None:
+            return self._writing.open(request, headers)
         return HttpReply(request, self._send(request, headers))
 
     async def _send(self, request: Request, headers: Headers) -> aiohttp.ClientResponse:
@@ -101,6 +109,12 @@ class HttpTransport:
             timeout=self._timeout,
             allow_redirects=False,
         )
+
+    def _address(self) -> Address:
+        base, tls = self._base, self._ssl()
+        port = base.port or (443 if base.scheme == "https" else 80)
+        context = tls if isinstance(tls, ssl.SSLContext) else None
+        return Address(base.host or "", port, context, self._access.tls.server_name)
 
     def _ssl(self) -> ssl.SSLContext | bool:
         if self._base.scheme != "https":

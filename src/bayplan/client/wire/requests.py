@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,11 @@ class Request:
     accept: str = "application/json"
     repeatable: bool = False
     retry_refusals: bool = True
+
+    @property
+    def target(self) -> str:
+        """Path and query, as they stand in a request."""
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

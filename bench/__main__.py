@@ -10,7 +10,7 @@ from importlib import import_module
 
 from bench.measure import line
 
-SUITES = ("fit", "batches", "apiserver", "images", "simulation")
+SUITES = ("fit", "batches", "apiserver", "images", "simulation", "scheduler")
 BY_NAME = ("scale",)
 """Suites that take minutes, and run only if they are named."""
 

@@ -18,10 +18,17 @@ import uvloop
 from bayplan.client import Client, Tuning
 from bayplan.client.config import from_kubeconfig
 from bayplan.scheduler.config import default_settings, read_settings
+from bench.scheduler_perf.making import Maker
 from bench.scheduler_perf.processes import Process, cluster, scheduler
-from bench.scheduler_perf.progress import Measured
+from bench.scheduler_perf.progress import Measured, Measurement, Progress, Which
 from bench.scheduler_perf.steps import Steps
-from bench.scheduler_perf.workloads import Workload, WorkloadError, read_workloads, select
+from bench.scheduler_perf.workloads import (
+    Operation,
+    Workload,
+    WorkloadError,
+    read_workloads,
+    select,
+)
 
 TUNING = Tuning(qps=1e6, burst=10**6, in_flight=256)
 
@@ -105,6 +112,29 @@ def shown(measured: Measured, taken: Taken) -> dict[str, object]:
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
+
+
+async def backlog(nodes: int, pods: int) -> tuple[Measured, Taken]:
+    """Pods that are there before the scheduler: from its start to the last pod's node."""
+    here, name = Path(), default_settings().profiles[0].name
+    workload = Workload("backlog", ())
+    async with (
+        cluster() as (kubeconfig, server),
+        Client(from_kubeconfig([kubeconfig]), TUNING) as load,
+    ):
+        maker, progress = Maker(load, workload, name), Progress(load)
+        await maker.nodes(0, Operation("createNodes", {"count": nodes}, here))
+        await maker.namespace("backlog")
+        making = Operation("createPods", {"count": pods}, here)
+        await maker.pods(making, "backlog", lambda _uid, _moment: None)
+        measurement = Measurement(progress, Which(frozenset({"backlog"})))
+        async with scheduler(kubeconfig) as scheduling:
+            taken = Taken(scheduling, server)
+            taken.begin()
+            await progress.until_bound("backlog", pods)
+            taken.end()
+        await progress.close()
+        return await measurement.end(), taken
 
 
 async def run(workload: Workload) -> tuple[Measured, Taken]:

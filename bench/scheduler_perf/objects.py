@@ -109,6 +109,9 @@ def pod(operation: Operation, default: Path | None, namespace: str, index: int) 
         else from_template(path, index, operation.count(), operation.params())
     )
     made["metadata"]["namespace"] = namespace
+    if "podSpec" in operation.fields:  # said by cases of our own
+        made["metadata"]["labels"] = {"app": "bench"}
+        made["spec"].update(operation.fields["podSpec"])
     if operation.path("persistentVolumeClaimTemplatePath") is not None:
         claim = {"persistentVolumeClaim": {"claimName": f"pvc-{index}"}}
         made["spec"]["volumes"] = [{"name": "vol", **claim}]

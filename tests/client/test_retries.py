@@ -138,7 +138,7 @@ async def test_whatever_was_never_sent_is_sent_again() -> None:
         held.bind(("127.0.0.1", 0))
         nobody = Access(f"http://127.0.0.1:{held.getsockname()[1]}")
         async with Client(nobody, clock=clock, rng=Random(1)) as client:
-            with pytest.raises(UnreachableError, match="POST .*/here/configmaps: no connection"):
+            with pytest.raises(UnreachableError, match="/here/configmaps: no connection"):
                 await clock.run(client.create(config_map("a", 0), CONFIG_MAPS))
     assert clock.monotonic() > 0
 

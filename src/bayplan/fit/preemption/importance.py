@@ -18,7 +18,35 @@ from bayplan.kube.pods import Pod
 
 NUMBERS = re.compile(r"(\d+)")
 IMPORTANCE = attrgetter("importance")
-NaturalName = tuple[tuple[int, str], ...]
+
+
+class NaturalName:
+    """A name such that `web-2` comes before `web-10`; most are never compared, as pods differ in
+    priority or start.
+    """
+
+    __slots__ = ("_name", "_parts")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._parts: tuple[tuple[int, str], ...] | None = None
+
+    @property
+    def parts(self) -> tuple[tuple[int, str], ...]:
+        """What it is compared by."""
+        if self._parts is None:
+            split = NUMBERS.split(self._name)
+            self._parts = tuple((len(part) if part.isdigit() else 0, part) for part in split)
+        return self._parts
+
+    def __lt__(self, other: NaturalName) -> bool:
+        return self.parts < other.parts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NaturalName) and self._name == other._name
+
+    def __hash__(self) -> int:
+        return hash(self._name)
 
 
 class Importance(NamedTuple):
@@ -82,7 +110,7 @@ class Standings:
     def _work_out(self, record: PodRecord) -> Standing:
         pod = record.pod
         priority = self._priority(pod)
-        importance = Importance(-priority, start_of(pod), natural(pod.key))
+        importance = Importance(-priority, start_of(pod), NaturalName(pod.key))
         budgets = self._budgets.of(pod.metadata.namespace, pod.metadata.labels)
         found = Standing(record, pod, self._budgets.version, priority, importance, budgets)
         if pod.spec.priority is not None:  # else it is that of a class, which can change
@@ -99,12 +127,6 @@ def _breaks_one(one: Standing, left: dict[CompiledBudget, int]) -> bool:
         left[budget] = now = left.get(budget, budget.allowed) - 1
         breaks = breaks or now < 0
     return breaks
-
-
-def natural(name: str) -> NaturalName:
-    """A name such that `web-2` comes before `web-10`."""
-    parts = NUMBERS.split(name)
-    return tuple((len(part) if part.isdigit() else 0, part) for part in parts)
 
 
 def start_of(pod: Pod) -> float:

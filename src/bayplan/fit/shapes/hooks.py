@@ -43,6 +43,9 @@ class Hooked(Generic[T]):
             if not hanging:
                 del self._hanging[hook]
 
+    def __bool__(self) -> bool:
+        return bool(self._hanging)
+
     def clear(self) -> None:
         """None any more."""
         self._hanging.clear()

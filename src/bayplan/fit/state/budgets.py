@@ -1,10 +1,11 @@
-"""Disruption budgets, their selectors compiled once and found by namespace."""
+"""Disruption budgets, their selectors compiled once and found by namespace and label."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bayplan.fit.shapes.hooks import Hooked, hook_of
 from bayplan.kube.selectors import Selector, compile_selector
 from bayplan.kube.workloads import PodDisruptionBudget
 
@@ -34,7 +35,8 @@ class Budgets:
         self.by_key: dict[str, PodDisruptionBudget] = {}
         self.version = 0
         """Moves with every change, so that a reader knows when to ask again."""
-        self._by_namespace: dict[str, dict[str, CompiledBudget]] = {}
+        self._compiled: dict[str, CompiledBudget] = {}
+        self._by_namespace: dict[str, Hooked[CompiledBudget]] = {}
 
     def put(self, budget: PodDisruptionBudget) -> None:
         """Add a budget, or replace the one of its key."""
@@ -42,23 +44,24 @@ class Budgets:
         self.remove(budget.key)
         self.by_key[budget.key] = budget
         if not compiled.selector.matches_everything:  # an empty selector protects nothing
-            there = self._by_namespace.setdefault(budget.metadata.namespace, {})
-            there[budget.key] = compiled
+            self._compiled[budget.key] = compiled
+            there = self._by_namespace.setdefault(budget.metadata.namespace, Hooked())
+            there.add(hook_of([compiled.selector]), compiled)
 
     def remove(self, key: str) -> None:
         """Forget a budget, if it is there."""
         self.version += 1
-        budget = self.by_key.pop(key, None)
-        if budget is None:
+        budget, compiled = self.by_key.pop(key, None), self._compiled.pop(key, None)
+        if budget is None or compiled is None:
             return
-        there = self._by_namespace.get(budget.metadata.namespace, {})
-        there.pop(key, None)
+        there = self._by_namespace[budget.metadata.namespace]
+        there.discard(hook_of([compiled.selector]), compiled)
         if not there:
-            self._by_namespace.pop(budget.metadata.namespace, None)
+            del self._by_namespace[budget.metadata.namespace]
 
     def of(self, namespace: str, labels: Mapping[str, str]) -> tuple[CompiledBudget, ...]:
         """The budgets that protect a pod with these labels; one without labels has none."""
         if not labels or namespace not in self._by_namespace:
             return ()
-        budgets: Iterable[CompiledBudget] = self._by_namespace[namespace].values()
-        return tuple(one for one in budgets if one.selector.matches(labels))
+        budgets = self._by_namespace[namespace].for_labels(labels)
+        return tuple([one for one in budgets if one.selector.matches(labels)])

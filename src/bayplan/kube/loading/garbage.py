@@ -1,7 +1,8 @@
 """Pausing the garbage collector while a cluster is read and taken in.
 
 That makes millions of objects, which stay, and no cycles; the collector would look through them
-again and again, for a third of the time, and find nothing.
+again and again, for a third of the time, and find nothing. Afterwards they are of the oldest
+generation at once, so that it looks through them once in a while, and not three times over.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Collect nothing for as long as this lasts."""
+    """Collect nothing for as long as this lasts, and take all that is there then for old."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if not gc.get_freeze_count():  # what others have frozen stays so
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -11,6 +11,7 @@ from typing import Any
 
 from bayplan.client import Client, merge
 from bayplan.client.errors import AlreadyExistsError
+from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bench.scheduler_perf import objects
 from bench.scheduler_perf.workloads import Operation, Workload, WorkloadError
@@ -34,12 +35,20 @@ class Maker:
 
         async def make(_: int) -> None:
             node = objects.node(operation, number, next(self._nodes))
-            await self._client.create(node)
+            made: Any = await self._client.create(node)
+            await self._untaint(made, node)
             csi_node = objects.csi_node(operation, node["metadata"]["name"])
             if csi_node is not None:
                 await self._client.create(csi_node)
 
         await many(operation.count(), make)
+
+    async def _untaint(self, made: Any, node: objects.Object) -> None:
+        """A server that has no controllers behind it would leave a new node tainted for good."""
+        wanted = (node.get("spec") or {}).get("taints")
+        if made.get("spec", {}).get("taints") != wanted:
+            change = merge({"spec": {"taints": wanted}})
+            await self._client.patch(Node, made["metadata"]["name"], change=change)
 
     async def namespaces(self, operation: Operation) -> None:
         """The namespaces of a step."""

@@ -128,6 +128,17 @@ async def test_a_slow_watcher_is_dropped_and_others_see_everything(tmp_path: Pat
     assert len(lines) < writes
 
 
+async def test_a_stopping_server_sends_whoever_comes_late_away(
+    server: ApiServer, http: Http
+) -> None:
+    await http.post(CMS, config_map("a"))
+    server.store.release()
+    for path in (CMS, f"{CMS}?watch=1"):
+        reply = await http("GET", path)
+        assert (reply.code, reply.headers["Retry-After"]) == (503, "1")
+        assert reply.headers["Connection"] == "close"
+
+
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     pending = b""
     async for chunk in response.content.iter_any():

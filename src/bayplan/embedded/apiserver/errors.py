@@ -146,6 +146,11 @@ def too_large_version(asked: int, current: int) -> ApiError:
     return ApiError(504, "Timeout", message, details)
 
 
+def stopping() -> ApiError:
+    """The server is about to end; there may be another in a moment."""
+    return ApiError(503, "ServiceUnavailable", "the server is stopping", {"retryAfterSeconds": 1})
+
+
 def too_large(limit: int) -> ApiError:
     """The body is bigger than anything this server stores."""
     message = f"Request entity too large: limit is {limit}"

@@ -14,6 +14,7 @@ from bayplan.embedded.apiserver.errors import (
     forbidden,
     method_not_allowed,
     no_such_path,
+    stopping,
     unauthorized,
 )
 from bayplan.embedded.apiserver.http.endpoints import OPEN_PATHS, Endpoints
@@ -77,6 +78,8 @@ class App:
         try:
             answer = await self._safe_answer(scope, receive)
             if answer is not None:
+                if self._backend.store.closing:
+                    answer.headers.append((b"connection", b"close"))
                 self._metrics.count(_label(scope, answer), time.perf_counter() - started)
                 await _send(answer, send, scope["state"])
         except TimeoutError:
@@ -107,6 +110,9 @@ class App:
         elif info.path not in OPEN_PATHS:
             raise unauthorized()
         if info.is_resource and user is not None:
+            if self._backend.store.closing:
+                # Connections that were being made while the others were cut end up here.
+                raise stopping()
             query = parse_query(scope["query_string"])
             return await self._resource(
                 Incoming(scope["method"], info, user, headers, query, receive, scope["state"])

@@ -31,9 +31,16 @@ class Flights(Generic[_Key]):
         while (flight := self._flights.get(key)) is not None:
             if await self._follow(flight):
                 return
+            # It has ended, but its own callback may not have had its turn yet.
+            self._land(key, flight)
         flight = self._flights[key] = _Flight(asyncio.ensure_future(work()))
-        flight.task.add_done_callback(lambda _: self._flights.pop(key, None))
+        flight.task.add_done_callback(lambda _: self._land(key, flight))
         await self._wait(flight)
+
+    def _land(self, key: _Key, flight: _Flight[None]) -> None:
+        """Nobody follows that any more; whoever took its place stays."""
+        if self._flights.get(key) is flight:
+            del self._flights[key]
 
     async def _follow(self, flight: _Flight[None]) -> bool:
         """Wait for another's work; say whether it succeeded."""

@@ -10,10 +10,13 @@ from dataclasses import replace
 import pytest
 
 from bayplan.client import Client, Untyped, merge
-from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.kube.storage import (
+    BIND_COMPLETED,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from bayplan.scheduler.config import SchedulerSettings, default_settings
-from bayplan.scheduler.volumes import BIND_COMPLETED
-from bayplan.scheduler.writes import SELECTED_NODE
 from tests.scheduler.running import Running, node, pod, scheduling
 
 CLASS = "bayplan-waits"

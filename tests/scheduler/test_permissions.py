@@ -16,10 +16,9 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import PersistentVolumeClaim
+from bayplan.kube.storage import SELECTED_NODE, PersistentVolumeClaim
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from bayplan.scheduler.writes import SELECTED_NODE
 from tests.scheduler.running import Running, node, pod
 from tests.scheduler.test_first_consumers import CLASS, claim
 

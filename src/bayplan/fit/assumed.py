@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from bayplan.fit.decision import Assumption, ClaimBinding
 from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.volumes.binding import SELECTED_NODE
 from bayplan.kube.meta import ObjectReference
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.kube.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 
 Storage = PersistentVolumeClaim | PersistentVolume
 

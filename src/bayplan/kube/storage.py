@@ -10,6 +10,13 @@ from bayplan.kube.meta import Count, KubeObject, LabelSelector, ObjectReference,
 from bayplan.kube.nodes import NodeSelector
 from bayplan.kube.volumes import ClaimSpec, InTreeSources
 
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""Of a claim: the node that its volume is to be provisioned for."""
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+"""Of a claim: it and its volume name each other."""
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+"""Of a claim or a volume: it was bound by a program, not by a person."""
+
 
 class VolumeNodeAffinity(Struct):
     """The nodes that can reach a volume."""

@@ -19,11 +19,15 @@ from bayplan.fit.events import Event
 from bayplan.kube.clock import Clock
 from bayplan.kube.nodes import Node
 from bayplan.kube.selectors import compile_node_selector
-from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
-from bayplan.scheduler.writes import SELECTED_NODE, Writes
+from bayplan.kube.storage import (
+    BIND_COMPLETED,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from bayplan.scheduler.writes import Writes
 
 log = logging.getLogger(__name__)
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
 class VolumesFailedError(Exception):

@@ -11,11 +11,13 @@ from typing import Protocol
 from bayplan.client import Client, deletion, merge, strategic
 from bayplan.client.errors import NotFoundError
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.kube.storage import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from bayplan.scheduler import messages
-
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
 
 class Writes(Protocol):

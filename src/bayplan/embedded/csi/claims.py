@@ -5,11 +5,9 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.control.controller import Edit
 from bayplan.embedded.csi.drivers import Driver
+from bayplan.kube.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
 
 def phase(claim: JsonObject) -> str:

@@ -19,6 +19,7 @@ from bayplan.embedded.control.storages import CLAIMS, CLASSES, CSI_NODES, NODES,
 from bayplan.embedded.csi import claims
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.csi.volumes import chosen_node, claims_of_bound_pod
+from bayplan.kube.storage import SELECTED_NODE
 
 RETRY_SECONDS = 15.0
 _BINDER = "persistentvolume-controller"
@@ -122,7 +123,7 @@ class Provisioner(Controller[Key]):
     def _refuse_node(self, key: Key, claim: JsonObject, node: str, driver: Driver) -> Plan:
         said = f"failed to provision volume: driver {driver.name} is not on node {node}"
         plan: Plan = [Tell(key, "ProvisioningFailed", said, "Warning", driver.name)]
-        if claims.SELECTED_NODE in (claim["metadata"].get("annotations") or {}):
+        if SELECTED_NODE in (claim["metadata"].get("annotations") or {}):
             return [*plan, Change(key, claims.without_selected_node)]
         return [*plan, Again(RETRY_SECONDS)]
 

@@ -11,8 +11,9 @@ from bayplan.embedded.control.controller import Stage
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.storages import CLAIMS, VOLUMES
 from bayplan.embedded.control.view import View
-from bayplan.embedded.csi.claims import SELECTED_NODE, phase
+from bayplan.embedded.csi.claims import phase
 from bayplan.embedded.csi.drivers import Driver
+from bayplan.kube.storage import SELECTED_NODE
 
 
 class Volumes:

@@ -25,9 +25,8 @@ from bayplan.fit.volumes.migration import BY_DRIVER
 from bayplan.fit.volumes.sites import STORAGE
 from bayplan.fit.volumes.topology import Reach, ZoneNeed, reach_of, zone_needs
 from bayplan.kube import quantity
-from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.kube.storage import BIND_COMPLETED, PersistentVolume, PersistentVolumeClaim
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 LOST = "Lost"
 

@@ -24,13 +24,13 @@ from bayplan.kube import quantity
 from bayplan.kube.nodes import Node
 from bayplan.kube.selectors import compile_selector
 from bayplan.kube.storage import (
+    SELECTED_NODE,
     CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
 
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 

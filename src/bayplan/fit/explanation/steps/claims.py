@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.needs.claims import BIND_COMPLETED
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.volumes.binding import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 from bayplan.fit.volumes.objects import StorageObjects, claim_name, class_of_claim
@@ -21,6 +20,7 @@ from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference, OwnerRefe
 from bayplan.kube.nodes import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
+    BIND_COMPLETED,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,

@@ -52,7 +52,7 @@ bench: $(READY) ## Measure; one JSON line a case
 
 lock: ## Resolve the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
-		pyproject.toml --group dev -o requirements/dev.lock
+		pyproject.toml --group dev --all-extras -o requirements/dev.lock
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 		pyproject.toml -c requirements/dev.lock -o requirements/runtime.lock
 

@@ -101,6 +101,18 @@ async def test_defaults_are_set_and_unknown_fields_are_dropped(crates: Http) -> 
     assert strict.code == 400
 
 
+async def test_a_schema_that_names_metadata_has_no_say_in_it(http: Http) -> None:
+    named = {name: {"type": "string"} for name in ("apiVersion", "kind")}
+    metadata = {"metadata": {"type": "object"}}
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], **named, **metadata}}
+    made = definition(schema={"openAPIV3Schema": schema})
+    assert (await http.post(CRDS, made)).code == 201
+    sent = crate()
+    sent["metadata"]["labels"] = {"a": "b"}
+    answer = await http.post(CRATES, sent)
+    assert (answer.code, answer.body["metadata"]["labels"]) == (201, {"a": "b"})
+
+
 async def test_an_apply_does_not_claim_what_is_only_a_default(crates: Http) -> None:
     await crates.post(CRATES, crate(colour="blue"))
     wanted = {"apiVersion": "example.com/v1", "kind": "Crate", **crate()}

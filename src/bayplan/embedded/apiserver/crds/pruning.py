@@ -27,11 +27,13 @@ def _prune_object(value: JsonObject, schema: JsonObject, unknown: list[str], pat
     known_always = _ALWAYS if not path or schema.get(_EMBEDDED) else ()
     for name in list(value):
         place = f"{path}.{name}" if path else name
+        if name in known_always:
+            continue  # a schema that names them has no say in them
         if name in properties:
             prune(value[name], properties[name], unknown, place)
         elif isinstance(others, dict):
             prune(value[name], others, unknown, place)
-        elif not others and not schema.get(_KEEP) and name not in known_always:
+        elif not others and not schema.get(_KEEP):
             del value[name]
             unknown.append(place)
 

@@ -1,0 +1,69 @@
+"""What could be bought, and what is: the values between estimation, expanders and the loop.
+
+Each group that could help is a `Candidate`, with its best option. An expander chooses: a `Purchase`
+is nodes of one group with the pods that they are for. Most expanders make one purchase, of one
+candidate as it stands; a mix makes several, which count on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bayplan.autoscaler.groups import GroupView
+from bayplan.fit import Snapshot
+from bayplan.fit.batches import Group, Option, Template
+from bayplan.kube.pods import Pod
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A group that could help, and how."""
+
+    view: GroupView
+    template: Template
+    option: Option
+    nodes: int
+    """How many would be bought: what the option takes, or the whole of an all-or-nothing group."""
+
+    @property
+    def price(self) -> float | None:
+        """What they cost an hour; None if nobody can say."""
+        return None if self.view.price is None else self.view.price * self.nodes
+
+    def purchase(self) -> Purchase:
+        """The candidate, bought as it stands."""
+        pods = tuple(map(tuple, self.option.estimate.by_node()))
+        return Purchase(self.view, self.nodes, pods + ((),) * (self.nodes - len(pods)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Purchase:
+    """New nodes of a group."""
+
+    view: GroupView
+    nodes: int
+    pods: tuple[tuple[Pod, ...], ...]
+    """For each new node, the pods that it is for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What an expander is asked: which of these, for these pods."""
+
+    snapshot: Snapshot
+    """The cluster with all that is on its way; an expander may fork it."""
+    groups: tuple[Group, ...]
+    """The waiting pods by likeness, those that fit nodes which are there included."""
+    candidates: tuple[Candidate, ...]
+    room: int | None = None
+    """How many more nodes the whole cluster may have; None is any number."""
+
+
+class Expander(Protocol):
+    """Chooses what is bought."""
+
+    def choose(self, question: Question) -> Sequence[Purchase]:
+        """What to buy, of at least one candidate; nothing is changed."""
+        ...

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.embedded.simulation.clusterfile.groups import OptionsSection
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.nodegroups import GroupOptions
+from bayplan.nodegroups.sections import OptionsSection
 
 GROUP = """
 instanceTypes: [{name: large}]

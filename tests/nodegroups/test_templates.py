@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.nodegroups import CSI_DRIVERS, limits_text, template_of
-from bayplan.nodegroups.templates import read_limits
+from bayplan.nodegroups.templates import limits_of, read_limits
 from tests.builders import make_node
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?(\.[a-z]{1,5}){1,2}", fullmatch=True)
@@ -80,3 +80,13 @@ def test_a_count_in_allocatable_that_is_none_is_said() -> None:
 
 def test_a_node_that_says_nothing_of_drivers_has_no_csi_node() -> None:
     assert template_of(make_node("n").obj()).csi_node is None
+
+
+def test_limits_that_are_said_one_by_one_are_read_alike() -> None:
+    said = {"a.example": "0", "b.example": "none", "c.example": "many", "d e": "1"}
+    limits, problems = limits_of(said, "tag csi-driver/")
+    assert limits == {"a.example": 0, "b.example": None}
+    assert [one.partition(":")[0] for one in problems] == [
+        "tag csi-driver/c.example",
+        "tag csi-driver/d e",
+    ]

@@ -18,6 +18,7 @@ from bayplan.nodegroups.templates import CSI_DRIVERS, Template, limits_text, tem
 from bayplan.nodegroups.values import (
     ErrorClass,
     GroupOptions,
+    GroupProblem,
     Instance,
     InstanceError,
     InstanceState,
@@ -29,6 +30,7 @@ __all__ = [
     "CSI_DRIVERS",
     "ErrorClass",
     "GroupOptions",
+    "GroupProblem",
     "Instance",
     "InstanceError",
     "InstanceState",

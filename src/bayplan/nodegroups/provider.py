@@ -8,7 +8,7 @@ from typing import Protocol
 
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups.templates import Template
-from bayplan.nodegroups.values import GroupOptions, Instance, NodeGroup, NodeRef
+from bayplan.nodegroups.values import GroupOptions, GroupProblem, Instance, NodeGroup, NodeRef
 
 
 class Provider(Protocol):
@@ -35,6 +35,10 @@ class Provider(Protocol):
 
     async def template(self, group: str) -> Template:
         """What the next node of a group will look like."""
+        ...
+
+    async def problems(self) -> Sequence[GroupProblem]:
+        """What is said of groups and cannot be read, beside what their templates tell."""
         ...
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:

@@ -44,9 +44,13 @@ def template_of(node: Node) -> Template:
     limits, problems = _in_allocatable(node) if text is None else read_limits(text)
     if text is None and not limits and not problems:
         return Template(node)
-    drivers = [_driver(name, limits[name], node.name) for name in sorted(limits)]
-    meta = ObjectMeta(name=node.name)
-    return Template(node, CSINode(metadata=meta, spec=CSINodeSpec(drivers=drivers)), problems)
+    return Template(node, csi_node_of(node.name, limits), problems)
+
+
+def csi_node_of(name: str, limits: Mapping[str, int | None]) -> CSINode:
+    """The CSINode of a node with these drivers and no others."""
+    drivers = [_driver(driver, limits[driver], name) for driver in sorted(limits)]
+    return CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))
 
 
 def limits_text(limits: Mapping[str, int | None]) -> str:
@@ -70,6 +74,17 @@ def read_limits(text: str) -> tuple[Limits, tuple[str, ...]]:
         else:
             limits[name] = None if count == NO_LIMIT else int(count)
     return limits, tuple(problems)
+
+
+def limits_of(said: Mapping[str, str], place: str) -> tuple[Limits, tuple[str, ...]]:
+    """The limits that are said one by one, by driver, and what of them cannot be read."""
+    wrong = {name: problem for name, count in said.items() if (problem := _problem(name, count))}
+    limits: Limits = {}
+    for name, count in said.items():
+        if name not in wrong:
+            limits[name] = None if count == NO_LIMIT else int(count)
+    shown = (f"{place}{name[:100]}: {said[name][:100]!r}: {wrong[name]}" for name in wrong)
+    return limits, tuple(shown)
 
 
 def _problem(name: str, count: str) -> str:

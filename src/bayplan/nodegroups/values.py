@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
 
+from bayplan.kube.meta import ObjectReference
 from bayplan.kube.nodes import Node
 
 
@@ -72,6 +73,16 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupProblem:
+    """Something that is said of a group and cannot be read; it is as if it were not said."""
+
+    group: str
+    text: str
+    about: ObjectReference | None = None
+    """The object that says it; None if it is not an object of Kubernetes."""
+
+
+@dataclass(frozen=True, slots=True)
 class GroupOptions:
     """How a group wants to be scaled; the defaults are Cluster Autoscaler's, times in seconds."""
 
@@ -80,6 +91,7 @@ class GroupOptions:
     scale_down_unneeded_time: float = 600.0
     scale_down_unready_time: float = 1200.0
     max_node_provision_time: float = 900.0
+    max_node_startup_time: float = 900.0
     zero_or_max_node_scaling: bool = False
     """The group is only ever empty or full: it is bought and given back as a whole."""
     ignore_daemon_sets_utilization: bool = False

@@ -1,7 +1,6 @@
 """The simulated cloud as a provider, in this process: what runs in virtual time asks it directly.
 
-Prices are those of the instance types. A pod's price is its share of the machine on which it comes
-cheapest, counted by whichever resource it takes most of.
+Prices are those of the instance types.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from fractions import Fraction
 
 import msgspec
 
@@ -19,12 +17,10 @@ from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes import machines
 from bayplan.embedded.nodes.machines import GPU_LABEL, GROUP_LABEL, TYPE_LABEL
 from bayplan.kube.pods import Pod
-from bayplan.kube.quantity import parse
-from bayplan.kube.requests import pod_requests
-from bayplan.kube.resources import CPU
 from bayplan.nodegroups import (
     ErrorClass,
     GroupOptions,
+    GroupProblem,
     Instance,
     InstanceError,
     InstanceState,
@@ -34,7 +30,9 @@ from bayplan.nodegroups import (
     NotFoundError,
     NotOfferedError,
     Template,
+    pricing,
 )
+from bayplan.nodegroups.pricing import Machine
 
 
 class CloudProvider:
@@ -65,6 +63,10 @@ class CloudProvider:
         """What the next node of a group will look like."""
         return template(self._cloud.group(group), self._drivers)
 
+    async def problems(self) -> Sequence[GroupProblem]:
+        """None: a cluster file that cannot be read is refused as a whole."""
+        return ()
+
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
         """The defaults, but for what the cluster file says of the group."""
         own = self._cloud.group(group).options
@@ -74,16 +76,13 @@ class CloudProvider:
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
         """By the hour, as its instance type says."""
-        return self._type_of(node).price * _hours(start, end)
+        return self._type_of(node).price * pricing.hours(start, end)
 
     async def pod_price(self, pod: Pod, start: datetime, end: datetime) -> float:
         """By its share of the machine on which it comes cheapest."""
-        hours, wanted = _hours(start, end), pod_requests(pod)
-        shares = ((one.instance_type, _share(wanted, one)) for one in self._cloud.groups())
-        prices = [type_.price * float(share) for type_, share in shares if share is not None]
-        if not prices:
-            raise NotFoundError("no instance type has all the resources that the pod asks for")
-        return min(prices) * hours
+        sold = ((one.instance_type.price, one.node_allocatable()) for one in self._cloud.groups())
+        price = pricing.pod_price(pod, (Machine(*one) for one in sold))
+        return price * pricing.hours(start, end)
 
     async def gpu_label(self) -> str:
         """The label that groups with GPUs have, if they say so."""
@@ -154,21 +153,3 @@ def _instance(one: machines.Instance) -> Instance:
         error = InstanceError(ErrorClass.OUT_OF_RESOURCES, one.error_code, one.error)
         return Instance(one.provider_id, InstanceState.CREATING, error)
     return Instance(one.provider_id, InstanceState(one.state))
-
-
-def _hours(start: datetime, end: datetime) -> float:
-    if end < start:
-        raise InvalidRequestError("the end is before the start")
-    return (end - start).total_seconds() / 3600
-
-
-def _share(wanted: Mapping[str, int], group: machines.NodeGroup) -> Fraction | None:
-    """The share of a machine by the resource taken most of; None if it lacks one altogether."""
-    capacity = {name: parse(amount) for name, amount in group.node_allocatable().items()}
-    most = Fraction(0)
-    for name, amount in wanted.items():
-        has = capacity.get(name, Fraction(0)) * (1000 if name == CPU else 1)
-        if amount and not has:
-            return None
-        most = max(most, Fraction(amount) / has if amount else Fraction(0))
-    return most

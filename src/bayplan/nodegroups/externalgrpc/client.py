@@ -23,7 +23,7 @@ from bayplan.nodegroups.externalgrpc.objects import pod_bytes, read_node
 from bayplan.nodegroups.externalgrpc.server import SERVICE
 from bayplan.nodegroups.externalgrpc.status import error_of
 from bayplan.nodegroups.templates import Template, template_of
-from bayplan.nodegroups.values import GroupOptions, Instance, NodeGroup, NodeRef
+from bayplan.nodegroups.values import GroupOptions, GroupProblem, Instance, NodeGroup, NodeRef
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", 16 << 20),
@@ -91,6 +91,10 @@ class ExternalGrpc:
         kind = pb.NodeGroupTemplateNodeInfoResponse
         answer = await self._ask("NodeGroupTemplateNodeInfo", request, kind)
         return template_of(read_node(answer.nodeBytes or answer.nodeInfo))
+
+    async def problems(self) -> Sequence[GroupProblem]:
+        """None: the protocol has no words for them, and limits are in the templates."""
+        return ()
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
         """How a group wants to be scaled."""

@@ -96,7 +96,10 @@ def options_message(options: GroupOptions) -> pb.NodeGroupAutoscalingOptions:
 
 
 def read_options(message: pb.NodeGroupAutoscalingOptions, defaults: GroupOptions) -> GroupOptions:
-    """Options from the wire; times left out, as by programs before 1.34, are the defaults."""
+    """Options from the wire; times left out, as by programs before 1.34, are the defaults.
+
+    So is the time to start up, of which the protocol knows nothing.
+    """
     return GroupOptions(
         scale_down_utilization_threshold=message.scaleDownUtilizationThreshold,
         scale_down_gpu_utilization_threshold=message.scaleDownGpuUtilizationThreshold,
@@ -109,6 +112,7 @@ def read_options(message: pb.NodeGroupAutoscalingOptions, defaults: GroupOptions
         max_node_provision_time=_seconds(
             message, "MaxNodeProvisionDuration", defaults.max_node_provision_time
         ),
+        max_node_startup_time=defaults.max_node_startup_time,
         zero_or_max_node_scaling=message.zeroOrMaxNodeScaling,
         ignore_daemon_sets_utilization=message.ignoreDaemonSetsUtilization,
     )

@@ -33,13 +33,13 @@ from bayplan.embedded.simulation.clusterfile.storage import (
     classes,
     drivers,
 )
-from bayplan.embedded.simulation.clusterfile.values import Section
 from bayplan.embedded.simulation.clusterfile.workloads import (
     WorkloadSection,
     WorkloadSpec,
     workloads,
 )
 from bayplan.kube.configfiles import Document, FieldProblem, parse, read_text
+from bayplan.kube.configvalues import Section
 
 
 class ClusterFile(Section):

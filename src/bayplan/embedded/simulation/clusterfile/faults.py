@@ -12,8 +12,8 @@ import msgspec
 
 from bayplan.embedded.control.faults import AIMS, FAULT_KINDS, Fault, FaultKind
 from bayplan.embedded.nodes.machines import NodeGroup
-from bayplan.embedded.simulation.clusterfile.values import Duration, Section, find, seconds
 from bayplan.kube.configfiles import FieldProblem
+from bayplan.kube.configvalues import Duration, Section, find, seconds
 from bayplan.kube.misspelt import no_such
 
 _MOST_NODES = 100

@@ -10,7 +10,8 @@ import msgspec
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, NodeGroup
 from bayplan.embedded.simulation.clusterfile.nodecheck import check_nodes
-from bayplan.embedded.simulation.clusterfile.values import (
+from bayplan.kube.configfiles import FieldProblem
+from bayplan.kube.configvalues import (
     Count,
     Duration,
     Name,
@@ -21,11 +22,8 @@ from bayplan.embedded.simulation.clusterfile.values import (
     once,
     seconds,
 )
-from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.meta import Quantity
-from bayplan.kube.nodes import Taint, TaintEffect
-
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+from bayplan.nodegroups.sections import OptionsSection, TaintSection
 
 
 class InstanceTypeSection(Section):
@@ -47,14 +45,6 @@ class InstanceTypeSection(Section):
         return InstanceType(**msgspec.structs.asdict(self))
 
 
-class TaintSection(Section):
-    """A taint of a group's nodes."""
-
-    key: str
-    effect: TaintEffect
-    value: str = ""
-
-
 class GroupDriverSection(Section):
     """A CSI driver on the nodes of a group."""
 
@@ -74,29 +64,6 @@ class GroupDriverSection(Section):
             delay=seconds(self.delay, f"{path}.delay"),
             registers=self.registers,
         )
-
-
-class OptionsSection(Section):
-    """How a group wants to be scaled; what is not said is left to the autoscaler."""
-
-    scale_down_utilization_threshold: Share | None = None
-    scale_down_gpu_utilization_threshold: Share | None = None
-    scale_down_unneeded_time: Duration | None = None
-    scale_down_unready_time: Duration | None = None
-    max_node_provision_time: Duration | None = None
-    zero_or_max_node_scaling: bool | None = None
-    ignore_daemon_sets_utilization: bool | None = None
-
-    def options(self, path: str) -> dict[str, float | bool]:
-        """Those that are said, times in seconds."""
-        found: dict[str, float | bool] = {}
-        for field in msgspec.structs.fields(self):
-            said = getattr(self, field.name)
-            if said is not None:
-                is_time = field.name.endswith("_time")
-                place = f"{path}.{field.encode_name}"
-                found[field.name] = seconds(said, place) if is_time else said
-        return found
 
 
 class GroupSection(Section):
@@ -122,9 +89,7 @@ class GroupSection(Section):
             raise FieldProblem(f"{path}.count", said)
         check_labels(self.labels, f"{path}.labels")
         check_quantities(self.allocatable, f"{path}.allocatable")
-        for index, one in enumerate(self.taints):
-            check_labels({one.key: one.value}, f"{path}.taints[{index}]")
-        taints = [Taint(key=t.key, effect=t.effect, value=t.value) for t in self.taints]
+        taints = [one.taint(f"{path}.taints[{index}]") for index, one in enumerate(self.taints)]
         return NodeGroup(
             name=self.name,
             instance_type=type_,

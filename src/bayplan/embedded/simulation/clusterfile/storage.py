@@ -7,7 +7,8 @@ from typing import Literal
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.csi.drivers import Driver
-from bayplan.embedded.simulation.clusterfile.values import (
+from bayplan.kube.configfiles import FieldProblem
+from bayplan.kube.configvalues import (
     Duration,
     Name,
     Section,
@@ -15,7 +16,6 @@ from bayplan.embedded.simulation.clusterfile.values import (
     once,
     seconds,
 )
-from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.names import is_qualified_name
 
 

@@ -15,8 +15,8 @@ import yaml
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.simulation.clusterfile.manifests import check_manifest
-from bayplan.embedded.simulation.clusterfile.values import Duration, Section, seconds
 from bayplan.kube.configfiles import ConfigFileError, FieldProblem, Places, read_text
+from bayplan.kube.configvalues import Duration, Section, seconds
 from bayplan.kube.loading.yaml_documents import yaml_documents
 from bayplan.kube.loading.yaml_values import YamlError
 

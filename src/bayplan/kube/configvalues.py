@@ -1,4 +1,4 @@
-"""What the sections of a cluster file have in common: names, counts, durations, amounts."""
+"""What sections of the files that people write share: names, counts, durations, amounts."""
 
 from __future__ import annotations
 

@@ -1,0 +1,91 @@
+"""Opening the cloud that the options name, with declarations laid over it.
+
+    async with open_provider(options, client) as provider:
+        for group in await provider.groups():
+            ...
+
+NodeGroups of the cluster are followed if their kind is installed when the cloud is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.autoscaler.providers.declared.overlay import Overlay
+from bayplan.autoscaler.providers.declared.sources import (
+    NODE_GROUPS,
+    FileDeclarations,
+    ObjectDeclarations,
+)
+from bayplan.autoscaler.providers.declared.statuses import Statuses
+from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
+from bayplan.client import Client, Informers
+from bayplan.client.verbs.discovery import UnknownKindError
+from bayplan.kube.misspelt import no_such
+from bayplan.nodegroups import Provider
+from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
+from bayplan.nodegroups.externalgrpc.config import read_config
+
+Opener = Callable[[ProviderOptions, Client], AbstractAsyncContextManager[Provider]]
+
+
+@asynccontextmanager
+async def open_provider(
+    options: ProviderOptions, client: Client, *, writes: bool = True
+) -> AsyncIterator[Provider]:
+    """The cloud; ProviderOptionError or ConfigFileError if the options make no sense.
+
+    Without `writes`, as in a dry run, not even a NodeGroup's status is written.
+    """
+    check_options(options)
+    file = read_groups(options.node_groups) if options.node_groups else ()
+    async with AsyncExitStack() as stack:
+        inner = await stack.enter_async_context(PROVIDERS[options.cloud_provider](options, client))
+        yield await _overlaid(inner, file, client, stack, writes=writes)
+
+
+def check_options(options: ProviderOptions) -> None:
+    """ProviderOptionError if they make no sense, whatever files and clouds may say."""
+    if options.cloud_provider not in PROVIDERS:
+        said = no_such("cloud provider", options.cloud_provider, PROVIDERS)
+        raise ProviderOptionError(f"--cloud-provider: {said}")
+
+
+async def _overlaid(
+    inner: Provider,
+    file: Sequence[Declaration],
+    client: Client,
+    stack: AsyncExitStack,
+    *,
+    writes: bool,
+) -> Provider:
+    try:
+        await client.discover(NODE_GROUPS.api_version, NODE_GROUPS.kind)
+    except UnknownKindError:
+        return Overlay(inner, FileDeclarations(file)) if file else inner
+    informers = await stack.enter_async_context(Informers(client))
+    informer = informers.of(NODE_GROUPS)
+    tell = Statuses(client, informer).tell if writes else None
+    return Overlay(inner, ObjectDeclarations(informer, file), tell)
+
+
+@asynccontextmanager
+async def _external_grpc(options: ProviderOptions, _: Client) -> AsyncIterator[Provider]:
+    if options.cloud_config is None:
+        raise ProviderOptionError(
+            f"--cloud-config: {options.cloud_provider} needs a file that says where the cloud is"
+        )
+    place = Path(str(options.cloud_config).removeprefix("unix:"))
+    async with ExternalGrpc(read_config(place)) as provider:
+        yield provider
+
+
+PROVIDERS: Mapping[str, Opener] = {
+    "externalgrpc": _external_grpc,
+    "simulated": _external_grpc,
+}
+"""By the name that `--cloud-provider` has for it."""

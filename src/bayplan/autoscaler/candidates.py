@@ -7,13 +7,14 @@ candidate as it stands; a mix makes several, which count on each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from bayplan.autoscaler.groups import GroupView
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Group, Option, Template
+from bayplan.fit.batches.fill import Placed
 from bayplan.kube.pods import Pod
 
 
@@ -34,8 +35,11 @@ class Candidate:
 
     def purchase(self) -> Purchase:
         """The candidate, bought as it stands."""
-        pods = tuple(map(tuple, self.option.estimate.by_node()))
-        return Purchase(self.view, self.nodes, pods + ((),) * (self.nodes - len(pods)))
+        found = self.option.estimate
+        pods = tuple(map(tuple, found.by_node()))
+        spare = ((),) * (self.nodes - len(pods))
+        order = tuple(found.placements())
+        return Purchase(self.view, self.nodes, pods + spare, self.option.placed, order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +50,23 @@ class Purchase:
     nodes: int
     pods: tuple[tuple[Pod, ...], ...]
     """For each new node, the pods that it is for."""
+    placed: tuple[Placed, ...] = ()
+    """Pods that it counts on finding a place on nodes which are there."""
+    order: tuple[tuple[int, Pod], ...] = ()
+    """The pods of the new nodes by node number, each fitting once all before it are there; if
+    nothing is said, node by node.
+    """
+
+    @property
+    def helped(self) -> int:
+        """How many pods the new nodes are for."""
+        return sum(map(len, self.pods))
+
+    def in_order(self) -> Iterator[tuple[int, Pod]]:
+        """The number of a new node, and a pod for it, one after another."""
+        if self.order:
+            return iter(self.order)
+        return ((number, pod) for number, pods in enumerate(self.pods) for pod in pods)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

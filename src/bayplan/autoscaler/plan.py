@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Literal
 
 CauseKind = Literal[
-    "resources", "volumes", "affinity", "taints", "spread", "ports", "queue", "limits", "other"
+    "resources", "volumes", "affinity", "taints", "spread", "ports", "upcoming", "other"
 ]
+"""Upcoming is a pod whose node is on its way."""
 Status = Literal["nothing to do", "bought", "removing", "waiting", "unhealthy", "failed"]
 
 
@@ -69,6 +70,8 @@ class LeftPending:
     cause: Cause
     by_group: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By group, why a new node of it would not help, or cannot be had."""
+    details: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By group, the numbers and names behind that, where there are any."""
     never: bool = False
     """Whether no new node of any group could ever take it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.fit.batches.attempt import new_names
 from bayplan.fit.batches.estimate import Estimate, estimate
 from bayplan.fit.batches.fill import Filled, fill
 from bayplan.fit.batches.groups import Group, group_pods
@@ -20,5 +21,6 @@ __all__ = [
     "fill",
     "fill_all",
     "group_pods",
+    "new_names",
     "options",
 ]

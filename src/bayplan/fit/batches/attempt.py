@@ -232,7 +232,8 @@ def new_names(snapshot: Snapshot, template: Template) -> Iterator[str]:
         cluster.csinodes,
         *(cluster.topology(label).values for label in template.own_labels),
     ]
+    called = template.group or template.node.name
     for number in count(1):
-        name = f"template-node-for-{template.node.name}-{number}"
+        name = f"template-node-for-{called}-{number}"
         if not any(name in names for names in taken):
             yield name

@@ -33,6 +33,8 @@ class Template:
     csinode: CSINode | None = None
     """What the node's drivers will report; None if it will have no CSI driver."""
     daemons: tuple[Pod, ...] = ()
+    group: str = ""
+    """What new nodes are called after; the node itself, if nothing is said."""
 
     @classmethod
     def like(

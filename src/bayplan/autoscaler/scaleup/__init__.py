@@ -1,0 +1,1 @@
+"""Buying nodes: for which pods, of which groups, how many."""

@@ -1,0 +1,120 @@
+"""Why a pod waits, and why a new node of a group would not help it.
+
+Of the nodes that refuse a pod, those tell most that refuse it last: they would take it, but for
+that. A new node of a template is asked with nothing on it but daemons, so what it says is no matter
+of who came first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.plan import Cause, CauseKind, LeftPending
+from bayplan.fit import Refusal, Snapshot
+from bayplan.fit.batches import Group, add_node, new_names
+from bayplan.fit.explanation.details import details_of
+from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.verdicts import refusing_drivers
+from bayplan.kube.pods import Pod
+
+KINDS: Mapping[str, CauseKind] = {
+    "NodeUnschedulable": "taints",
+    "NodeName": "affinity",
+    "TaintToleration": "taints",
+    "NodeAffinity": "affinity",
+    "NodePorts": "ports",
+    "NodeResourcesFit": "resources",
+    "VolumeRestrictions": "volumes",
+    "NodeVolumeLimits": "volumes",
+    "VolumeBinding": "volumes",
+    "VolumeZone": "volumes",
+    "PodTopologySpread": "spread",
+    "InterPodAffinity": "affinity",
+}
+"""What each filter is about, in the order in which they are asked."""
+_ORDER = {plugin: number for number, plugin in enumerate(KINDS)}
+FOR_GOOD = frozenset(
+    {"TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "NodeVolumeLimits"}
+)
+"""What these refuse on a node with nothing on it, they refuse for good."""
+MOST_ASKED = 2000
+"""So many likenesses times groups are explained one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoHelp:
+    """Why a new node of a group does not help a pod."""
+
+    reasons: tuple[str, ...]
+    details: tuple[str, ...] = ()
+    for_good: bool = False
+
+
+def cause_of(snapshot: Snapshot, pod: Pod) -> Cause:
+    """Why no node that is there takes a pod."""
+    answer = snapshot.evaluation(pod)
+    if isinstance(answer, Refusal):
+        return Cause(KINDS.get(answer.plugin, "other"))
+    plugins = snapshot.decide(pod).plugins
+    if not plugins:
+        return Cause("other")
+    last = max(plugins, key=lambda plugin: _ORDER.get(plugin, -1))
+    drivers = refusing_drivers(answer) if last == "NodeVolumeLimits" else ()
+    return Cause(KINDS.get(last, "other"), min(drivers, default=""))
+
+
+def explain_left(
+    snapshot: Snapshot,
+    left: Sequence[Group],
+    views: Mapping[str, GroupView],
+    refused: Mapping[str, str],
+) -> list[LeftPending]:
+    """For each pod that is left, why; groups that are refused as a whole say so, unless their
+    nodes would not help anyway.
+    """
+    asked = left[: max(1, MOST_ASKED // max(1, len(views)))]
+    answers: list[dict[str, NoHelp]] = [{} for _ in left]
+    for name, view in sorted(views.items()):
+        found = _ask(snapshot, view, asked)
+        for number in range(len(left)):
+            said = found[number] if number < len(found) else None
+            answers[number][name] = said or NoHelp((refused.get(name) or TOO_FEW,))
+    return [
+        one
+        for group, said in zip(left, answers, strict=True)
+        for one in _told(group, cause_of(snapshot, group.pods[0]), said)
+    ]
+
+
+TOO_FEW = "would not help with as many nodes as it may have"
+
+
+def _ask(snapshot: Snapshot, view: GroupView, left: Iterable[Group]) -> list[NoHelp | None]:
+    """What a new node of a group says of one of each likeness; None if it would take it."""
+    if view.template is None:
+        return []
+    with snapshot.fork():
+        name = next(new_names(snapshot, view.template))
+        add_node(snapshot, view.template, name)
+        return [_refusal(snapshot, group, name) for group in left]
+
+
+def _refusal(snapshot: Snapshot, group: Group, name: str) -> NoHelp | None:
+    if group.refusal is not None:
+        return NoHelp(group.refusal.reasons, for_good=False)
+    pod = group.pods[0]
+    refusal = snapshot.refusal(pod, name)
+    if refusal is None:
+        return None
+    details = details_of(Trial(snapshot, pod, name, refusal))
+    return NoHelp(refusal.reasons, details, refusal.plugin in FOR_GOOD)
+
+
+def _told(group: Group, cause: Cause, said: Mapping[str, NoHelp]) -> Iterable[LeftPending]:
+    by_group = {name: one.reasons for name, one in said.items()}
+    details = {name: one.details for name, one in said.items() if one.details}
+    never = all(one.for_good for one in said.values())
+    for pod in group.pods:
+        yield LeftPending(pod.key, cause, by_group, details, never)

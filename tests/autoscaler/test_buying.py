@@ -1,0 +1,226 @@
+"""What is bought for whom: volumes counted, bounds kept, and every pod told why it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from bayplan.autoscaler.candidates import Purchase, Question
+from bayplan.autoscaler.plan import Cause
+from bayplan.autoscaler.scaleup.decide import Decision, decide
+from bayplan.autoscaler.world import Upcoming, World
+from bayplan.fit import Profile, Snapshot
+from bayplan.fit.batches import Template
+from bayplan.kube.gates import FeatureGates
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+from bayplan.nodegroups import GroupOptions
+from tests.autoscaler.worlds import DISK, FewestNodes, group, memory, plain_template, world
+from tests.builders import make_csinode, make_node, make_pod, make_pvc, make_storage_class
+
+OLD = Profile(gates=FeatureGates({"VolumeLimitScaling": False}))
+
+
+def bought(decision: Decision) -> dict[str, int]:
+    return {one.view.id: one.nodes for one in decision.purchases}
+
+
+def with_volumes(count: int, **fields: str) -> tuple[list[Pod], list[KubeObject]]:
+    """Pods with a volume each, whose claims are not bound yet."""
+    storage = make_storage_class("disks", DISK).waits().obj()
+    claims = [make_pvc(f"data-{n}").size("1Gi").storage_class("disks").obj() for n in range(count)]
+    pods = [
+        make_pod(f"p-{n}").uid(f"u{n}").cpu(fields.get("cpu", "100m")).claim(f"data-{n}").obj()
+        for n in range(count)
+    ]
+    return pods, [storage, *claims]
+
+
+def without_volumes(count: int, cpu: str = "1") -> list[Pod]:
+    return [make_pod(f"q-{n}").uid(f"q{n}").cpu(cpu).obj() for n in range(count)]
+
+
+def test_twenty_pods_with_a_volume_each_need_three_nodes_of_eight() -> None:
+    pods, storage = with_volumes(20)
+    found = decide(world(Snapshot(storage), pods, group("workers")), FewestNodes())
+    assert bought(found) == {"workers": 3}
+    assert sorted(map(len, found.purchases[0].pods)) == [4, 8, 8]
+    assert not found.left
+
+
+def test_with_the_gate_off_limits_of_new_nodes_are_not_counted() -> None:
+    pods, storage = with_volumes(20)
+    snapshot = Snapshot(storage, profile=OLD)
+    assert bought(decide(world(snapshot, pods, group("workers")), FewestNodes())) == {"workers": 1}
+
+
+def test_nothing_is_bought_for_what_fits_nodes_that_are_there() -> None:
+    pods, storage = with_volumes(8)
+    there = [make_node("n").obj(), make_csinode("n").driver(DISK, 8).obj()]
+    found = decide(world(Snapshot([*storage, *there]), pods, group("workers")), FewestNodes())
+    assert not found.purchases
+    assert set(found.fits.values()) == {"n"}
+
+
+def test_nothing_is_bought_for_what_is_on_its_way() -> None:
+    pods, storage = with_volumes(20)
+    before = world(Snapshot(storage), pods, group("workers", target=2))
+    coming = replace(before, upcoming={"workers": Upcoming(instances=2)})
+    assert bought(decide(coming, FewestNodes())) == {"workers": 1}
+
+
+def test_a_node_that_waits_for_its_driver_is_taken_as_promised() -> None:
+    pods, storage = with_volumes(8)
+    node = make_node("new").taint("node.kubernetes.io/not-ready").obj()
+    snapshot = Snapshot([*storage, node])
+    before = world(snapshot, pods, group("workers", target=1))
+    coming = replace(before, upcoming={"workers": Upcoming(nodes=("new",))})
+    found = decide(coming, FewestNodes())
+    assert not found.purchases
+    assert set(found.fits.values()) == {"new"}
+    assert bought(decide(before, FewestNodes())) == {"workers": 1}
+
+
+def test_a_driver_that_reports_less_than_promised_corrects_what_is_bought() -> None:
+    pods, storage = with_volumes(8)
+    there = [make_node("new").obj(), make_csinode("new").driver(DISK, 5).obj()]
+    before = world(Snapshot([*storage, *there]), pods, group("workers", target=1))
+    coming = replace(before, upcoming={"workers": Upcoming(nodes=("new",))})
+    found = decide(coming, FewestNodes())
+    assert len(found.fits) == 5
+    assert bought(found) == {"workers": 1}
+
+
+def test_pods_that_one_group_cannot_help_are_bought_for_in_the_same_loop() -> None:
+    small = make_pod("s").uid("s").cpu("1").node_selector(size="small").obj()
+    large = make_pod("l").uid("l").cpu("1").node_selector(size="large").obj()
+    groups = [
+        group(size, replace_labels(plain_template(), size=size), most=5)
+        for size in ("small", "large")
+    ]
+    found = decide(world(Snapshot(), [small, large], *groups), FewestNodes())
+    assert bought(found) == {"small": 1, "large": 1}
+
+
+def replace_labels(template: Template, **labels: str) -> Template:
+    node = make_node("template").capacity(cpu="4", memory="16Gi").labels(labels).obj()
+    return replace(template, node=node)
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(0, 5), (3, 3), (1, 1)])
+def test_the_cluster_never_has_more_nodes_than_it_may(most: int, wanted: int) -> None:
+    pods = without_volumes(20)
+    found = decide(world(Snapshot(), pods, group("g"), max_nodes_total=most), FewestNodes())
+    assert bought(found) == {"g": wanted}
+    assert len(found.left) == 20 - 4 * wanted
+    if found.left:
+        assert found.left[0].by_group == {"g": ("max nodes in the cluster reached",)}
+
+
+def test_cores_of_the_cluster_are_bounded() -> None:
+    pods = without_volumes(20)
+    there = make_node("n").taint("no").obj()
+    bounded = world(Snapshot([there]), pods, group("g"), cores_total="0:13")
+    assert bought(decide(bounded, FewestNodes())) == {"g": 2}
+    full = replace(bounded, options=replace(bounded.options, cores_total="0:7"))
+    found = decide(full, FewestNodes())
+    assert found.left[0].by_group == {"g": ("max cluster cpu limit reached",)}
+
+
+def test_a_group_that_is_all_or_nothing_is_bought_whole() -> None:
+    wishes = GroupOptions(zero_or_max_node_scaling=True)
+    whole = group("tpu", most=6, options=wishes)
+    found = decide(world(Snapshot(), without_volumes(2), whole), FewestNodes())
+    assert bought(found) == {"tpu": 6}
+    assert len(found.purchases[0].pods) == 6
+    too_many = world(Snapshot(), without_volumes(2), whole, max_nodes_total=5)
+    assert not decide(too_many, FewestNodes()).purchases
+
+
+def test_new_nodes_are_balanced_over_groups_that_are_alike() -> None:
+    groups = [
+        group("a", plain_template(zone="a"), target=4),
+        group("b", plain_template(zone="b"), target=1),
+        group("c", plain_template(zone="c", limit=4), target=0),
+    ]
+    pods = without_volumes(20)
+    found = decide(world(Snapshot(), pods, *groups, balance_similar_node_groups=True), Chosen("a"))
+    assert bought(found) == {"a": 1, "b": 4}
+    assert not found.left
+
+
+def test_balance_leaves_out_a_zone_that_the_volumes_are_not_in() -> None:
+    pods = [make_pod(f"z-{n}").uid(f"z{n}").cpu("2").node_selector(zone("a")) for n in range(4)]
+    groups = [group(name, plain_template(zone=name)) for name in ("a", "b")]
+    waiting = [pod.obj() for pod in pods]
+    found = decide(
+        world(Snapshot(), waiting, *groups, balance_similar_node_groups=True), Chosen("a")
+    )
+    assert bought(found) == {"a": 2}
+
+
+def zone(name: str) -> dict[str, str]:
+    return {"topology.kubernetes.io/zone": name}
+
+
+class Chosen(FewestNodes):
+    """An expander that likes one group."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def choose(self, question: Question) -> Sequence[Purchase]:
+        liked = [one for one in question.candidates if one.view.id == self._name]
+        return [liked[0].purchase()]
+
+
+def test_every_group_says_why_it_does_not_help() -> None:
+    pods, storage = with_volumes(1, cpu="100m")
+    big = make_pod("big").uid("big").cpu("64").obj()
+    groups = [group("none", plain_template(limit=0)), group("off"), group("full", most=0)]
+    asked = world(Snapshot(storage), [*pods, big], *groups)
+    found = decide(replace(asked, closed={"off": "in backoff"}), FewestNodes())
+    told = {one.pod: one for one in found.left}
+    assert told["default/p-0"].by_group == {
+        "none": ("node(s) exceed max volume count",),
+        "off": ("in backoff",),
+        "full": ("max node group size reached",),
+    }
+    assert told["default/p-0"].details["none"] == (f"{DISK}: 0 of 0 in use (limit from CSINode)",)
+    assert told["default/big"].by_group["off"] == ("Insufficient cpu",)
+    assert (told["default/big"].never, told["default/p-0"].never) == (True, False)
+
+
+def test_pods_are_counted_by_why_they_wait() -> None:
+    pods, storage = with_volumes(3)
+    there = [make_node("n").obj(), make_csinode("n").driver(DISK, 1).obj()]
+    big = make_pod("big").uid("big").cpu("64").obj()
+    found = decide(world(Snapshot([*storage, *there]), [*pods, big], group("g")), FewestNodes())
+    assert found.causes == {
+        Cause("upcoming"): 1,
+        Cause("volumes", DISK): 2,
+        Cause("resources"): 1,
+    }
+
+
+def test_gate_on_off_and_on_again_on_the_same_cluster() -> None:
+    pods, storage = with_volumes(20)
+
+    def nodes(profile: Profile) -> int:
+        found = decide(world(Snapshot(storage, profile=profile), pods, group("g")), FewestNodes())
+        return bought(found)["g"]
+
+    assert [nodes(profile) for profile in (Profile(), OLD, Profile())] == [3, 1, 3]
+
+
+def test_what_was_bought_for_a_pod_is_forgotten_with_it() -> None:
+    pods, storage = with_volumes(20)
+    asked: World = world(Snapshot(storage), pods, group("g"))
+    kept = memory(decide(asked, FewestNodes()))
+    assert {step.number for step in kept.steps} == {0, 1, 2}
+    waiting = {step.uid: None for step in kept.steps if step.number != 1}
+    left = kept.kept({"g": 2}, waiting)
+    assert {step.number for step in left.steps} == {0, 1}
+    assert not kept.kept({}, waiting).steps

@@ -1,0 +1,61 @@
+"""Whatever the cluster: what is bought helps, and nothing is bought twice."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.autoscaler.scaleup.decide import decide
+from bayplan.autoscaler.scaleup.placing import holds
+from bayplan.autoscaler.world import World
+from bayplan.kube.meta import KubeObject
+from tests.autoscaler.worlds import FewestNodes, after, memory, random_world
+
+SEEDS = st.integers(0, 2**32)
+
+
+def _objects(world: World) -> dict[tuple[str, str], KubeObject]:
+    return {(type(obj).__name__, obj.key): obj for obj in world.snapshot.objects()}
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS)
+def test_every_pod_said_to_be_helped_fits_and_every_pod_is_told_of(seed: int) -> None:
+    world = random_world(random.Random(seed))
+    before = _objects(world)
+    found = decide(world, FewestNodes())
+    assert _objects(world) == before
+    assert holds(world.snapshot, found.purchases)
+    helped = [pod.key for one in found.purchases for pods in one.pods for pod in pods]
+    told = Counter([*helped, *found.fits, *(one.pod for one in found.left)])
+    assert told == Counter(pod.key for pod in world.waiting)
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS)
+def test_bounds_are_kept(seed: int) -> None:
+    world = random_world(random.Random(seed))
+    found = decide(world, FewestNodes())
+    bought: Counter[str] = Counter()
+    for one in found.purchases:
+        assert one.nodes == len(one.pods) > 0
+        bought[one.view.id] += one.nodes
+    for name, count in bought.items():
+        assert count <= world.groups[name].group.max_size
+    there, most = len(world.snapshot.cluster.slots), world.options.max_nodes_total
+    assert not most or not bought or there + bought.total() <= most
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS)
+def test_a_second_loop_buys_nothing_more(seed: int) -> None:
+    world = random_world(random.Random(seed))
+    found = decide(world, FewestNodes())
+    again = decide(after(world, found), FewestNodes(), memory(found))
+    assert not again.purchases
+    helped = {pod.key for one in found.purchases for pods in one.pods for pod in pods}
+    assert {one.pod for one in again.left} <= {one.pod for one in found.left}
+    assert helped <= again.fits.keys()

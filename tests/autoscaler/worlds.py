@@ -1,0 +1,94 @@
+"""Worlds for the decision: groups with templates, pods that wait, and an expander that is plain."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from bayplan.autoscaler.candidates import Purchase, Question
+from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.scaleup.decide import Decision
+from bayplan.autoscaler.scaleup.remembered import Remembered
+from bayplan.autoscaler.world import Upcoming, World
+from bayplan.fit import Snapshot
+from bayplan.fit.batches import Template
+from bayplan.kube.pods import Pod
+from bayplan.nodegroups import GroupOptions, NodeGroup
+from tests.builders import make_csinode, make_node
+from tests.fit.batches.waiting import random_cluster, random_template, waiting_pods
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DISK = "disk.csi.example.com"
+
+
+class FewestNodes:
+    """An expander that helps the most pods with the fewest nodes."""
+
+    def choose(self, question: Question) -> Sequence[Purchase]:
+        best = max(question.candidates, key=lambda one: (one.option.merit, one.view.id))
+        return [best.purchase()]
+
+
+def group(
+    name: str,
+    template: Template | None = None,
+    *,
+    target: int = 0,
+    most: int = 10,
+    options: GroupOptions | None = None,
+) -> GroupView:
+    """A group of nodes with 4 cpus and 8 places for volumes, unless said otherwise."""
+    template = replace(template or plain_template(), group=name)
+    wishes = options or GroupOptions()
+    return GroupView(NodeGroup(name, 0, most), target, options=wishes, template=template)
+
+
+def plain_template(cpu: str = "4", limit: int | None = 8, zone: str = "") -> Template:
+    node = make_node("template").capacity(cpu=cpu, memory="16Gi", pods=110).ready()
+    if zone:
+        node.zone(zone)
+    return Template(node.obj(), make_csinode("template").driver(DISK, limit).obj())
+
+
+def world(
+    snapshot: Snapshot, waiting: Iterable[Pod], *groups: GroupView, **options: object
+) -> World:
+    return World(
+        snapshot,
+        NOW,
+        AutoscalerOptions(**options),  # type: ignore[arg-type]
+        groups={one.id: one for one in groups},
+        waiting=tuple(waiting),
+    )
+
+
+def random_world(rng: random.Random) -> World:
+    snapshot = random_cluster(rng)
+    waiting = waiting_pods(rng, snapshot)
+    groups = [
+        group(f"g{n}", random_template(rng), most=rng.choice([1, 3, 50]))
+        for n in range(rng.randrange(1, 4))
+    ]
+    total = rng.choice([0, 0, 5, 8])
+    return world(snapshot, waiting, *groups, max_nodes_total=total)
+
+
+def after(world: World, decision: Decision) -> World:
+    """The world once all is ordered, and nothing of it has come."""
+    bought: Counter[str] = Counter()
+    for one in decision.purchases:
+        bought[one.view.id] += one.nodes
+    groups = {
+        name: replace(view, target=view.target + bought[name])
+        for name, view in world.groups.items()
+    }
+    upcoming = {name: Upcoming(instances=count) for name, count in bought.items()}
+    return replace(world, groups=groups, upcoming=upcoming)
+
+
+def memory(decision: Decision) -> Remembered:
+    return Remembered().with_more({}, decision.purchases)

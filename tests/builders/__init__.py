@@ -10,6 +10,12 @@ test may build what the API server would refuse.
 from tests.builders.base import DEFAULT, HOSTNAME, REGION, ZONE, Builder
 from tests.builders.nodes import NodeBuilder, make_node
 from tests.builders.pods import PodBuilder, make_pod
+from tests.builders.queueing import (
+    PodGroupBuilder,
+    QueueBuilder,
+    make_pod_group,
+    make_queue,
+)
 from tests.builders.selecting import (
     LabelOperator,
     NodeOperator,
@@ -65,6 +71,8 @@ __all__ = [
     "PVBuilder",
     "PVCBuilder",
     "PodBuilder",
+    "PodGroupBuilder",
+    "QueueBuilder",
     "RuntimeClassBuilder",
     "StorageClassBuilder",
     "expression",
@@ -77,9 +85,11 @@ __all__ = [
     "make_node",
     "make_pdb",
     "make_pod",
+    "make_pod_group",
     "make_priority_class",
     "make_pv",
     "make_pvc",
+    "make_queue",
     "make_replica_set",
     "make_replication_controller",
     "make_runtime_class",

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import GROUP as QUEUEING
+from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,
@@ -73,6 +75,8 @@ _ALL = (
     Kind(CSIDriver, "storage.k8s.io", "v1", False),
     Kind(CSIStorageCapacity, "storage.k8s.io", "v1", True),
     Kind(VolumeAttachment, "storage.k8s.io", "v1", False),
+    Kind(Queue, QUEUEING, "v1beta1", False),
+    Kind(PodGroup, QUEUEING, "v1beta1", True),
 )
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _ALL})
 """Every kind by its name."""

@@ -1,0 +1,38 @@
+"""Who may run next: queues and their quota, gangs, reservations and gates. It only reckons."""
+
+from bayplan.queues.groups import Group
+from bayplan.queues.ledger import Ledger
+from bayplan.queues.members import Gate, Member, Status, gate_of, group_key_of, wants_gate
+from bayplan.queues.problems import NoRoom, Problem, Why
+from bayplan.queues.quota import Quota
+from bayplan.queues.resources import NOTHING, UNLIMITED, Resources, pod_amounts, read_amounts
+from bayplan.queues.rules import OURS, VOLCANO, Rules
+from bayplan.queues.tree import Policy, QueueNode, QueueTree
+from bayplan.queues.usage import Usage
+
+__all__ = [
+    "NOTHING",
+    "OURS",
+    "UNLIMITED",
+    "VOLCANO",
+    "Gate",
+    "Group",
+    "Ledger",
+    "Member",
+    "NoRoom",
+    "Policy",
+    "Problem",
+    "QueueNode",
+    "QueueTree",
+    "Quota",
+    "Resources",
+    "Rules",
+    "Status",
+    "Usage",
+    "Why",
+    "gate_of",
+    "group_key_of",
+    "pod_amounts",
+    "read_amounts",
+    "wants_gate",
+]

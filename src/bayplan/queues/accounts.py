@@ -1,0 +1,119 @@
+"""The sums of all queues of one tree: what each has, what it deserves, and its share of that.
+
+A change of one group moves the sums of its queue and of those above it, and drops what was reckoned
+from them; nothing else is looked at. What queues deserve by weight hangs on what is asked of all of
+them, and is reckoned anew when that has changed and somebody wants to know.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+
+from bayplan.queues.proportion import Claim, deserved_by_weight
+from bayplan.queues.quota import Quota
+from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
+from bayplan.queues.tree import QueueTree
+from bayplan.queues.usage import UNUSED, Usage
+
+
+class Accounts:
+    """What queues have and deserve."""
+
+    def __init__(self, tree: QueueTree, shared: Resources = UNLIMITED) -> None:
+        self.tree = tree
+        self.shared = shared
+        """What is shared by weight."""
+        self.rules = tree.rules
+        self._leaf_reserves = tree.rules.reserved_not_in_ancestors
+        self._usage: dict[str, Usage] = {}
+        self._groups: Counter[str] = Counter()
+        self._deserved: dict[str, Resources] | None = None
+        self._shares: dict[str, float] = {}
+        self._freed: Counter[str] = Counter()
+
+    # -- changes ---------------------------------------------------------------------------------
+
+    def move(self, path: Collection[str], old: Usage, new: Usage) -> None:
+        """Count a group as something else in these queues."""
+        change = new.since(old)
+        if not path or change == UNUSED:
+            return
+        above = replace(change, reserved=NOTHING) if self._leaf_reserves else change
+        for number, queue in enumerate(path):
+            self._usage[queue] = self.usage(queue) + (above if number else change)
+            if not number or not self.rules.stale_ancestor_share:
+                self._shares.pop(queue, None)
+        if change.request.amounts:
+            self._forget_weights()
+        if change.frees:
+            self._freed.update(path)
+
+    def enter(self, queue: str, groups: int = 1) -> None:
+        """Note that a queue has so many more groups; those with none deserve nothing by weight."""
+        self._groups[queue] += groups
+        if self._groups[queue] in {0, groups}:
+            self._forget_weights()
+
+    def note_freed(self, path: Collection[str]) -> None:
+        """Note that there may be room in these queues."""
+        self._freed.update(path)
+
+    def share_anew(self, shared: Resources) -> None:
+        """Share something else by weight."""
+        if shared != self.shared:
+            self.shared = shared
+            self._forget_weights()
+
+    def _forget_weights(self) -> None:
+        if self._deserved is not None:
+            self._deserved = None
+            self._shares.clear()
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def usage(self, queue: str) -> Usage:
+        """What a queue and those below it have."""
+        return self._usage.get(queue, UNUSED)
+
+    def quota(self, queue: str) -> Quota:
+        """What a queue may have, and what it deserves."""
+        quota = self.tree.nodes[queue].quota
+        if self.tree.policy == "capacity":
+            return quota
+        return replace(quota, deserved=self._by_weight().get(queue, quota.guarantee))
+
+    def limit(self, queue: str) -> Resources:
+        """What the pods of a queue may have together."""
+        if self.tree.policy == "proportion" and self.rules.proportion_caps_at_share:
+            return self.quota(queue).deserved
+        return self.tree.nodes[queue].quota.real_capability
+
+    def share(self, queue: str) -> float:
+        """How much of what it deserves a queue has; 1 if it deserves nothing in particular."""
+        share = self._shares.get(queue)
+        if share is None:
+            share = self._shares[queue] = self._share(queue)
+        return share
+
+    def freed(self, queue: str) -> int:
+        """A number that grows when room may have come free for the groups of a queue."""
+        return sum(self._freed[name] for name in self.tree.path(queue))
+
+    def _share(self, queue: str) -> float:
+        deserved, allocated = self.quota(queue).deserved, self.usage(queue).allocated
+        if self.tree.policy == "capacity" and deserved.is_nothing:
+            return 1
+        return max((allocated[n] / deserved[n] for n in deserved.weighty), default=0)
+
+    def _by_weight(self) -> dict[str, Resources]:
+        if self._deserved is None:
+            claims = {name: self._claim(name) for name, number in self._groups.items() if number}
+            self._deserved = deserved_by_weight(claims, self.shared)
+        return self._deserved
+
+    def _claim(self, queue: str) -> Claim:
+        node = self.tree.nodes[queue]
+        quota = node.quota
+        return Claim(node.weight, self.usage(queue).request, quota.real_capability, quota.guarantee)

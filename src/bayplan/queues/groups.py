@@ -1,0 +1,277 @@
+"""A group of pods as queues see it: how many of its pods stand where, and what they sum up to.
+
+A group keeps its sums as its pods change, so that what it means to its queue is known without
+looking at its pods again. It is *ready* when as many pods as it needs (`minMember`, and of each
+task's pods `minTaskMember`) have a node, and *pipelined* when they have one as soon as others have
+left. Pods that request nothing count as having one. Minima of tasks count only if `minMember` is at
+least their sum, as Volcano has it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.queueing import PodGroup
+from bayplan.queues.members import Gate, Member, Status
+from bayplan.queues.problems import Why
+from bayplan.queues.resources import NOTHING, AmountError, Resources, read_amounts
+from bayplan.queues.rules import OURS, Rules
+from bayplan.queues.usage import Usage
+
+_WAITING = (Status.PENDING, Status.PIPELINED)
+
+
+class Group:
+    """A PodGroup and its pods."""
+
+    def __init__(self, podgroup: PodGroup, priority: int = 0, rules: Rules = OURS) -> None:
+        self._rules = rules
+        self.members: dict[str, Member] = {}
+        self._by_status: dict[Status, dict[str, Member]] = {}
+        self._roles: Counter[tuple[Status, str]] = Counter()
+        self._light_roles: Counter[str] = Counter()
+        """By role the waiting pods that request nothing."""
+        self.allocated = NOTHING
+        self.pending = NOTHING
+        self.pipelined = NOTHING
+        self.reserved = NOTHING
+        self._foreign = NOTHING
+        """What pods request that others' gates hold back."""
+        self._frozen: Usage | None = None
+        self._admitted = False
+        """Whether it was admitted, and its object does not say so yet."""
+        self.take(podgroup, priority)
+
+    @classmethod
+    def unknown(cls, namespace: str, name: str, rules: Rules = OURS) -> Group:
+        """The group of pods whose PodGroup has not been seen yet."""
+        group = cls(PodGroup(metadata=ObjectMeta(namespace=namespace, name=name)), rules=rules)
+        group.is_known = False
+        return group
+
+    def take(self, podgroup: PodGroup, priority: int) -> None:
+        """Go by this object from now on."""
+        self.podgroup = podgroup
+        self.priority = priority
+        self.is_known = True
+        self.key = podgroup.key
+        self._said = podgroup.status.phase or "Pending"
+        self._admitted = self._admitted and self._said == "Pending"
+        self.problems: list[str] = []
+        self.min_resources = self._read_min_resources()
+        self.min_member = self._checked(podgroup.spec.min_member, "minMember")
+        minima = podgroup.spec.min_task_member
+        self.min_of_role = {r: self._checked(n, f"minTaskMember.{r}") for r, n in minima.items()}
+        self.counts_roles = self.min_member >= sum(self.min_of_role.values())
+
+    def _read_min_resources(self) -> Resources | None:
+        written = self.podgroup.spec.min_resources
+        try:
+            return None if written is None else read_amounts(written)
+        except AmountError as error:
+            self.problems.append(f"minResources: {error}")
+            return None
+
+    def _checked(self, number: int, field: str) -> int:
+        if 0 <= number < 2**31:
+            return number
+        self.problems.append(f"{field}: {number} is no number of pods")
+        return 0
+
+    @property
+    def queue(self) -> str:
+        """The queue that it is in."""
+        return self.podgroup.spec.queue
+
+    def admit(self) -> None:
+        """Take it as admitted."""
+        if self._frozen is not None:
+            promised = self.without_foreign(self.needs)
+            self._frozen = replace(self._frozen, inqueue=self._frozen.inqueue + promised)
+        self._admitted = True
+
+    def dismiss(self) -> None:
+        """Take it as waiting to be admitted again, whatever its object still says."""
+        self._admitted, self._said = False, "Pending"
+
+    def freeze(self) -> None:
+        """Let what is asked, promised and elastic stand as it is, whatever is placed."""
+        self._frozen = self.usage
+
+    @property
+    def phase(self) -> str:
+        """Its phase, as its object says or as was decided since."""
+        return "Inqueue" if self._admitted else self._said
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it has yet to be admitted."""
+        return self.phase == "Pending"
+
+    # -- pods ------------------------------------------------------------------------------------
+
+    def add(self, member: Member) -> None:
+        """Count a pod."""
+        self.members[member.key] = member
+        self._by_status.setdefault(member.status, {})[member.key] = member
+        self._count(member, 1)
+
+    def remove(self, member: Member) -> None:
+        """Count a pod no longer."""
+        del self.members[member.key]
+        del self._by_status[member.status][member.key]
+        self._count(member, -1)
+
+    def move(self, member: Member, status: Status, *, reserved: bool = False) -> None:
+        """Count a pod where it stands now."""
+        del self._by_status[member.status][member.key]
+        self._count(member, -1)
+        member.status, member.reserved = status, reserved
+        self._by_status.setdefault(status, {})[member.key] = member
+        self._count(member, 1)
+
+    def _count(self, member: Member, sign: int) -> None:
+        status, request = member.status, member.request
+        self._roles[status, member.role] += sign
+        if status.is_allocated:
+            self.allocated = _changed(self.allocated, request, sign)
+        elif status is Status.PENDING:
+            self.pending = _changed(self.pending, request, sign)
+            if member.is_best_effort:
+                self._light_roles[member.role] += sign
+        elif status is Status.PIPELINED:
+            self.pipelined = _changed(self.pipelined, request, sign)
+        if member.reserved:
+            self.reserved = _changed(self.reserved, request, sign)
+        if member.gate is Gate.FOREIGN:
+            self._foreign = _changed(self._foreign, request, sign)
+
+    def of_status(self, *statuses: Status) -> Iterator[Member]:
+        """The pods that stand there."""
+        for status in statuses:
+            yield from self._by_status.get(status, {}).values()
+
+    def count(self, *statuses: Status) -> int:
+        """How many pods stand there."""
+        return sum(len(self._by_status.get(status, ())) for status in statuses)
+
+    # -- gangs -----------------------------------------------------------------------------------
+
+    @property
+    def allocated_count(self) -> int:
+        """How many pods have a node."""
+        return sum(len(pods) for s, pods in self._by_status.items() if s.is_allocated)
+
+    @property
+    def ready_count(self) -> int:
+        """How many pods have a node, or had one and are done."""
+        return sum(len(pods) for s, pods in self._by_status.items() if s.is_ready)
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether as many pods as it needs have a node or request nothing, tasks apart."""
+        return self.ready_count + self._light_count >= self.min_member
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can start."""
+        return self.has_enough and self._roles_reached(ready_only=True)
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Whether it can start once others have left."""
+        waiting = self.count(Status.PIPELINED)
+        enough = self.ready_count + waiting + self._light_count >= self.min_member
+        return enough and self._roles_reached(ready_only=False)
+
+    @property
+    def is_starving(self) -> bool:
+        """Whether it needs more pods to start than have a node, or are to have one."""
+        waiting = self.ready_count + self.count(Status.PIPELINED)
+        return waiting < self.min_member and waiting < len(self.members)
+
+    @property
+    def invalid(self) -> Why | None:
+        """Why it cannot start whatever the room: too few pods in all, or of a task."""
+        if self.counts_roles:
+            alive = self._alive_roles()
+            if any(alive[role] < least for role, least in self.min_of_role.items()):
+                return Why.NOT_ENOUGH_PODS_OF_TASK
+        if self.ready_count + self.count(*_WAITING) < self.min_member:
+            return Why.NOT_ENOUGH_PODS
+        return None
+
+    @property
+    def _light_count(self) -> int:
+        return self._light_roles.total()
+
+    def _roles_reached(self, *, ready_only: bool) -> bool:
+        if not self.counts_roles or not self.min_of_role:
+            return True
+        placed = self.role_counts(ready_only=ready_only)
+        return all(placed[role] >= least for role, least in self.min_of_role.items())
+
+    def role_counts(self, *, ready_only: bool = True) -> Counter[str]:
+        """By task the pods that have a node or request nothing, and those that are to have one."""
+        also = () if ready_only else (Status.PIPELINED,)
+        placed = Counter(self._light_roles)
+        for (status, role), number in self._roles.items():
+            if status.is_ready or status in also:
+                placed[role] += number
+        return placed
+
+    def _alive_roles(self) -> Counter[str]:
+        alive: Counter[str] = Counter()
+        for (status, role), number in self._roles.items():
+            if status.is_ready or status in _WAITING:
+                alive[role] += number
+        return alive
+
+    # -- what it means to its queue --------------------------------------------------------------
+
+    @property
+    def needs(self) -> Resources:
+        """What it needs to start, as its object says."""
+        return self.min_resources or NOTHING
+
+    @property
+    def usage(self) -> Usage:
+        """What it adds to its queue's sums."""
+        if self._frozen is not None:
+            allocated = self.allocated + self.pipelined
+            return replace(self._frozen, allocated=allocated, reserved=self.reserved)
+        return Usage(
+            allocated=self.allocated,
+            request=self.allocated + self.pending + self.pipelined,
+            inqueue=self._inqueue(),
+            elastic=self.allocated.beyond(self.needs) if self.allocated.amounts else NOTHING,
+            reserved=self.reserved + self.pipelined,
+        )
+
+    def _inqueue(self) -> Resources:
+        if self.min_resources is None:
+            return NOTHING
+        started = self.phase == "Running" and self.allocated_count >= self.min_member
+        if self.phase != "Inqueue" and not started:
+            return NOTHING
+        held = self.allocated
+        if not self._rules.session_keeps_inqueue:
+            held += self.reserved + self.pipelined
+        return self.without_foreign(_of_named(self.min_resources.beyond(held), self.min_resources))
+
+    def without_foreign(self, amounts: Resources) -> Resources:
+        """Amounts without what pods request that others' gates hold back."""
+        if self._foreign.is_nothing:
+            return amounts
+        return _of_named(amounts.beyond(self._foreign), amounts)
+
+
+def _of_named(amounts: Resources, named: Iterable[str]) -> Resources:
+    return Resources({name: amounts[name] for name in named})
+
+
+def _changed(total: Resources, request: Resources, sign: int) -> Resources:
+    return total + request if sign > 0 else total - request

@@ -1,0 +1,287 @@
+"""The books of all queues: groups and pods as they come and go, and what that means to queues.
+
+    ledger = Ledger()
+    ledger.put_queue(queue); ledger.put_group(podgroup); ledger.put_pod(pod)
+    ledger.may_enqueue(group)            # None, or why not
+    ledger.may_allocate(member)          # None, or why not
+    ledger.move(member, Status.BOUND)    # decided, and not seen yet
+
+Every change moves the sums of one queue and of those above it. What is decided is entered at once
+(`admit`, `reserve`, `move`) and holds until the object itself says something of it. `freed` grows
+when room may have come free for a queue's groups: who was refused need not ask again before.
+
+The tree of queues is made anew when a queue's spec has changed: once, when it is next needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.queues.accounts import Accounts
+from bayplan.queues.groups import Group
+from bayplan.queues.members import Member, Status
+from bayplan.queues.problems import NoRoom
+from bayplan.queues.quota import Quota
+from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
+from bayplan.queues.room import over_share, room_for_group, room_for_request
+from bayplan.queues.rules import OURS, Rules
+from bayplan.queues.tree import Policy, QueueTree
+from bayplan.queues.usage import UNUSED, Usage
+
+PriorityOf = Callable[[str], int]
+"""The value of a PriorityClass by its name; the default's for an empty name."""
+
+
+class Ledger:
+    """Live accounts of queues, groups and pods."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy = "capacity",
+        hierarchy: bool = True,
+        total: Resources = UNLIMITED,
+        rules: Rules = OURS,
+        priority_of: PriorityOf = lambda _name: 0,
+    ) -> None:
+        self.policy: Policy = policy
+        self.hierarchy = hierarchy
+        self.rules = rules
+        self.groups: dict[str, Group] = {}
+        self.members: dict[str, Member] = {}
+        self.version = 0
+        """Grows with every change."""
+        self._priority_of = priority_of
+        self._total = total
+        self._shared: Resources | None = None
+        self._queues: dict[str, Queue] = {}
+        self._accounts: Accounts | None = None
+        self._made = 0
+        """How often the accounts were made."""
+        self._counted: dict[str, tuple[tuple[str, ...], Usage]] = {}
+        """By group the queues that it is counted in, and as what."""
+        self._by_queue: dict[str, dict[str, Group]] = {}
+
+    # -- queues ----------------------------------------------------------------------------------
+
+    @property
+    def accounts(self) -> Accounts:
+        """The sums of the queues as they now are."""
+        if self._accounts is None:
+            self._accounts = Accounts(self._made_tree(), self._shared or self._total)
+            self._counted.clear()
+            self._by_queue.clear()
+            for group in self.groups.values():
+                self._count(group)
+            self._made += 1
+        return self._accounts
+
+    def _made_tree(self) -> QueueTree:
+        return QueueTree.of(
+            self._queues.values(),
+            total=self._total,
+            policy=self.policy,
+            hierarchy=self.hierarchy,
+            rules=self.rules,
+        )
+
+    @property
+    def tree(self) -> QueueTree:
+        """The queues as they now are."""
+        return self.accounts.tree
+
+    def set_total(self, total: Resources) -> None:
+        """Limit all queues together to this."""
+        if total != self._total:
+            self._total = total
+            self._make_anew()
+
+    def set_shared(self, shared: Resources) -> None:
+        """Share this by weight: the nodes that there are, where the total is no limit."""
+        self._shared = shared
+        if self._accounts is not None:
+            self._accounts.share_anew(shared)
+
+    def put_queue(self, queue: Queue) -> None:
+        """Take a queue's object."""
+        old = self._queues.get(queue.name)
+        self._queues[queue.name] = queue
+        if old is None or old.spec != queue.spec:
+            self._make_anew()
+        elif self._accounts is not None:
+            self._accounts.tree = self._accounts.tree.with_status(queue)
+            if old.status.state != queue.status.state:
+                self._accounts.note_freed([queue.name])
+                self.version += 1
+
+    def delete_queue(self, name: str) -> None:
+        """Forget a queue."""
+        if self._queues.pop(name, None) is not None:
+            self._make_anew()
+
+    def _make_anew(self) -> None:
+        self._accounts = None
+        self.version += 1
+
+    # -- groups and pods -------------------------------------------------------------------------
+
+    def put_group(self, podgroup: PodGroup) -> Group:
+        """Take a PodGroup's object."""
+        priority = self._priority_of(podgroup.spec.priority_class_name)
+        group = self.groups.get(podgroup.key)
+        if group is None:
+            group = self.groups[podgroup.key] = Group(podgroup, priority, self.rules)
+        else:
+            group.take(podgroup, priority)
+        self._count(group)
+        return group
+
+    def delete_group(self, key: str) -> None:
+        """Forget a PodGroup; its pods are kept for when it comes again."""
+        group = self.groups.pop(key, None)
+        if group is None:
+            return
+        self._uncount(key)
+        for member in group.members.values():
+            self._group_of(member).add(member)
+
+    def put_pod(self, pod: Pod) -> Member:
+        """Take a pod's object; what it says itself goes before what was decided about it."""
+        member = Member.of(pod)
+        old = self.members.get(member.key)
+        if old is not None:
+            member.keep_decisions(old)
+            self._drop(old)
+        self.members[member.key] = member
+        group = self._group_of(member)
+        group.add(member)
+        self._count(group)
+        return member
+
+    def delete_pod(self, key: str) -> None:
+        """Forget a pod."""
+        member = self.members.get(key)
+        if member is not None:
+            self._drop(member)
+
+    def groups_in(self, queue: str) -> Iterable[Group]:
+        """The groups of a queue."""
+        _ = self.accounts
+        return self._by_queue.get(queue, {}).values()
+
+    def _drop(self, member: Member) -> None:
+        del self.members[member.key]
+        group = self.groups[member.group]
+        group.remove(member)
+        if group.is_known or group.members:
+            self._count(group)
+        else:
+            del self.groups[group.key]
+
+    def _group_of(self, member: Member) -> Group:
+        """The group of a pod; one that is not known of yet counts nowhere."""
+        group = self.groups.get(member.group)
+        if group is None:
+            namespace, _, name = member.group.partition("/")
+            group = self.groups[member.group] = Group.unknown(namespace, name, self.rules)
+        return group
+
+    # -- decisions -------------------------------------------------------------------------------
+
+    def admit(self, group: Group) -> None:
+        """Take a group as admitted, before its object says so."""
+        group.admit()
+        self._count(group)
+
+    def dismiss(self, group: Group) -> None:
+        """Take a group as waiting to be admitted again, before its object says so."""
+        group.dismiss()
+        self._count(group)
+
+    def move(self, member: Member, status: Status, *, reserved: bool = False) -> None:
+        """Take a pod as standing elsewhere, before its object says so."""
+        group = self.groups[member.group]
+        group.move(member, status, reserved=reserved)
+        self._count(group)
+
+    def reserve(self, member: Member) -> None:
+        """Hold a part of the quota for a pod that waits for a node."""
+        self.move(member, member.status, reserved=True)
+
+    def release(self, member: Member) -> None:
+        """Hold no part of the quota for a pod any more."""
+        self.move(member, member.status)
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def usage(self, queue: str) -> Usage:
+        """What a queue and those below it have."""
+        return self.accounts.usage(queue)
+
+    def quota(self, queue: str) -> Quota:
+        """What a queue may have, and what it deserves."""
+        return self.accounts.quota(queue)
+
+    def share(self, queue: str) -> float:
+        """How much of what it deserves a queue has; 1 if it deserves nothing in particular."""
+        return self.accounts.share(queue)
+
+    def freed(self, queue: str) -> tuple[int, int]:
+        """What grows when room may have come free for the groups of a queue."""
+        freed = self.accounts.freed(queue)
+        return self._made, freed
+
+    def may_enqueue(self, group: Group) -> NoRoom | None:
+        """Why a group cannot be admitted; None if it can."""
+        return room_for_group(self.accounts, group)
+
+    def may_allocate(self, member: Member) -> NoRoom | None:
+        """Why its queue has no room for a pod; None if it has. What it reserves is its own."""
+        queue = self.groups[member.group].queue
+        own = member.request if member.reserved else NOTHING
+        return room_for_request(self.accounts, queue, member.request, own)
+
+    def may_allocate_all(self, group: Group, members: Iterable[Member]) -> NoRoom | None:
+        """Why its queue has no room for some pods of a group together; None if it has."""
+        pods = list(members)
+        request = sum((one.request for one in pods), NOTHING)
+        own = sum((one.request for one in pods if one.reserved), NOTHING)
+        return room_for_request(self.accounts, group.queue, request, own)
+
+    def over_share(self, member: Member) -> NoRoom | None:
+        """Why a pod is more than its queue deserves by weight; None if it is not, or if weights do
+        not matter. Such a pod leaves room on nodes to others; with no node for it, it may be let
+        through, so that one is bought.
+        """
+        return over_share(self.accounts, self.groups[member.group].queue, member.request)
+
+    # -- counting --------------------------------------------------------------------------------
+
+    def _count(self, group: Group) -> None:
+        """Bring what a group is counted as up to date."""
+        self.version += 1
+        if self._accounts is None:
+            return
+        path = self._accounts.tree.path(group.queue) if group.is_known else ()
+        old_path, old = self._counted.get(group.key, ((), UNUSED))
+        if old_path != path:
+            self._uncount(group.key)
+            self._enter(group, path)
+            old = UNUSED
+        new = group.usage
+        self._accounts.move(path, old, new)
+        self._counted[group.key] = (path, new)
+
+    def _enter(self, group: Group, path: tuple[str, ...]) -> None:
+        if path and self._accounts is not None:
+            self._by_queue.setdefault(path[0], {})[group.key] = group
+            self._accounts.enter(path[0])
+
+    def _uncount(self, key: str) -> None:
+        path, old = self._counted.pop(key, ((), UNUSED))
+        if path and self._accounts is not None:
+            self._accounts.move(path, old, UNUSED)
+            self._accounts.enter(path[0], -1)
+            del self._by_queue[path[0]][key]

@@ -1,0 +1,226 @@
+"""What a pod is to its group: what it asks for, where it stands, and which gates hold it.
+
+A pod names its group by annotation. One that does not belongs to the group of its controller, or to
+one of its own; that is the name its PodGroup is given (`podgroup-…`).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+from bayplan.kube.quantity import QuantityError
+from bayplan.kube.queueing import (
+    DEFAULT_QUEUE,
+    GATE_ANNOTATIONS,
+    GROUP_NAME_ANNOTATIONS,
+    PREEMPTABLE,
+    QUEUE_ALLOCATION_GATE,
+    QUEUE_NAME_ANNOTATIONS,
+    TASK_PRIORITY,
+    TASK_SPEC,
+)
+from bayplan.queues.resources import NOTHING, Resources, pod_amounts
+
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+UNSET_PRIORITY = 1
+"""The priority of a pod that has none, among the pods of its group."""
+
+
+class Status(enum.Enum):
+    """Where a pod stands, as queues see it."""
+
+    PENDING = "pending"
+    ALLOCATED = "allocated"
+    """A node was chosen for it, and it waits for the rest of its gang."""
+    PIPELINED = "pipelined"
+    """A node was chosen for it that others have yet to leave."""
+    BINDING = "binding"
+    BOUND = "bound"
+    RUNNING = "running"
+    RELEASING = "releasing"
+    """It leaves: it is being deleted, or was chosen to be evicted."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether it counts in what its queue has."""
+        return self in _ALLOCATED
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it counts towards what its gang needs to start."""
+        return self in _ALLOCATED or self is Status.SUCCEEDED
+
+
+_ALLOCATED = frozenset((Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING))
+
+
+class Gate(enum.Enum):
+    """What holds a pod back before scheduling."""
+
+    NONE = "none"
+    OURS = "ours"
+    """The gate of queue admission alone."""
+    OURS_UNASKED = "ours-unasked"
+    """The gate of queue admission alone, on a pod that does not ask for it."""
+    FOREIGN = "foreign"
+    """Somebody else's gate, whatever else is there."""
+
+
+def wants_gate(pod: Pod) -> bool:
+    """Whether a pod asks to be gated until its queue has room for it."""
+    annotations = pod.metadata.annotations
+    return any(annotations.get(name) == "true" for name in GATE_ANNOTATIONS)
+
+
+def gate_of(pod: Pod) -> Gate:
+    """What holds a pod back."""
+    gates = pod.spec.scheduling_gates
+    if not gates:
+        return Gate.NONE
+    if len(gates) > 1 or gates[0].name != QUEUE_ALLOCATION_GATE:
+        return Gate.FOREIGN
+    return Gate.OURS if wants_gate(pod) else Gate.OURS_UNASKED
+
+
+def queue_name_of(pod: Pod) -> str:
+    """The queue that a pod asks for by itself; a PodGroup's own word goes before it."""
+    return _annotation(pod, QUEUE_NAME_ANNOTATIONS) or DEFAULT_QUEUE
+
+
+def group_name_of(pod: Pod) -> str:
+    """The name of the PodGroup that a pod belongs to, in its own namespace."""
+    named = _annotation(pod, GROUP_NAME_ANNOTATIONS)
+    if named:
+        return named
+    owners = pod.metadata.owner_references
+    owner = next((one.uid for one in owners if one.controller and one.uid), "")
+    return f"podgroup-{owner or pod.metadata.uid or pod.name}"
+
+
+def group_key_of(pod: Pod) -> str:
+    """`namespace/name` of the PodGroup that a pod belongs to."""
+    return f"{pod.namespace}/{group_name_of(pod)}"
+
+
+def role_of(pod: Pod) -> str:
+    """The task of its job that a pod is of; empty if it does not say."""
+    meta = pod.metadata
+    return meta.annotations.get(TASK_SPEC) or meta.labels.get(TASK_SPEC, "")
+
+
+def is_preemptable(pod: Pod) -> bool:
+    """Whether a pod may be evicted for others; what is not plainly true is no."""
+    meta = pod.metadata
+    said = meta.annotations.get(PREEMPTABLE, meta.labels.get(PREEMPTABLE))
+    return said is None or said in _TRUE
+
+
+def status_of(pod: Pod) -> Status:
+    """Where a pod stands by its own word."""
+    phase = pod.status.phase
+    if phase in _ENDED:
+        return _ENDED[phase]
+    if phase not in {"Running", "Pending", ""}:
+        return Status.UNKNOWN
+    if pod.is_terminating:
+        return Status.RELEASING
+    if phase == "Running":
+        return Status.RUNNING
+    return Status.BOUND if pod.spec.node_name else Status.PENDING
+
+
+_ENDED = {"Succeeded": Status.SUCCEEDED, "Failed": Status.FAILED}
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One pod of a group; `status`, `reserved` and `node` change as decisions are made."""
+
+    pod: Pod
+    key: str
+    group: str
+    request: Resources
+    status: Status
+    gate: Gate
+    opted_in: bool
+    role: str
+    priority: int
+    preemptable: bool
+    node: str = ""
+    reserved: bool = False
+    """Whether it holds a part of its queue's quota without being placed."""
+
+    @classmethod
+    def of(cls, pod: Pod) -> Member:
+        """A pod as its own word has it."""
+        status, gate, opted_in = status_of(pod), gate_of(pod), wants_gate(pod)
+        return cls(
+            pod=pod,
+            key=pod.key,
+            group=group_key_of(pod),
+            request=_request(pod),
+            status=status,
+            gate=gate,
+            opted_in=opted_in,
+            role=role_of(pod),
+            priority=_priority(pod),
+            preemptable=is_preemptable(pod),
+            node=pod.spec.node_name,
+            reserved=status is Status.PENDING and gate is Gate.NONE and opted_in,
+        )
+
+    def keep_decisions(self, old: Member) -> None:
+        """Go on with what was decided about this pod, where its object does not speak of it."""
+        same = old.pod.metadata.uid == self.pod.metadata.uid
+        if not same or self.status is not Status.PENDING:
+            return
+        if old.status.is_allocated or old.status is Status.PIPELINED:
+            self.status, self.node, self.reserved = old.status, old.node, False
+        elif old.reserved or old.gate is self.gate:
+            self.reserved = old.reserved
+
+    @property
+    def is_best_effort(self) -> bool:
+        """Whether it requests nothing."""
+        return self.request.is_nothing
+
+    @property
+    def never_preempts(self) -> bool:
+        """Whether it may not make others leave."""
+        return self.pod.spec.preemption_policy == "Never"
+
+    @property
+    def index(self) -> int | None:
+        """Its number among the pods of its task, if its name ends in one."""
+        parts = self.pod.name.split("-")
+        last = parts[-1]
+        return int(last) if len(parts) >= 3 and _is_index(last) else None
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 18
+
+
+def _request(pod: Pod) -> Resources:
+    try:
+        return pod_amounts(pod)
+    except QuantityError:
+        return NOTHING
+
+
+def _priority(pod: Pod) -> int:
+    said = pod.metadata.annotations.get(TASK_PRIORITY, "")
+    if _is_index(said.removeprefix("-")):
+        return int(said)
+    return UNSET_PRIORITY if pod.spec.priority is None else pod.spec.priority
+
+
+def _annotation(obj: KubeObject, names: tuple[str, ...]) -> str:
+    annotations = obj.metadata.annotations
+    return next((annotations[name] for name in names if annotations.get(name)), "")

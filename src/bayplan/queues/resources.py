@@ -1,0 +1,187 @@
+"""Amounts of resources, in the units that queues count in.
+
+Cpu is in thousandths, memory in bytes, pods are counted, and every other resource is in thousandths
+too. A value names some resources; `rest` is what all the others have: nothing in an amount, no
+limit in a limit. So `Resources({"cpu": 4000})` is four cores of cpu and nothing else, and
+`Resources({"cpu": 4000}, rest=inf)` is a limit of four cores with all else unlimited.
+
+Values are never changed. Whole numbers stay whole, so that what is added and taken away again
+leaves no dust; only shares by weight are fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+from bayplan.kube.meta import Quantity
+from bayplan.kube.pods import Pod
+from bayplan.kube.quantity import (
+    MAX_INT64,
+    QuantityError,
+    Style,
+    format_amount,
+    milli_value,
+    parse,
+    value,
+)
+from bayplan.kube.requests import pod_requests
+from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
+
+_COUNT_QUOTA = "count/"
+DUST = 0.1
+"""Less than this is nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resources:
+    """Amounts by resource; resources that are not named have `rest`."""
+
+    amounts: Mapping[str, float] = field(default_factory=dict)
+    rest: float = 0
+
+    def __getitem__(self, name: str) -> float:
+        return self.amounts.get(name, self.rest)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.amounts)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether every resource has the same amount, named or not."""
+        if not isinstance(other, Resources) or self.rest != other.rest:
+            return False
+        return all(self[name] == other[name] for name in self._names(other))
+
+    def __hash__(self) -> int:
+        said = frozenset(one for one in self.amounts.items() if one[1] != self.rest)
+        return hash((said, self.rest))
+
+    def __add__(self, other: Resources) -> Resources:
+        if not other.amounts and not other.rest:
+            return self
+        if self.rest or other.rest:
+            sums = {name: self[name] + other[name] for name in self._names(other)}
+            return Resources(sums, self.rest + other.rest)
+        sums = dict(self.amounts)
+        for name, amount in other.amounts.items():
+            sums[name] = sums.get(name, 0) + amount
+        return Resources(sums)
+
+    def __sub__(self, other: Resources) -> Resources:
+        if not other.amounts:
+            return self
+        return Resources({n: self[n] - other[n] for n in self._names(other)}, self.rest)
+
+    def beyond(self, other: Resources) -> Resources:
+        """What of this is more than the other, nowhere less than nothing."""
+        amounts = {n: max(self[n] - other[n], 0) for n in self._names(other)}
+        return Resources(amounts, self.rest if not other.rest else 0)
+
+    def least(self, other: Resources) -> Resources:
+        """The smaller amount of each resource."""
+        amounts = {n: min(self[n], other[n]) for n in self._names(other)}
+        return Resources(amounts, min(self.rest, other.rest))
+
+    def most(self, other: Resources) -> Resources:
+        """The larger amount of each resource."""
+        amounts = {n: max(self[n], other[n]) for n in self._names(other)}
+        return Resources(amounts, max(self.rest, other.rest))
+
+    def times(self, factor: float) -> Resources:
+        """Every amount so many times."""
+        amounts = {name: amount * factor for name, amount in self.amounts.items()}
+        return Resources(amounts, self.rest * factor if self.rest else 0)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there is nothing in it; the count of pods does not matter."""
+        if self.rest:
+            return False
+        return all(amount < DUST or name == PODS for name, amount in self.amounts.items())
+
+    def fits(self, room: Resources) -> bool:
+        """Whether no resource, pods included, has more than there is room for."""
+        names = self._names(room)
+        return all(self[name] < room[name] + DUST for name in names) and self.rest <= room.rest
+
+    def over(self, limit: Resources, asked: Iterable[str]) -> list[str]:
+        """The resources of those asked for in which this is more than a limit."""
+        return [name for name in asked if self[name] > limit[name]]
+
+    @property
+    def asked(self) -> list[str]:
+        """The resources that there is some of; the count of pods is not asked about."""
+        return [name for name, amount in self.amounts.items() if amount > 0 and name != PODS]
+
+    @property
+    def weighty(self) -> list[str]:
+        """The resources that there is more than dust of, pods included."""
+        return [name for name, amount in self.amounts.items() if amount >= DUST]
+
+    def _names(self, other: Resources) -> Iterable[str]:
+        if self.amounts.keys() == other.amounts.keys():
+            return self.amounts
+        return self.amounts.keys() | other.amounts.keys()
+
+
+NOTHING = Resources()
+UNLIMITED = Resources(rest=inf)
+
+
+class AmountError(ValueError):
+    """An amount of a resource that cannot be reckoned with."""
+
+
+def read_amounts(written: Mapping[str, Quantity]) -> Resources:
+    """What a map of quantities says, without the resources that nodes cannot have; AmountError if
+    an amount cannot be read, is negative, or is beyond 64 bits.
+    """
+    return Resources({n: _read(n, q) for n, q in written.items() if _is_counted(n)})
+
+
+def pod_amounts(pod: Pod) -> Resources:
+    """What a pod requests, itself counted as one pod."""
+    amounts: dict[str, float] = {PODS: 1}
+    for name, amount in pod_requests(pod).items():
+        if name in {CPU, MEMORY}:
+            amounts[name] = amount
+        elif _is_counted(name):
+            amounts[name] = amount * 1000
+    return Resources(amounts)
+
+
+def write_amounts(resources: Resources) -> dict[str, str]:
+    """The amounts as quantities, without those that are nothing."""
+    return {n: write_amount(n, a) for n, a in sorted(resources.amounts.items()) if 0 < a < inf}
+
+
+def _is_counted(name: str) -> bool:
+    if name in {CPU, MEMORY, PODS, EPHEMERAL_STORAGE}:
+        return True
+    return is_scalar(name) and not name.startswith(_COUNT_QUOTA)
+
+
+def _read(name: str, written: Quantity) -> int:
+    try:
+        exact = parse(written)
+    except QuantityError as error:
+        raise AmountError(f"{name}: {error}") from None
+    if exact < 0:
+        raise AmountError(f"{name}: {written!r} is negative")
+    amount = value(written) if name in {MEMORY, PODS} else milli_value(written)
+    if amount > MAX_INT64 * 1000:
+        raise AmountError(f"{name}: {str(written)[:40]!r} is beyond 64 bits")
+    return amount
+
+
+def write_amount(name: str, amount: float) -> str:
+    """An amount of a resource as a quantity."""
+    if amount == inf:
+        return "unlimited"
+    whole = round(amount)
+    if name == CPU:
+        return f"{whole}m" if whole % 1000 else str(whole // 1000)
+    if name == MEMORY:
+        return format_amount(whole, Style.BINARY)
+    return str(whole if name == PODS else -(-whole // 1000))

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from types import TracebackType
 
-from bayplan.embedded.apiserver.identity.authority import Authority
+from bayplan.client.serving.authority import Authority
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.fields import CatalogFields
 from bayplan.embedded.apiserver.store.database import Database

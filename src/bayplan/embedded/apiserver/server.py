@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
-from collections.abc import Generator
 from types import TracebackType
 from typing import Self
 
 import uvicorn
 
+from bayplan.client.serving.authority import KeyPair
+from bayplan.client.serving.sockets import Uvicorn, address_of, listen
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.http.wire.protocol import Connection
-from bayplan.embedded.apiserver.identity.authority import KeyPair
 from bayplan.embedded.apiserver.identity.credentials import load_authority, server_context
 from bayplan.embedded.apiserver.identity.kubeconfig import (
     check_place,
@@ -33,14 +32,6 @@ from bayplan.embedded.apiserver.plane import ControlPlane
 _POLL_SECONDS = 0.005
 
 
-class _Uvicorn(uvicorn.Server):
-    """uvicorn without its signal handlers: whoever runs the event loop decides about signals."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
-
-
 class ApiServer:
     """One API server."""
 
@@ -49,8 +40,8 @@ class ApiServer:
         if config.kubeconfig is not None:
             check_place(config.kubeconfig)
         with contextlib.ExitStack() as opened:
-            self._socket = opened.enter_context(_listen(config.host, config.port))
-            self.address = _address(self._socket)
+            self._socket = opened.enter_context(listen(config.host, config.port))
+            self.address = address_of(self._socket)
             self.plane = ControlPlane(config, self.address)
             opened.callback(self.plane.database.close)
             self.authority = load_authority(self.plane.database, config.clock.now())
@@ -62,7 +53,7 @@ class ApiServer:
         self.kubeconfig = kubeconfig(
             self.url, self.authority.pair.certificate, "admin", {"token": self.admin_token}
         )
-        self._server: _Uvicorn | None = None
+        self._server: Uvicorn | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -80,7 +71,7 @@ class ApiServer:
     async def start(self) -> None:
         """Begin to serve; returns when clients can connect."""
         await self.plane.start()
-        self._server = _Uvicorn(self._uvicorn_config())
+        self._server = Uvicorn(self._uvicorn_config())
         self._task = asyncio.create_task(self._server.serve([self._socket]), name="apiserver")
         while not self._server.started and not self._task.done():  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)
@@ -128,20 +119,3 @@ class ApiServer:
         names = ("127.0.0.1", "::1", "localhost", "kubernetes.default.svc", self.config.host)
         now = self.config.clock.now()
         return server_context(self.authority, [name for name in names if name], now)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=1024)
-    except OSError as problem:
-        reason = str(problem.strerror).partition(" (while ")[0]
-        raise OSError(f"{host}:{port}: {reason}") from problem
-    # Accepted connections inherit this; asyncio sets it only where it made the socket itself.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from bayplan.embedded.apiserver.identity.authority import Authority
+from bayplan.client.serving.authority import Authority
 from bayplan.embedded.apiserver.identity.kubeconfig import write_private
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.server import Places, Tls, serve

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import secrets
 import ssl
-import tempfile
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from bayplan.embedded.apiserver.identity.authority import Authority, KeyPair
+from bayplan.client.serving.authority import Authority, KeyPair
+from bayplan.client.serving.tls import server_tls, show_pair
 from bayplan.embedded.apiserver.identity.tokens import Tokens
 from bayplan.embedded.apiserver.rest.request import ADMIN
 from bayplan.embedded.apiserver.store.database import Database
@@ -49,22 +47,8 @@ def load_tokens(admin: str, path: Path | None) -> Tokens:
 def server_context(authority: Authority, hosts: Iterable[str], now: datetime) -> ssl.SSLContext:
     """TLS for the server, which asks clients for a certificate but does not insist."""
     pair = authority.server_pair(hosts, now)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = server_tls()
     context.load_verify_locations(cadata=authority.pair.certificate.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
-    with _private_file(pair.certificate + pair.key) as path:
-        context.load_cert_chain(path)
+    show_pair(context, pair)
     return context
-
-
-@contextlib.contextmanager
-def _private_file(content: bytes) -> Generator[Path, None, None]:
-    """A file that only this user can read, for as long as it is needed."""
-    descriptor, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        yield Path(path)
-    finally:
-        Path(path).unlink()

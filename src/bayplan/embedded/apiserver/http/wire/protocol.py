@@ -1,90 +1,41 @@
-"""The HTTP connection: uvicorn's, with bounds on a request's head and the client's certificate.
-
-A client that sends its request's head too slowly, or never ends it, is cut off; so is one whose
-head is larger than any honest one.
-"""
+"""The HTTP connection: bounded as all of ours are, with the client's certificate, and news of a
+client that is gone."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from bayplan.client.serving.connection import BoundedConnection
 from bayplan.embedded.apiserver.http.wire.coalescing import CoalescingTransport
 from bayplan.embedded.apiserver.identity.authenticator import peer_user
 from bayplan.embedded.apiserver.rest.request import User
 
-HEAD_SECONDS = 20.0
-HEAD_BYTES = 64 * 1024
 
-
-class Connection(HttpToolsProtocol):
+class Connection(BoundedConnection):
     """One client's connection."""
 
     _peer: User | None = None
-    _head_timer: asyncio.TimerHandle | None = None
-    _head_bytes = 0
-    _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Note who the certificate says is there, and begin to wait for a head."""
+        """Note who the certificate says is there."""
         super().connection_made(CoalescingTransport(transport, self.loop))
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         certificate = tls.getpeercert() if tls is not None else None
         if certificate:
             self._peer = peer_user(certificate.get("subject", ()))  # type: ignore[arg-type]
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_too_slow)
-
-    def data_received(self, data: bytes) -> None:
-        """Refuse to collect a head without end."""
-        if self._in_head:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
-            self.send_400_response("Request header too large.")
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the request is answered like any other, and what it asks for is not here."""
 
     def on_message_begin(self) -> None:
         """A request begins: its scope carries the client's certificate."""
         super().on_message_begin()
-        self._in_head = True
-        self._head_bytes = 0
         self.scope["state"].update(peer=self._peer, abort=self.transport.abort)
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_too_slow)
-
-    def on_headers_complete(self) -> None:
-        """The head is there."""
-        self._in_head = False
-        self._stop_timer()
-        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
-        self._stop_timer()
         super().connection_lost(exc)
         cycle: RequestResponseCycle | None = self.cycle
         end = cycle.scope["state"].get("lost") if cycle is not None else None
         if end is not None:
             end()
-
-    def shutdown(self) -> None:
-        """The server stops: an idle connection is dropped, a busy one ends with its answer."""
-        cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.response_complete:
-            self.transport.abort()
-        else:
-            super().shutdown()
-
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _head_too_slow(self) -> None:
-        self._head_timer = None
-        if self._in_head and not self.transport.is_closing():
-            self.transport.close()

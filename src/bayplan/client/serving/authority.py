@@ -1,10 +1,10 @@
-"""The server's own certificate authority: it signs the server's and the clients' certificates."""
+"""A certificate authority of our own: it signs a server's and its clients' certificates."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_VALID = timedelta(days=3650)
+VALID = timedelta(days=3650)
+"""How long a certificate is good for unless something else is said."""
 _SKEW = timedelta(minutes=5)
 
 
@@ -21,7 +22,7 @@ class KeyPair:
     """A certificate and its key, as PEM."""
 
     certificate: bytes
-    key: bytes
+    key: bytes = field(repr=False)
 
 
 def _name(common: str, organizations: Iterable[str] = ()) -> x509.Name:
@@ -38,7 +39,11 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    now: datetime,
+    valid: timedelta,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -47,7 +52,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SKEW)
-        .not_valid_after(now + _VALID)
+        .not_valid_after(now + valid)
     )
 
 
@@ -63,10 +68,10 @@ class Authority:
         self._key = key
 
     @classmethod
-    def create(cls, now: datetime) -> Authority:
+    def create(cls, now: datetime, valid: timedelta = VALID, name: str = "bayplan-ca") -> Authority:
         """Make a new authority."""
         key = ec.generate_private_key(ec.SECP256R1())
-        name = _name("bayplan-ca")
+        subject = _name(name)
         usage = x509.KeyUsage(
             digital_signature=True,
             key_cert_sign=True,
@@ -79,7 +84,7 @@ class Authority:
             decipher_only=False,
         )
         certificate = (
-            _builder(name, name, key.public_key(), now)
+            _builder(subject, subject, key.public_key(), now, valid)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
             .add_extension(
@@ -89,23 +94,33 @@ class Authority:
         )
         return cls(KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key)))
 
-    def server_pair(self, hosts: Iterable[str], now: datetime) -> KeyPair:
-        """A certificate for the server under all its names."""
+    def server_pair(
+        self,
+        hosts: Iterable[str],
+        now: datetime,
+        valid: timedelta = VALID,
+        name: str = "bayplan-apiserver",
+    ) -> KeyPair:
+        """A certificate for a server under all its names."""
         names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-        return self._issue(_name("bayplan-apiserver"), [names, usage], now)
+        return self._issue(_name(name), [names, usage], now, valid)
 
     def client_pair(self, user: str, groups: Iterable[str], now: datetime) -> KeyPair:
         """A certificate that says who a client is: CN is the user, O are the groups."""
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
-        return self._issue(_name(user, groups), [usage], now)
+        return self._issue(_name(user, groups), [usage], now, VALID)
 
     def _issue(
-        self, subject: x509.Name, extensions: list[x509.ExtensionType], now: datetime
+        self,
+        subject: x509.Name,
+        extensions: list[x509.ExtensionType],
+        now: datetime,
+        valid: timedelta,
     ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         issuer = self._certificate
-        builder = _builder(subject, issuer.subject, key.public_key(), now).add_extension(
+        builder = _builder(subject, issuer.subject, key.public_key(), now, valid).add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
             critical=False,
         )

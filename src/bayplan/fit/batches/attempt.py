@@ -1,11 +1,11 @@
-"""One way of packing: groups in a given order onto new nodes of a template, first fit.
+"""One way of packing: groups onto new nodes of a template, in a given order or as they suit.
 
 Each pod goes to the first of the new nodes that takes it; where none does, a node is added, if that
 one does. Groups of which one node's room is all that matters are packed without placing a single
-pod (see `packing`). Those that compare nodes (spreading, affinity, shared claims) are placed one by
-one: all that was only counted before is really put into the snapshot, so that what they are told
-rests on what is there. Those without a place are tried again at the end, if others have come that
-they might have waited for.
+pod (see `packing`), or put where they suit each other (see `blending`). Those that compare nodes
+(spreading, affinity, shared claims) are placed one by one: all that was only counted before is
+really put into the snapshot, so that what they are told rests on what is there. Those without a
+place are tried again at the end, if others have come that they might have waited for.
 
 New nodes of one template are in the same domain of every topology but that of their own names. So
 a rule about zones says the same of all of them, and one about hosts is a matter of one node.
@@ -20,7 +20,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from bayplan.fit.batches.comparing import compares_nodes, looks_at
+from bayplan.fit.batches.blending import Blend, blend_onto
+from bayplan.fit.batches.comparing import looks_at
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.batches.loads import Loads
 from bayplan.fit.batches.packing import Packing, Row
@@ -46,13 +47,18 @@ class Prospect:
     most: int
     """How many new nodes there may be."""
 
+    comparing: frozenset[int]
+    """The groups that compare nodes."""
+
     @property
-    def is_cheap(self) -> bool:
-        """Whether trying an order costs little: nobody compares nodes, or there are few pods."""
-        labels = self.template.own_labels
-        return sum(map(len, self.groups)) <= FEW_PODS or not any(
-            compares_nodes(group, labels) for group in self.groups
-        )
+    def pods(self) -> int:
+        """How many pods there are."""
+        return sum(map(len, self.groups))
+
+    @property
+    def has_few_pods(self) -> bool:
+        """Whether so few wait that every try costs little."""
+        return self.pods <= FEW_PODS
 
 
 class Attempt:
@@ -63,6 +69,7 @@ class Attempt:
         self._template = prospect.template
         self._groups = prospect.groups
         self._loads = loads = prospect.loads
+        self._comparing = prospect.comparing
         self._names = new_names(prospect.snapshot, prospect.template)
         self._slots: SlotArray = np.zeros(0, dtype=np.intp)
         self._has_placed = False
@@ -78,7 +85,7 @@ class Attempt:
 
     def run(self, order: Sequence[int]) -> None:
         """Place all groups, in this order."""
-        for compares, numbers in groupby(order, self._compares):
+        for compares, numbers in groupby(order, self._comparing.__contains__):
             if compares:
                 self._materialise()
                 self._place_all(numbers)
@@ -86,17 +93,44 @@ class Attempt:
                 self._pack(numbers)
         self._place_waiting(order)
 
-    def _compares(self, number: int) -> bool:
-        return compares_nodes(self._groups[number], self._template.own_labels)
+    def blend(self, order: Sequence[int]) -> None:
+        """Place all groups: those that do not compare nodes where they suit each other, and then
+        the others, in this order.
+        """
+        self._blend([number for number in order if number not in self._comparing])
+        comparing = [number for number in order if number in self._comparing]
+        if comparing:
+            self._materialise()
+            self._place_all(comparing)
+            self._place_waiting(order)
 
     # -- without placing -----------------------------------------------------------------------
 
     def _pack(self, numbers: Iterable[int]) -> None:
         for number in self._fitting(numbers):
-            self.packed.add(number)
-            self.log.append(number)
+            self._note(number)
             placed = self.packing.pack(self._loads[number], len(self.left[number]))
             self.left[number] = self.left[number][placed:]
+
+    def _blend(self, order: Sequence[int]) -> None:
+        """Put groups where they suit each other; those that matter by more than their size come
+        first, in this order.
+        """
+        awkward = self._loads.awkward
+        self._pack(number for number in order if number in awkward)
+        plain = [number for number in self._fitting(order) if number not in awkward]
+        counts = [len(self.left[number]) for number in plain]
+        blend = Blend([self._loads[number] for number in plain], counts, self._loads.fresh)
+        blend_onto(self.packing, blend)
+        for number, before, left in zip(plain, counts, blend.left.tolist(), strict=True):
+            self._note(number)
+            self.left[number] = self.left[number][before - left :]
+
+    def _note(self, number: int) -> None:
+        """Remember that pods of a group are counted, and when the first were."""
+        if number not in self.packed:
+            self.packed.add(number)
+            self.log.append(number)
 
     def _fitting(self, numbers: Iterable[int]) -> list[int]:
         """The groups of which a pod fits a node on which there is nothing yet."""

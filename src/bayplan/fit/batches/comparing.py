@@ -31,6 +31,8 @@ def told_apart(group: Group, daemons: Iterable[Pod], snapshot: Snapshot) -> bool
         for owned in shapes.of(daemon).terms.owned
         if owned.kind is TermKind.KEEPS_OUT
     ]
+    if not terms:
+        return False
     namespace, labels = group.shape.namespace, [pod.metadata.labels for pod in group.pods]
     kept_out = ({term.concerns(namespace, one, known) for one in labels} for term in terms)
     return any(len(answers) > 1 for answers in kept_out)

@@ -1,8 +1,9 @@
 """How many new nodes of a template help how many pods of which groups.
 
-Filters only, first fit, the largest first. What is largest is a matter of what runs short, and
-nobody knows that beforehand: several orders are tried, and the one counts that helps the most pods
-with the fewest nodes. None is tried after one that no order could do better than.
+Filters only. Pods are put where they suit each other, or first fit, the largest first. What is
+largest is a matter of what runs short, and nobody knows that beforehand: several orders are tried,
+and the way counts that helps the most pods with the fewest nodes. None is tried after one that no
+other could do better than, or, where many pods wait, not by much.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bayplan.fit.batches.attempt import Attempt, Prospect, new_names, packed_places
-from bayplan.fit.batches.comparing import told_apart
+from bayplan.fit.batches.comparing import compares_nodes, told_apart
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.batches.loads import Loads
 from bayplan.fit.batches.packing import Row
@@ -20,6 +21,8 @@ from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 
 Order = tuple[int, ...]
+GOOD = 1.02
+"""How much more than the least that could be enough is good enough where many pods wait."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +48,11 @@ class Estimate:
         """The number of a new node and a pod for it, in the order in which they were found: each
         pod fits its node once all before it are placed, if nodes appear when they are needed.
         """
+        numbers: dict[int, int] = {}
+        for row, pod in self._places():
+            yield numbers.setdefault(row, len(numbers)), pod
+
+    def _places(self) -> Iterator[tuple[int, Pod]]:
         numbers = {row.name: number for number, row in enumerate(self._rows) if row.name}
         packed = {entry for entry in self._log if isinstance(entry, int)} - set(self._unpacked)
         places = packed_places(self._rows, packed)
@@ -71,15 +79,25 @@ def estimate(
     changed.
     """
     prospect = look(snapshot, template, groups, most)
-    best: Estimate | None = None
-    for order in orders(prospect):
-        found = in_order(prospect, order)
-        if best is None or (found.pods, -found.nodes) > (best.pods, -best.nodes):
+    best = Estimate(template, tuple(groups), (0,) * len(groups), 0)
+    for found in _ways(prospect):
+        if (found.pods, -found.nodes) > (best.pods, -best.nodes):
             best = found
-        everyone = found.pods == sum(map(len, groups))
-        if everyone and found.nodes <= prospect.loads.least(found.helped):
+        if found.pods == prospect.pods and found.nodes <= _enough(prospect, found):
             break
-    return best or Estimate(template, tuple(groups), (0,) * len(groups), 0)
+    return best
+
+
+def _ways(prospect: Prospect) -> Iterator[Estimate]:
+    found = orders(prospect)
+    yield blended(prospect, found[-1])
+    yield from (in_order(prospect, order) for order in found)
+
+
+def _enough(prospect: Prospect, found: Estimate) -> float:
+    """With how many nodes nothing else needs to be tried."""
+    least = prospect.loads.least(found.helped)
+    return least if prospect.has_few_pods else least * GOOD
 
 
 def look(snapshot: Snapshot, template: Template, groups: Sequence[Group], most: int) -> Prospect:
@@ -92,13 +110,15 @@ def look(snapshot: Snapshot, template: Template, groups: Sequence[Group], most: 
         name = next(new_names(snapshot, template))
         add_node(snapshot, template, name)
         loads = Loads(snapshot, name, asked, template.own_labels)
-    return Prospect(snapshot, template, asked, loads, most)
+    own = template.own_labels
+    comparing = frozenset(n for n, group in enumerate(asked) if compares_nodes(group, own))
+    return Prospect(snapshot, template, asked, loads, most, comparing)
 
 
 def orders(prospect: Prospect) -> list[Order]:
     """Orders worth trying, each once: the largest first by cpu and memory together, by what a
     pod takes most of, by all that it takes, and by how few of them a node has room for. Where
-    many pods have to be placed for each, only the first and the last.
+    many pods wait, only the first.
     """
     loads = prospect.loads
     hopeful = [n for n, group in enumerate(prospect.groups) if group.pods and not group.refusal]
@@ -118,7 +138,7 @@ def orders(prospect: Prospect) -> list[Order]:
 
     keys = (by_cpu_and_memory, by_most, by_everything, by_room)
     found = list(dict.fromkeys(tuple(sorted(hopeful, key=key)) for key in keys))
-    return found if prospect.is_cheap else list(dict.fromkeys((found[0], found[-1])))
+    return found if prospect.has_few_pods else found[:1]
 
 
 def in_order(prospect: Prospect, order: Order) -> Estimate:
@@ -126,13 +146,25 @@ def in_order(prospect: Prospect, order: Order) -> Estimate:
     with prospect.snapshot.fork():
         attempt = Attempt(prospect)
         attempt.run(order)
-        asked = zip(prospect.groups, attempt.left, strict=True)
-        return Estimate(
-            template=prospect.template,
-            groups=prospect.groups,
-            helped=tuple(len(group) - len(left) for group, left in asked),
-            nodes=attempt.packing.nodes,
-            _rows=tuple(attempt.packing.rows),
-            _log=tuple(attempt.log),
-            _unpacked=attempt.unpacked,
-        )
+        return _outcome(prospect, attempt)
+
+
+def blended(prospect: Prospect, order: Order) -> Estimate:
+    """What comes of putting groups where they suit each other, as far as they go together."""
+    with prospect.snapshot.fork():
+        attempt = Attempt(prospect)
+        attempt.blend(order)
+        return _outcome(prospect, attempt)
+
+
+def _outcome(prospect: Prospect, attempt: Attempt) -> Estimate:
+    asked = zip(prospect.groups, attempt.left, strict=True)
+    return Estimate(
+        template=prospect.template,
+        groups=prospect.groups,
+        helped=tuple(len(group) - len(left) for group, left in asked),
+        nodes=attempt.packing.nodes,
+        _rows=tuple(attempt.packing.rows),
+        _log=tuple(attempt.log),
+        _unpacked=attempt.unpacked,
+    )

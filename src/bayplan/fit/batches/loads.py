@@ -8,6 +8,7 @@ first, then places for volumes by driver.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -52,6 +53,13 @@ class Loads:
             if group.pods and snapshot.refusal(group.pods[0], node) is None
         )
         """The groups of which a pod fits such a node, as long as nothing is on any of them."""
+
+    @cached_property
+    def awkward(self) -> frozenset[int]:
+        """The groups that matter by more than their size, to themselves or to others."""
+        kept_off = frozenset().union(*(load.keeps_off for load in self._loads))
+        own = {load.group for load in self._loads if load.once or load.keeps_off}
+        return kept_off | own
 
     def __getitem__(self, number: int) -> Load:
         return self._loads[number]

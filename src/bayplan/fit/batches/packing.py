@@ -35,6 +35,10 @@ class Load:
     """The groups that cannot be on a node with it."""
 
 
+Filling = list[tuple[Load, int]]
+"""How many pods of each group go onto one node."""
+
+
 @dataclass(slots=True)
 class Row:
     """What is on each node of a run."""
@@ -53,7 +57,8 @@ class Packing:
     """All new nodes, in the order in which they were added."""
 
     def __init__(self, fresh: IntArray, volumes: frozenset[str], most: int) -> None:
-        self._fresh = fresh
+        self.fresh = fresh
+        """What a node has on which nothing is but its daemons."""
         self._volumes = volumes
         self.most = most
         """How many nodes there may be."""
@@ -71,7 +76,7 @@ class Packing:
     def add(self, count: int, name: str = "") -> int:
         """Add nodes with nothing on them but daemons; returns the number of their row."""
         number = len(self.rows)
-        self._insert(number, Row(count, volumes=self._volumes, name=name), self._fresh)
+        self._insert(number, Row(count, volumes=self._volumes, name=name), self.fresh)
         self.nodes += count
         return number
 
@@ -82,7 +87,7 @@ class Packing:
         left = count
         if self.rows:
             left -= self._fill(0, load, left, self._rooms(load))
-        room = room_for(load, self._fresh, self._volumes) if left else 0
+        room = room_for(load, self.fresh, self._volumes) if left else 0
         new = min(-(-left // room) if room else 0, self.most - self.nodes)
         if left and new > 0:
             left -= self._fill(self.add(new), load, left, np.array([room]))
@@ -100,6 +105,31 @@ class Packing:
         if load.keeps_off:
             row.closed_to |= load.keeps_off
             self._closed |= load.keeps_off
+
+    def take_all(self, number: int, filling: Filling) -> None:
+        """Put pods of several groups onto every node of a row, which have nothing in common."""
+        needs = np.array([load.need for load, _ in filling])
+        self._buffer[number] -= np.array([pods for _, pods in filling]) @ needs
+        there = self.rows[number].pods
+        for load, pods in filling:
+            there[load.group] = there.get(load.group, 0) + pods
+
+    def split(self, number: int, nodes: int) -> int:
+        """Make the first nodes of a row one of their own, before it, unless they are all of it;
+        returns how many rows that adds.
+        """
+        row = self.rows[number]
+        if nodes == row.count:
+            return 0
+        row.count -= nodes
+        first = Row(nodes, dict(row.pods), row.closed_to, row.volumes)
+        self._insert(number, first, self._buffer[number].copy())
+        return 1
+
+    def left_on(self, number: int) -> IntArray:
+        """What each node of a row has left."""
+        left: IntArray = self._buffer[number]
+        return left
 
     def unroll(self) -> None:
         """Make every node a row of its own."""
@@ -131,14 +161,9 @@ class Packing:
         """Put so many pods onto each of the first nodes of a row; returns 1 if these had to be
         made a row of their own, before it.
         """
-        row = self.rows[number]
-        splits = nodes < row.count
-        if splits:
-            row.count -= nodes
-            first = Row(nodes, dict(row.pods), row.closed_to, row.volumes)
-            self._insert(number, first, self._buffer[number].copy())
+        splits = self.split(number, nodes)
         self.take(number, load, pods)
-        return int(splits)
+        return splits
 
     def _insert(self, number: int, row: Row, left: IntArray) -> None:
         last = len(self.rows)

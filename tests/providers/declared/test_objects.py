@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tests.admission.manifests import CRDS, documents
 from tests.client.conftest import access, client
 from tests.cloud.clouds import DISK, FILES, Sky
 from tests.providers.declared.test_overlay import limits
+from tests.providers.waiting import until
 
 __all__ = ["access", "client"]
 
@@ -40,7 +40,7 @@ async def opened(
     sky, socket = Sky(), folder / "cloud.sock"
     declared = folder / "groups.yaml"
     declared.write_text(file)
-    options = ProviderOptions("simulated", socket, declared if file else None)
+    options = ProviderOptions("simulated", socket, node_groups=declared if file else None)
     async with (
         serve(sky.provider, Places(socket=socket)),
         open_provider(options, client, writes=writes) as provider,
@@ -57,13 +57,6 @@ async def status(client: Client, name: str) -> Any:
     return (await client.get(NODE_GROUPS, name)).get("status")
 
 
-async def until(provider: Provider, holds: Callable[[], Any]) -> None:
-    """Rounds, until the cluster's changes have come through."""
-    async with asyncio.timeout(20):
-        while not await holds():
-            await provider.refresh()
-
-
 async def test_a_nodegroup_says_the_limits_of_a_cloud_that_cannot(
     kinds: Client, tmp_path: Path
 ) -> None:
@@ -78,13 +71,13 @@ async def test_a_nodegroup_says_the_limits_of_a_cloud_that_cannot(
         async def changed() -> bool:
             return limits(await provider.template("workers")) == {DISK: 5, FILES: None}
 
-        await until(provider, changed)
+        await until(changed)
         await kinds.delete(NODE_GROUPS, "shop")
 
         async def gone() -> bool:
             return limits(await provider.template("workers")) == {DISK: 8, FILES: None}
 
-        await until(provider, gone)
+        await until(gone)
 
 
 async def test_a_limit_that_cannot_be_read_is_in_the_status_and_never_endless(
@@ -107,10 +100,11 @@ async def test_a_limit_that_cannot_be_read_is_in_the_status_and_never_endless(
         await kinds.patch(NODE_GROUPS, "workers", change=change)
 
         async def accepted() -> bool:
+            await provider.refresh()
             found = await status(kinds, "workers")
             return bool(found["conditions"][0]["status"] == "True" and not found["problems"])
 
-        await until(provider, accepted)
+        await until(accepted)
         assert limits(await provider.template("workers")) == {DISK: 7, FILES: 2}
         assert await provider.problems() == []
 

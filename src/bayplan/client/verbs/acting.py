@@ -32,7 +32,10 @@ class Actions(Writes):
         path = resource.path(*resource.place(key), "scale")
         return decode(await self._sender.fetch(Request("GET", path, repeatable=True)), Scale)
 
-    async def scale(self, kind: type[T] | Resource[T], *key: str, replicas: int) -> Scale:
-        """Make an object want that many replicas."""
-        change = merge({"spec": {"replicas": replicas}})
+    async def scale(
+        self, kind: type[T] | Resource[T], *key: str, replicas: int, version: str = ""
+    ) -> Scale:
+        """Make an object want that many replicas; ConflictError if it is of another version."""
+        meta = {"metadata": {"resourceVersion": version}} if version else {}
+        change = merge({**meta, "spec": {"replicas": replicas}})
         return decode(await self._send_patch(resource_of(kind), key, change, "scale"), Scale)

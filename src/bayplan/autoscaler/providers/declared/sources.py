@@ -6,18 +6,16 @@ first; the others are told that they do not count.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
+from bayplan.autoscaler.providers.following import Following
 from bayplan.client import Change, Informer, Untyped, untyped
 from bayplan.client.events.recorder import reference_to
 from bayplan.client.objects import name_of
-from bayplan.nodegroups import GroupProblem, UnavailableError
+from bayplan.nodegroups import GroupProblem
 
 NODE_GROUPS = untyped("bayplan.io", "v1alpha1", "nodegroups", "NodeGroup", namespaced=False)
-PATIENCE = 30.0
-"""Seconds that are waited for the objects to be read the first time."""
 
 
 class FileDeclarations:
@@ -42,7 +40,7 @@ class ObjectDeclarations:
     """What a file and the cluster's NodeGroups declare together."""
 
     def __init__(self, informer: Informer[Untyped], file: Sequence[Declaration] = ()) -> None:
-        self._informer = informer
+        self._following = Following([informer])
         self._file = {one.group: one for one in file}
         self._objects: dict[str, Declaration] = {}
         self._merged: dict[str, Declaration] | None = None
@@ -62,12 +60,7 @@ class ObjectDeclarations:
 
     async def refresh(self) -> None:
         """Wait for the objects, the first time; UnavailableError if they cannot be had."""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._informer.synced.wait()
-        except TimeoutError:
-            why = self._informer.last_error or "no answer"
-            raise UnavailableError(f"NodeGroups cannot be read: {why}") from None
+        await self._following.synced("NodeGroups")
 
     def _changed(self, change: Change[Untyped]) -> None:
         self._merged = None

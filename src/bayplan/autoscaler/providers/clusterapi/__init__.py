@@ -1,0 +1,1 @@
+"""Cluster API: node groups are MachineDeployments, MachineSets and MachinePools."""

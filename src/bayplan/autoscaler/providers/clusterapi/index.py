@@ -1,0 +1,165 @@
+"""What there is of Cluster API's objects, found by what it is asked for: kept up by every change.
+
+A machine is found by its provider ID, its own name, or the set that made it; a group by its id. All
+of it costs what is asked about, however many machines there are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from bayplan.autoscaler.providers.clusterapi.groups import Group, Reading, group_id, read_group
+from bayplan.autoscaler.providers.clusterapi.ids import normalized
+from bayplan.autoscaler.providers.clusterapi.kinds import (
+    Machine,
+    MachineDeployment,
+    MachinePool,
+    MachineSet,
+    Scalable,
+)
+from bayplan.autoscaler.providers.clusterapi.templates import describe
+from bayplan.autoscaler.providers.clusterapi.words import Words
+from bayplan.client import Change
+from bayplan.client.errors import MalformedError
+from bayplan.client.events.recorder import reference_to
+from bayplan.client.informers.informer import UnfitHandler
+from bayplan.nodegroups import GroupProblem
+
+_SETS, _POOLS = MachineSet.__name__, MachinePool.__name__
+
+
+class Index:
+    """Machines and what makes them; `allowed` says which of the latter can be groups."""
+
+    def __init__(self, words: Words, allowed: Callable[[Scalable], bool]) -> None:
+        self._words = words
+        self._allowed = allowed
+        self.machines: dict[str, Machine] = {}
+        self._by_id: defaultdict[str, set[str]] = defaultdict(set)
+        self._of_owner: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._scalables: dict[str, Scalable] = {}
+        self._readings: dict[str, Reading] = {}
+        self._pools: dict[str, str] = {}
+        self._sets: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._unfit: dict[str, str] = {}
+
+    def machine_changed(self, change: Change[Machine]) -> None:
+        """Take in what became of a machine."""
+        if change.old is not None:
+            self._forget(change.old)
+        if change.type != "deleted":
+            self._keep(change.object)
+
+    def scalable_changed(self, change: Change[Scalable]) -> None:
+        """Take in what became of a MachineDeployment, MachineSet or MachinePool."""
+        if change.old is not None:
+            self._drop(change.old)
+        if change.type != "deleted":
+            self._take(change.object)
+
+    def unfit(self, kind: str) -> UnfitHandler:
+        """What to call about objects of a kind that are not as Cluster API defines them."""
+
+        def told(key: str, error: MalformedError | None) -> None:
+            self._unfit.pop(f"{kind}/{key}", None)
+            if error is not None:
+                self._unfit[f"{kind}/{key}"] = str(error)
+
+        return told
+
+    def groups(self) -> Iterator[Group]:
+        """All node groups."""
+        return (one.group for one in self._readings.values() if one.group is not None)
+
+    def group(self, name: str) -> Group | None:
+        """The group of that id."""
+        found = self._readings.get(name)
+        return None if found is None else found.group
+
+    def problems(self) -> Iterator[GroupProblem]:
+        """What is said and cannot be read."""
+        yield from (GroupProblem(name, text) for name, text in self._unfit.items())
+        for name, reading in self._readings.items():
+            about = reference_to(self._scalables[name])
+            yield from (GroupProblem(name, text, about) for text in reading.problems)
+
+    def machines_of(self, group: Group) -> list[Machine]:
+        """The machines that a group has made; a MachineDeployment's are of all its sets."""
+        owner = group_id(group.resource)
+        owners = self._sets[owner] if isinstance(group.resource, MachineDeployment) else [owner]
+        return [self.machines[key] for one in owners for key in self._of_owner[one]]
+
+    def machine(self, provider_id: str) -> Machine | None:
+        """The machine of that provider ID; None also if it might be several."""
+        found = self._by_id.get(normalized(provider_id), set())
+        exact = {key for key in found if self.machines[key].spec.provider_id == provider_id}
+        meant = exact or found
+        return self.machines[next(iter(meant))] if len(meant) == 1 else None
+
+    def group_of(self, machine: Machine) -> Group | None:
+        """The group that made a machine."""
+        owner = _owner(machine)
+        made_by = self._scalables.get(owner)
+        above = _deployment(made_by) if isinstance(made_by, MachineSet) else ""
+        return self.group(above or owner)
+
+    def pool_of(self, provider_id: str) -> Group | None:
+        """The MachinePool that lists that provider ID."""
+        return self.group(self._pools.get(normalized(provider_id), ""))
+
+    def _keep(self, machine: Machine) -> None:
+        self.machines[machine.key] = machine
+        self._of_owner[_owner(machine)][machine.key] = None
+        if machine.spec.provider_id:
+            self._by_id[normalized(machine.spec.provider_id)].add(machine.key)
+
+    def _forget(self, machine: Machine) -> None:
+        self.machines.pop(machine.key, None)
+        self._of_owner[_owner(machine)].pop(machine.key, None)
+        known = normalized(machine.spec.provider_id)
+        self._by_id[known].discard(machine.key)
+        if not self._by_id[known]:
+            del self._by_id[known]
+
+    def _take(self, one: Scalable) -> None:
+        name = group_id(one)
+        self._unfit.pop(name, None)
+        self._scalables[name] = one
+        if isinstance(one, MachineSet) and (above := _deployment(one)):
+            self._sets[above][name] = None
+        for listed in one.spec.provider_id_list:
+            self._pools[normalized(listed)] = name
+        if self._allowed(one):
+            self._readings[name] = self._read(one)
+
+    def _read(self, one: Scalable) -> Reading:
+        read = read_group(one, self._words)
+        if read.group is None:
+            return read
+        return Reading(read.group, (*read.problems, *describe(read.group).problems))
+
+    def _drop(self, one: Scalable) -> None:
+        name = group_id(one)
+        self._unfit.pop(name, None)
+        self._scalables.pop(name, None)
+        self._readings.pop(name, None)
+        self._sets[_deployment(one)].pop(name, None)
+        for listed in one.spec.provider_id_list:
+            if self._pools.get(normalized(listed)) == name:
+                del self._pools[normalized(listed)]
+
+
+def _owner(machine: Machine) -> str:
+    """The id of the set or pool that made a machine."""
+    for one in machine.metadata.owner_references:
+        if one.kind in {_SETS, _POOLS}:
+            return f"{one.kind}/{machine.namespace}/{one.name}"
+    return ""
+
+
+def _deployment(one: Scalable) -> str:
+    """The id of the MachineDeployment that made a set."""
+    owners = one.metadata.owner_references
+    above = next((o.name for o in owners if o.kind == MachineDeployment.__name__), "")
+    return f"{MachineDeployment.__name__}/{one.namespace}/{above}" if above else ""

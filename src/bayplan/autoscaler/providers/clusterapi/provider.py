@@ -1,0 +1,207 @@
+"""Cluster API as a provider: sizes through the scale subresource, machines as instances.
+
+The objects are in the management cluster, which may be another one than the cluster that is scaled.
+They are followed, so that questions cost no requests; what changes a size asks the server itself. A
+size that we have just written counts until the server tells us something newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bayplan.autoscaler.providers.clusterapi.finding import Finder
+from bayplan.autoscaler.providers.clusterapi.groups import Group
+from bayplan.autoscaler.providers.clusterapi.index import Index
+from bayplan.autoscaler.providers.clusterapi.infrastructure import Infrastructures
+from bayplan.autoscaler.providers.clusterapi.kinds import Machine, MachinePool, Scalable
+from bayplan.autoscaler.providers.clusterapi.machines import (
+    has_failed,
+    instance_of,
+    is_deleting,
+    is_node,
+)
+from bayplan.autoscaler.providers.clusterapi.marking import Marks
+from bayplan.autoscaler.providers.clusterapi.scaling import Scaler, Sized, within
+from bayplan.autoscaler.providers.clusterapi.templates import gpu_types, template
+from bayplan.autoscaler.providers.clusterapi.words import GPU_LABEL, Words
+from bayplan.autoscaler.providers.following import Following
+from bayplan.autoscaler.providers.texts import options_over
+from bayplan.client import Client, Resource
+from bayplan.kube.pods import Pod
+from bayplan.nodegroups import (
+    GroupOptions,
+    GroupProblem,
+    Instance,
+    InstanceState,
+    InvalidRequestError,
+    NodeGroup,
+    NodeRef,
+    NotOfferedError,
+    RefusedError,
+    Template,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where the objects are, and where the nodes are."""
+
+    management: Client
+    workload: Client
+    resources: Mapping[str, Resource[Scalable]]
+    """By kind, what can be a group."""
+    machines: Resource[Machine]
+    words: Words
+    architecture: str
+    """What nodes are of which nobody says so."""
+
+    @property
+    def is_one(self) -> bool:
+        """Whether both are the same cluster."""
+        return self.management is self.workload
+
+
+class ClusterApi:
+    """Answers for the groups of a management cluster."""
+
+    def __init__(self, cluster: Cluster, index: Index, following: Following) -> None:
+        self._cluster = cluster
+        self._index = index
+        self._following = following
+        self._find = Finder(index, cluster.words, cluster.workload)
+        self._marks = Marks(cluster.management, cluster.machines, cluster.words)
+        self._infrastructures = Infrastructures(cluster.management)
+        self._written: dict[str, Sized] = {}
+
+    async def groups(self) -> Sequence[NodeGroup]:
+        """All groups, in the order of their names."""
+        return sorted((one.group for one in self._index.groups()), key=lambda one: one.id)
+
+    async def group_for_node(self, node: NodeRef) -> NodeGroup | None:
+        """The group whose machine or pool the node is."""
+        found = self._find.group_of(node)
+        return None if found is None else found.group
+
+    async def target_size(self, group: str) -> int:
+        """The replicas that are wanted."""
+        found = self._find.group(group)
+        written = self._written.get(group)
+        if written is not None and _is_older(found.resource, written):
+            return written.replicas
+        self._written.pop(group, None)
+        return found.resource.spec.replicas or 0
+
+    async def instances(self, group: str) -> Sequence[Instance]:
+        """Its machines; of a pool, what its list of provider IDs says."""
+        found = self._find.group(group)
+        if isinstance(found.resource, MachinePool):
+            return [self._listed(one) for one in found.resource.spec.provider_id_list]
+        machines = self._index.machines_of(found)
+        return [instance_of(one, await self._find.provider_id(one)) for one in machines]
+
+    async def template(self, group: str) -> Template:
+        """What annotations, spec and infrastructure say of the next node."""
+        found = self._find.group(group)
+        ref = found.resource.spec.template.spec.infrastructure_ref
+        said = await self._infrastructures.find(ref, found.resource.namespace)
+        return template(found, said, self._cluster.architecture)
+
+    async def problems(self) -> Sequence[GroupProblem]:
+        """What resources say and cannot be read; objects of another cluster cannot have events."""
+        found = list(self._index.problems())
+        return found if self._cluster.is_one else [replace(one, about=None) for one in found]
+
+    async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
+        """What annotations say, over the defaults."""
+        return options_over(self._find.group(group).options, defaults)
+
+    async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
+        """Refuse: Cluster API knows no prices."""
+        raise NotOfferedError(f"Cluster API has no price of {node.name} from {start} to {end}")
+
+    async def pod_price(self, pod: Pod, start: datetime, end: datetime) -> float:
+        """Refuse: Cluster API knows no prices."""
+        raise NotOfferedError(f"Cluster API has no price of {pod.key} from {start} to {end}")
+
+    async def gpu_label(self) -> str:
+        """The label that Cluster API's nodes with GPUs are to have."""
+        return GPU_LABEL
+
+    async def gpu_types(self) -> frozenset[str]:
+        """What groups say in their labels."""
+        return gpu_types(list(self._index.groups()))
+
+    async def increase(self, group: str, count: int) -> None:
+        """Want more replicas."""
+        _check_count(group, count)
+        await self._resize(self._find.group(group), count)
+
+    async def delete_nodes(self, group: str, nodes: Sequence[NodeRef]) -> None:
+        """Mark the machines and want so many fewer; all of them or none.
+
+        Machines that failed can be given back at the minimum too: they are deleted themselves, and
+        their set makes others.
+        """
+        found = self._find.group(group)
+        going = [one for one in self._find.machines(found, nodes) if not is_deleting(one)]
+        if not going:
+            return
+        left = await self._scaler(found).size() - len(going)
+        if left < found.group.min_size and all(map(has_failed, going)):
+            for one in going:
+                await self._marks.delete(one)
+            return
+        within(found.group, left, grows=False)
+        await self._marks.mark(going)
+        try:
+            await self._resize(found, -len(going))
+        except BaseException:
+            await self._marks.unmark(going)
+            raise
+
+    async def decrease_target(self, group: str, count: int) -> None:
+        """Want fewer of those that are no nodes yet; Cluster API deletes such machines first."""
+        _check_count(group, count)
+        found = self._find.group(group)
+        there = self._nodes_of(found)
+        if await self._scaler(found).size() - count < there:
+            raise RefusedError(f"node group {group}: {there} are nodes already")
+        await self._resize(found, -count)
+
+    async def refresh(self) -> None:
+        """See that there is a copy of everything; what it says is kept up by itself."""
+        await self._following.synced("Cluster API's objects")
+
+    async def cleanup(self) -> None:
+        """Nothing is held."""
+
+    def _nodes_of(self, group: Group) -> int:
+        if isinstance(group.resource, MachinePool):
+            return len(group.resource.spec.provider_id_list)
+        return sum(map(is_node, self._index.machines_of(group)))
+
+    def _listed(self, provider_id: str) -> Instance:
+        machine = self._index.machine(provider_id)
+        if machine is None:
+            return Instance(provider_id, InstanceState.RUNNING)
+        return instance_of(machine, provider_id)
+
+    def _scaler(self, group: Group) -> Scaler:
+        resource = self._cluster.resources[group.resource.kind]
+        return Scaler(self._cluster.management, resource, group)
+
+    async def _resize(self, group: Group, by: int) -> None:
+        self._written[group.group.id] = await self._scaler(group).change(by)
+
+
+def _check_count(group: str, count: int) -> None:
+    if count <= 0:
+        raise InvalidRequestError(f"node group {group}: cannot be resized by {count}")
+
+
+def _is_older(one: Scalable, written: Sized) -> bool:
+    """Whether we know an object as it was before we wrote; versions may be no numbers."""
+    known, ours = one.metadata.resource_version, written.version
+    return known.isdecimal() and ours.isdecimal() and int(known) < int(ours)

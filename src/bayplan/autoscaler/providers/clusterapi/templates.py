@@ -1,0 +1,130 @@
+"""The next node of a group, from its annotations, its spec and its infrastructure's template.
+
+An annotation counts over what the infrastructure says. Without cpu and memory from either there is
+no template, and none either if a taint cannot be read: it would promise too much. What is in the
+annotation `csi-driver` stays on the node, where everybody looks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from bayplan.autoscaler.providers.clusterapi.groups import Group
+from bayplan.autoscaler.providers.clusterapi.words import CAPACITY, GPU_LABEL, is_managed
+from bayplan.autoscaler.providers.describing import described_node, merged_taints
+from bayplan.autoscaler.providers.texts import read_amounts, read_labels, read_taint, split_pairs
+from bayplan.kube.meta import Quantity
+from bayplan.kube.nodes import Taint
+from bayplan.kube.quantity import parse
+from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from bayplan.nodegroups import CSI_DRIVERS, NotOfferedError, Template, template_of
+
+_AMOUNTS = {"cpu": CPU, "memory": MEMORY, "ephemeral-disk": EPHEMERAL_STORAGE, "maxPods": PODS}
+ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
+
+
+@dataclass(frozen=True, slots=True)
+class Infrastructure:
+    """What the template of a machine's infrastructure says of its nodes."""
+
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    architecture: str = ""
+    system: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What is said of a group's next node, and what of it cannot be read."""
+
+    amounts: Mapping[str, Quantity]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    unread_taints: tuple[str, ...]
+    problems: tuple[str, ...]
+    """All of them, those with taints too."""
+
+
+def template(group: Group, infrastructure: Infrastructure, architecture: str) -> Template:
+    """The template; NotOfferedError if nobody says how large the node will be."""
+    described = describe(group)
+    known, _ = read_amounts(infrastructure.capacity, infrastructure.capacity)
+    amounts = {**known, **described.amounts}
+    if missing := [name for name in (CPU, MEMORY) if name not in amounts]:
+        said = f"it has no annotation {CAPACITY}{missing[0]} that can be read"
+        raise NotOfferedError(f"node group {group.group.id}: {said}")
+    if described.unread_taints:
+        raise NotOfferedError(f"node group {group.group.id}: {described.unread_taints[0]}")
+    generic = {ARCH: infrastructure.architecture or architecture}
+    generic[OS] = infrastructure.system or "linux"
+    text = group.resource.metadata.annotations.get(CSI_DRIVERS)
+    node = described_node(
+        group.group.id,
+        {**generic, **described.labels},
+        described.taints,
+        amounts,
+        annotations={} if text is None else {CSI_DRIVERS: text},
+    )
+    return replace(template_of(node), problems=())
+
+
+def describe(group: Group) -> Described:
+    """What the group itself says."""
+    annotations = group.resource.metadata.annotations
+    spec = group.resource.spec.template
+    amounts, problems = _amounts(annotations)
+    own = {key: said for key, said in spec.metadata.labels.items() if is_managed(key)}
+    labels, wrong = read_labels(
+        [*own.items(), *split_pairs(annotations.get(f"{CAPACITY}labels", ""))], f"{CAPACITY}labels"
+    )
+    taints, untaken = _taints(group)
+    problems += [*wrong, *untaken]
+    return Described(amounts, labels, tuple(taints), tuple(untaken), tuple(problems))
+
+
+def _amounts(annotations: Mapping[str, str]) -> tuple[dict[str, Quantity], list[str]]:
+    texts = {
+        resource: text
+        for word, resource in _AMOUNTS.items()
+        if (text := annotations.get(CAPACITY + word, "").strip())
+    }
+    places = {resource: CAPACITY + word for word, resource in _AMOUNTS.items()}
+    kind = annotations.get(f"{CAPACITY}gpu-type", "").strip()
+    count = annotations.get(f"{CAPACITY}gpu-count", "").strip()
+    if kind and count:
+        texts[kind], places[kind] = count, f"{CAPACITY}gpu-count"
+    found, problems = read_amounts(texts, places)
+    # Annotations that say 0 say nothing, as they always have.
+    return {name: said for name, said in found.items() if parse(said)}, problems
+
+
+def _taints(group: Group) -> tuple[list[Taint], list[str]]:
+    annotation = f"{CAPACITY}taints"
+    said = [(one.key, one.value, one.effect) for one in group.resource.spec.template.spec.taints]
+    own, problems = _read(said, "spec.template.spec.taints")
+    text = group.resource.metadata.annotations.get(annotation, "")
+    over, wrong = _read([_split(one) for one in text.split(",") if one.strip()], annotation)
+    return merged_taints(own, over), [*problems, *wrong]
+
+
+def _read(said: list[tuple[str, str, str]], place: str) -> tuple[list[Taint], list[str]]:
+    found: list[Taint] = []
+    problems: list[str] = []
+    for key, value, effect in said:
+        taint, wrong = read_taint(key, value, effect, place)
+        found += [taint] if taint is not None else []
+        problems += wrong
+    return found, problems
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """`key=value:effect`."""
+    pair, _, effect = text.strip().rpartition(":")
+    key, _, value = pair.partition("=")
+    return key, value, effect
+
+
+def gpu_types(groups: list[Group]) -> frozenset[str]:
+    """The GPUs that groups say they have, by their label."""
+    found = (describe(one).labels.get(GPU_LABEL, "") for one in groups)
+    return frozenset(filter(None, found))

@@ -17,8 +17,10 @@ import uvloop
 
 from bayplan.client import Client, Tuning
 from bayplan.client.config import from_kubeconfig
+from bayplan.client.errors import ClientError
 from bayplan.scheduler.config import default_settings, read_settings
 from bench.scheduler_perf.making import Maker
+from bench.scheduler_perf.posting import PostError
 from bench.scheduler_perf.processes import Process, cluster, scheduler
 from bench.scheduler_perf.progress import Measured, Measurement, Progress, Which
 from bench.scheduler_perf.steps import Steps
@@ -83,6 +85,8 @@ def _line(workload: Workload) -> dict[str, object]:
         measured, taken = uvloop.run(run(workload))
     except TimeoutError:
         return {"workload": workload.name, "failed": "pods were left without a node"}
+    except (ClientError, PostError, ExceptionGroup) as error:
+        return {"workload": workload.name, "failed": str(error)}
     return {
         "workload": workload.name,
         "pods": measured.pods,
@@ -126,7 +130,8 @@ async def backlog(nodes: int, pods: int) -> tuple[Measured, Taken]:
         await maker.nodes(0, Operation("createNodes", {"count": nodes}, here))
         await maker.namespace("backlog")
         making = Operation("createPods", {"count": pods}, here)
-        await maker.pods(making, "backlog", lambda _uid, _moment: None)
+        bodies = maker.bodies(making, "backlog")
+        await maker.pods(bodies, "backlog", lambda _uid, _moment: None)
         measurement = Measurement(progress, Which(frozenset({"backlog"})))
         async with scheduler(kubeconfig) as scheduling:
             taken = Taken(scheduling, server)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from bayplan.client import Client, merge
 from bayplan.client.errors import AlreadyExistsError
+from bayplan.client.resources import PODS
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bench.scheduler_perf import objects
+from bench.scheduler_perf.posting import Sent, post
 from bench.scheduler_perf.workloads import Operation, Workload, WorkloadError
 
 HANDS = 50
-Sent = Callable[[str, float], None]
-"""Told the uid of a pod that was made, and when it was asked for."""
+_encode = msgspec.json.Encoder().encode
 
 
 class Maker:
@@ -33,8 +35,8 @@ class Maker:
     async def nodes(self, number: int, operation: Operation) -> None:
         """The nodes of a step, with their CSINodes."""
 
-        async def make(_: int) -> None:
-            node = objects.node(operation, number, next(self._nodes))
+        async def make(index: int) -> None:
+            node = objects.node(operation, number, index, next(self._nodes))
             made: Any = await self._client.create(node)
             await self._untaint(made, node)
             csi_node = objects.csi_node(operation, node["metadata"]["name"])
@@ -68,19 +70,26 @@ class Maker:
         """A namespace, if it is not there."""
         await self._ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
-    async def pods(self, operation: Operation, namespace: str, sent: Sent) -> None:
-        """The pods of a step; their volumes and claims are all made before."""
+    async def volumes(self, operation: Operation, namespace: str) -> None:
+        """The volumes and claims that a step's pods use, all of them made before."""
         if operation.path("persistentVolumeClaimTemplatePath") is not None:
             await many(operation.count(), lambda i: self._volume(operation, namespace, i))
 
-        async def make(index: int) -> None:
-            pod = objects.pod(operation, self._workload.default_pod, namespace, index)
-            pod["spec"]["schedulerName"] = self._scheduler
-            began = time.perf_counter()
-            made: Any = await self._client.create(pod)
-            sent(made["metadata"]["uid"], began)
+    async def pods(self, bodies: Iterable[bytes], namespace: str, sent: Sent) -> None:
+        """The pods of a step, as `bodies` has them."""
+        await post(self._client, PODS.path(namespace), bodies, sent)
 
-        await many(operation.count(), make)
+    def bodies(self, operation: Operation, namespace: str) -> Iterable[bytes]:
+        """The pods of a step as they are sent; encoded once if they are all the same."""
+        count, default = operation.count(), self._workload.default_pod
+        if not objects.pods_differ(operation, default):
+            return itertools.repeat(self._body(operation, namespace, 0), count)
+        return [self._body(operation, namespace, index) for index in range(count)]
+
+    def _body(self, operation: Operation, namespace: str, index: int) -> bytes:
+        pod = objects.pod(operation, self._workload.default_pod, namespace, index)
+        pod["spec"]["schedulerName"] = self._scheduler
+        return _encode(pod)
 
     async def any(self, operation: Operation) -> None:
         """Whatever a step's template describes."""
@@ -128,11 +137,11 @@ class Maker:
         meta = wanted["metadata"]
         key = (meta["namespace"], meta["name"]) if resource.namespaced else (meta["name"],)
         for subresource in operation.fields.get("subresources") or [""]:
-            await self._client.patch(
-                resource, *key, change=merge(wanted), subresource=str(subresource)
-            )
+            live: Any = await self._client.get(resource, *key)
+            changed = objects.updated(live, wanted)
+            await self._client.update(changed, resource, subresource=str(subresource))
         if "status" in wanted:
-            status = merge({"status": wanted["status"]})
+            status = merge({"status": objects.whole_status(wanted)})
             await self._client.patch(resource, *key, change=status, subresource="status")
 
     def _any(self, operation: Operation, index: int) -> objects.Object:

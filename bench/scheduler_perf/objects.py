@@ -57,8 +57,8 @@ def from_template(path: Path, index: int, count: int, params: Mapping[str, Any])
     return copy.deepcopy(_plain(path))
 
 
-def node(operation: Operation, number: int, index: int) -> Object:
-    """A node of a createNodes step; `index` counts all nodes made so far."""
+def node(operation: Operation, number: int, index: int, overall: int) -> Object:
+    """A node of a createNodes step; `overall` counts all nodes made so far."""
     path = operation.path("nodeTemplatePath")
     made = (
         copy.deepcopy(_NODE)
@@ -67,15 +67,23 @@ def node(operation: Operation, number: int, index: int) -> Object:
     )
     meta = made.setdefault("metadata", {})
     prefix = meta.pop("generateName", f"node-{number}-")
-    meta.setdefault("name", f"{prefix}{index:05d}")
+    meta.setdefault("name", f"{prefix}{overall:05d}")
     labels = meta.setdefault("labels", {})
     labels[HOSTNAME] = meta["name"]
-    labels.update(_labels(operation, index))
-    status = made.setdefault("status", {})
-    status["allocatable"] = {**status.get("capacity", {}), **status.get("allocatable", {})}
+    labels.update(_labels(operation, overall))
+    status = made["status"] = whole_status(made)
     strategy = operation.fields.get("nodeAllocatableStrategy") or {}
     status["allocatable"].update(strategy.get("nodeAllocatable") or {})
     return made
+
+
+def whole_status(made: Object) -> Object:
+    """The status of an object; what a node can give is its capacity unless it says otherwise."""
+    status = made.get("status") or {}
+    if made["kind"] != "Node":
+        return status
+    offered = {**(status.get("capacity") or {}), **(status.get("allocatable") or {})}
+    return {**status, "allocatable": offered}
 
 
 def csi_node(operation: Operation, node_name: str) -> Object | None:
@@ -118,6 +126,13 @@ def pod(operation: Operation, default: Path | None, namespace: str, index: int) 
     return made
 
 
+def pods_differ(operation: Operation, default: Path | None) -> bool:
+    """Whether the pods of a createPods step are not all the same."""
+    path = operation.path("podTemplatePath") or default
+    claims = operation.path("persistentVolumeClaimTemplatePath")
+    return claims is not None or (path is not None and _template(path)[1] is not None)
+
+
 def volume_and_claim(operation: Operation, namespace: str, index: int) -> tuple[Object, Object]:
     """A volume and its claim, bound to each other, as a createPods step wants them."""
     of_volume = operation.path("persistentVolumeTemplatePath")
@@ -140,6 +155,28 @@ def volume_and_claim(operation: Operation, namespace: str, index: int) -> tuple[
     volume["status"] = {"phase": "Bound"}
     claim["status"] = {"phase": "Bound"}
     return volume, claim
+
+
+def updated(live: Object, wanted: Object) -> Object:
+    """A live object as a template wants it; of a pod stays what servers and schedulers add."""
+    labels = wanted.get("metadata", {}).get("labels") or {}
+    host = {key: value for key, value in _labels_of(live).items() if key == HOSTNAME}
+    made = {**live, "metadata": {**live["metadata"], "labels": {**host, **labels}}}
+    if live["kind"] != "Pod":
+        return {**made, "spec": wanted.get("spec") or {}}
+    spec, change = dict(live["spec"]), wanted["spec"]
+    spec.pop("schedulingGates", None)
+    added = [one for one in change.get("tolerations") or () if one not in spec["tolerations"]]
+    tolerations = [*spec["tolerations"], *added]
+    containers = [
+        {**old, **new} for old, new in zip(spec["containers"], change["containers"], strict=True)
+    ]
+    made["spec"] = {**spec, **change, "tolerations": tolerations, "containers": containers}
+    return made
+
+
+def _labels_of(obj: Object) -> dict[str, str]:
+    return obj["metadata"].get("labels") or {}
 
 
 def _labels(operation: Operation, index: int) -> dict[str, str]:

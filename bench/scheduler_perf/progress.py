@@ -1,4 +1,4 @@
-"""How far a run has come, as a watch of all pods tells it: how many have nodes, and since when."""
+"""How far a run has come, as a watch of pods tells it: how many have nodes, and since when."""
 
 from __future__ import annotations
 
@@ -8,13 +8,38 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bayplan.client import Change, Client, Informer
-from bayplan.client.resources import PODS
-from bayplan.kube.pods import Pod
+import msgspec
+
+from bayplan.client import Change, Client, Informer, Selection
+from bayplan.client.resources import Resource
+from bayplan.kube.meta import Condition, KubeObject, Struct
 
 LONGEST = 900.0
 PAUSE = 0.05
 """Seconds between two looks at pods that a step waits for."""
+
+
+class SeenSpec(Struct):
+    """Where a pod is."""
+
+    node_name: str = ""
+
+
+class SeenStatus(Struct):
+    """What a pod was told."""
+
+    conditions: list[Condition] = []
+
+
+class Seen(KubeObject):
+    """The little of a pod that is looked at here."""
+
+    spec: SeenSpec = msgspec.field(default_factory=SeenSpec)
+    status: SeenStatus = msgspec.field(default_factory=SeenStatus)
+
+
+SEEN = Resource(Seen, "", "v1", "pods", "Pod")
+_BOUND = Selection(fields="spec.nodeName!=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +49,21 @@ class Which:
     namespaces: frozenset[str] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def __contains__(self, pod: Pod) -> bool:
+    def __contains__(self, pod: Seen) -> bool:
         if self.namespaces and pod.namespace not in self.namespaces:
             return False
         return all(pod.metadata.labels.get(key) == value for key, value in self.labels.items())
 
 
 class Progress:
-    """Watches all pods of a cluster."""
+    """Watches the pods of a cluster that have nodes, or all, if those that wait are asked for."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, everything: bool = False) -> None:
         self._client = client
-        self._pods = Informer(client, PODS)
+        self._pods = Informer(client, SEEN, Selection() if everything else _BOUND)
         self._pods.on_change(self._noted)
         self._following = asyncio.ensure_future(self._pods.run())
-        self._listeners: list[Callable[[Pod], None]] = []
+        self._listeners: list[Callable[[Seen], None]] = []
         self.bound: Counter[str] = Counter()
         """How many pods of each namespace ever got a node."""
         self._news = asyncio.Event()
@@ -52,13 +77,9 @@ class Progress:
         self._following.cancel()
         await asyncio.gather(self._following, return_exceptions=True)
 
-    def listen(self, listener: Callable[[Pod], None]) -> None:
+    def listen(self, listener: Callable[[Seen], None]) -> None:
         """Call that for every pod that gets a node, when it does."""
         self._listeners.append(listener)
-
-    def pods(self, which: Which) -> list[Pod]:
-        """Those pods that are there now."""
-        return [pod for pod in self._pods.objects.values() if pod in which]
 
     async def until_bound(self, namespace: str, count: int) -> None:
         """Wait until that many pods of a namespace have got nodes."""
@@ -71,10 +92,10 @@ class Progress:
         """Wait until that many pods have nodes or, at least, have been tried."""
         holds = _is_tried if attempted else _is_bound
         async with asyncio.timeout(LONGEST):
-            while sum(map(holds, self.pods(which))) < count:
+            while sum(holds(pod) for pod in self._pods.objects.values() if pod in which) < count:
                 await self._client.clock.sleep(PAUSE)
 
-    def _noted(self, change: Change[Pod]) -> None:
+    def _noted(self, change: Change[Seen]) -> None:
         if change.type == "deleted" or not _is_bound(change.object) or _is_bound(change.old):
             return
         self.bound[change.object.namespace] += 1
@@ -83,11 +104,11 @@ class Progress:
             listener(change.object)
 
 
-def _is_bound(pod: Pod | None) -> bool:
+def _is_bound(pod: Seen | None) -> bool:
     return pod is not None and bool(pod.spec.node_name)
 
 
-def _is_tried(pod: Pod) -> bool:
+def _is_tried(pod: Seen) -> bool:
     return _is_bound(pod) or any(one.type == "PodScheduled" for one in pod.status.conditions)
 
 
@@ -151,7 +172,7 @@ class Measurement:
         ]
         return Measured(self._samples, len(self._bound), last - self._began, waits)
 
-    def _noted(self, pod: Pod) -> None:
+    def _noted(self, pod: Seen) -> None:
         if pod in self._which and not self._task.done():
             self._bound[pod.metadata.uid] = time.perf_counter()
             self._first.set()

@@ -20,7 +20,7 @@ from bayplan.kube.durations import parse_duration
 from bayplan.kube.pods import Pod
 from bench.scheduler_perf import objects
 from bench.scheduler_perf.making import Maker, at_rate, many
-from bench.scheduler_perf.progress import Measured, Measurement, Progress, Which, spread
+from bench.scheduler_perf.progress import SEEN, Measured, Measurement, Progress, Which, spread
 from bench.scheduler_perf.workloads import Operation, Workload
 
 
@@ -30,7 +30,7 @@ class Steps:
     def __init__(self, client: Client, workload: Workload, scheduler: str) -> None:
         self._client = client
         self._workload = workload
-        self._progress = Progress(client)
+        self._progress = Progress(client, everything=_looks_at_waiting(workload))
         self._maker = Maker(client, workload, scheduler)
         self._awaited: Counter[str] = Counter()
         """Pods by namespace that nobody has waited for yet."""
@@ -81,10 +81,12 @@ class Steps:
 
     async def _create_pods(self, operation: Operation, namespace: str) -> None:
         await self._maker.namespace(namespace)
+        bodies = self._maker.bodies(operation, namespace)
         if operation.flag("collectMetrics"):
             self._measure(spread([namespace]))
         wanted = self._progress.bound[namespace] + operation.count()
-        await self._maker.pods(operation, namespace, self._sent)
+        await self._maker.volumes(operation, namespace)
+        await self._maker.pods(bodies, namespace, self._sent)
         if operation.flag("skipWaitToCompletion"):
             self._awaited[namespace] += operation.count()
         else:
@@ -124,8 +126,11 @@ class Steps:
 
     async def _delete_pods(self, operation: Operation) -> None:
         namespace = operation.text("namespace")
-        which = spread([namespace], operation.fields.get("labelSelector"))
-        names = [pod.name for pod in self._progress.pods(which)]
+        selector = operation.fields.get("labelSelector") or {}
+        labels = ",".join(f"{key}={value}" for key, value in selector.items())
+        names = [
+            pod.name for pod in (await self._client.list(SEEN, namespace, labels=labels)).items
+        ]
         deleting = self._delete(namespace, names, operation.count("deletePodsPerSecond"))
         if operation.flag("skipWaitToCompletion"):
             self._start(deleting)
@@ -172,3 +177,8 @@ class Steps:
             self.measured = await self._measurement.end()
             self._measurement = None
             self.ended()
+
+
+def _looks_at_waiting(workload: Workload) -> bool:
+    """Whether a step waits for pods that are tried, but need not have got a node."""
+    return any(one.text("stageRequirement") == "Attempted" for one in workload.operations)

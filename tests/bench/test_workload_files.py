@@ -116,13 +116,15 @@ def test_parameters_are_filled_in(checkout: Path) -> None:
     assert made["metadata"] == {"generateName": "pod-", "namespace": "ns"}
     (container,) = made["spec"]["containers"]
     assert (container["name"], container["resources"]["requests"]["cpu"]) == ("c-7", "200m")
-    zones = [objects.node(nodes, 0, index)["metadata"]["labels"]["zone"] for index in range(3)]
+    zones = [
+        objects.node(nodes, 0, index, index)["metadata"]["labels"]["zone"] for index in range(3)
+    ]
     assert zones == ["a", "b", "a"]
 
 
 def test_volumes_are_bound_to_their_claims(checkout: Path) -> None:
     nodes, pods = read_workloads(checkout)[3].operations
-    node = objects.node(nodes, 0, 0)
+    node = objects.node(nodes, 0, 0, 0)
     assert node["status"]["allocatable"]["attachable-volumes-csi-d"] == "3"
     csi = objects.csi_node(nodes, node["metadata"]["name"])
     assert csi is not None
@@ -165,3 +167,41 @@ def test_a_workload_runs_with_our_scheduler(
     ]
     assert lines[0]["pods"] == 3
     assert lines[2]["left out"] == "pod groups"
+
+
+def test_pods_are_the_same_unless_their_template_or_claims_tell_them_apart(checkout: Path) -> None:
+    plain, *_, volumes, _ = read_workloads(checkout)
+    assert not objects.pods_differ(plain.operations[1], None)
+    assert objects.pods_differ(plain.operations[1], plain.default_pod)
+    assert objects.pods_differ(volumes.operations[1], None)
+
+
+def test_an_update_leaves_a_pod_what_the_server_gave_it_and_takes_its_gates_away() -> None:
+    container = {"name": "c", "image": "i", "imagePullPolicy": "Always"}
+    live = {
+        "kind": "Pod",
+        "metadata": {"name": "p", "uid": "u"},
+        "spec": {
+            "nodeName": "n",
+            "containers": [container],
+            "schedulingGates": [{"name": "g"}],
+            "tolerations": [{"key": "a"}],
+        },
+    }
+    wanted = {
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": {"x": "y"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "tolerations": [{"key": "b"}]},
+    }
+    made = objects.updated(live, wanted)
+    assert made["metadata"] == {"name": "p", "uid": "u", "labels": {"x": "y"}}
+    assert made["spec"] == {
+        "nodeName": "n",
+        "containers": [container],
+        "tolerations": [{"key": "a"}, {"key": "b"}],
+    }
+
+
+def test_a_node_gives_its_capacity_unless_it_says_otherwise() -> None:
+    node = {"kind": "Node", "status": {"capacity": {"cpu": "4"}}}
+    assert objects.whole_status(node)["allocatable"] == {"cpu": "4"}

@@ -8,12 +8,13 @@ from functools import lru_cache
 
 def timestamp(moment: datetime) -> str:
     """A moment as `metav1.Time` writes it: seconds, in UTC, with a Z."""
-    return _written(moment.astimezone(UTC).replace(microsecond=0))
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return _written(utc.replace(microsecond=0))
 
 
 def micro_time(moment: datetime) -> str:
     """A moment as `MicroTime`: in UTC, to the microsecond."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 @lru_cache(64)

@@ -81,7 +81,10 @@ class App:
                 if self._backend.store.closing:
                     answer.headers.append((b"connection", b"close"))
                 self._metrics.count(_label(scope, answer), time.perf_counter() - started)
-                await _send(answer, send, scope["state"])
+                if isinstance(answer, Stream):
+                    await _stream(answer, send, scope["state"])
+                else:
+                    await answer.send(send)
         except TimeoutError:
             scope["state"]["abort"]()
         finally:
@@ -162,7 +165,14 @@ class App:
         form = negotiate(headers.get(b"accept"))
         content_type = headers.get(b"content-type")
         return Exchange(
-            self._backend, call, verb, incoming.query, form, content_type, incoming.receive
+            self._backend,
+            call,
+            verb,
+            incoming.query,
+            form,
+            content_type,
+            incoming.receive,
+            arrived=incoming.state.get("arrived", False),
         )
 
     def _authorize(self, user: User, verb: str, info: RequestInfo, name: str) -> None:
@@ -205,8 +215,8 @@ class App:
         return self._reviews.handler(kind) or HANDLERS["create"]
 
 
-async def _send(answer: Answer, send: Send, state: dict[str, Any]) -> None:
-    """Send an answer; a stream, which may be silent for long, ends when its reader is gone."""
+async def _stream(answer: Stream, send: Send, state: dict[str, Any]) -> None:
+    """Send a stream, which may be silent for long and ends when its reader is gone."""
     task, lost = asyncio.current_task(), False
 
     def end() -> None:
@@ -215,8 +225,7 @@ async def _send(answer: Answer, send: Send, state: dict[str, Any]) -> None:
         if task is not None:
             task.cancel()
 
-    if isinstance(answer, Stream):
-        state["lost"] = end
+    state["lost"] = end
     try:
         await answer.send(send)
     except asyncio.CancelledError:

@@ -23,6 +23,7 @@ from bayplan.embedded.apiserver.http.query import (
 from bayplan.embedded.apiserver.http.render import Renderer
 from bayplan.embedded.apiserver.http.wire.bodies import (
     Receive,
+    collect,
     decode_value,
     media_type,
     read_body,
@@ -35,8 +36,10 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.patch.patches import APPLY_PATCH, Patch, accepted
 from bayplan.embedded.apiserver.rest import applying, deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.conforming import conform
 from bayplan.embedded.apiserver.rest.listing import list_page
 from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.rest.templates import wording_of
 from bayplan.embedded.apiserver.rest.watching import Watch
 
 
@@ -51,11 +54,16 @@ class Exchange:
     form: Form
     content_type: bytes | None
     receive: Receive
+    arrived: bool = False
+    """Whether the whole body is here already."""
 
     def renderer(self) -> Renderer:
         """Writes the answer as the client wants it."""
-        now = self.backend.clock.now()
-        return Renderer(self.call.kind, self.form, self.query, now)
+        return Renderer(self.call.kind, self.form, self.query, self.backend.clock)
+
+    async def body(self) -> bytes:
+        """The request's body."""
+        return await (collect if self.arrived else read_body)(self.receive)
 
 
 Answer = Response | Stream
@@ -63,7 +71,10 @@ Answer = Response | Stream
 
 async def read_object(exchange: Exchange) -> JsonObject:
     """The body, as a JSON object."""
-    body = await read_body(exchange.receive)
+    return _decoded(exchange, await exchange.body())
+
+
+def _decoded(exchange: Exchange, body: bytes) -> JsonObject:
     kind = media_type(exchange.content_type)
     obj = require_object(decode_value(body, kind))
     if exchange.call.field_validation == "Strict" and kind.endswith("json"):
@@ -115,8 +126,15 @@ async def watch(exchange: Exchange) -> Answer:
 
 async def create(exchange: Exchange) -> Answer:
     """A new object."""
-    obj = await _object(exchange)
-    entry = await writing.create(exchange.backend, exchange.call, obj)
+    backend, call, body = exchange.backend, exchange.call, await exchange.body()
+    wording = wording_of(call, media_type(exchange.content_type), body)
+    obj = backend.templates.find(wording)
+    if obj is None:
+        obj = _decoded(exchange, body)
+        _check_type(call, obj)
+        conform(call, obj)
+        backend.templates.keep(wording, call, obj)
+    entry = await writing.create(backend, call, obj, trusted=True)
     return exchange.renderer().one(entry, 201)
 
 
@@ -131,7 +149,7 @@ async def update(exchange: Exchange) -> Answer:
 async def read_patch(exchange: Exchange) -> Patch:
     """The body, as a patch."""
     kind = media_type(exchange.content_type)
-    body = await read_body(exchange.receive)
+    body = await exchange.body()
     allowed = accepted(exchange.call.kind)
     if kind not in allowed:
         raise unsupported_media_type(allowed)
@@ -150,7 +168,7 @@ async def patch(exchange: Exchange) -> Answer:
 
 
 async def _delete_body(exchange: Exchange) -> JsonObject:
-    body = await read_body(exchange.receive)
+    body = await exchange.body()
     return require_object(decode_value(body, media_type(exchange.content_type))) if body else {}
 
 

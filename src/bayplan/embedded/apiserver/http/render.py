@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.http.query import Query
@@ -17,6 +16,7 @@ from bayplan.embedded.apiserver.rest.listing import Page
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.embedded.apiserver.tables.render import partial, table
+from bayplan.kube.clock import Clock
 
 _INCLUDES = ("", "None", "Metadata", "Object")
 
@@ -24,10 +24,10 @@ _INCLUDES = ("", "None", "Metadata", "Object")
 class Renderer:
     """Writes entries of one kind as one client wants them."""
 
-    def __init__(self, kind: Kind, form: Form, query: Query, now: datetime) -> None:
+    def __init__(self, kind: Kind, form: Form, query: Query, clock: Clock) -> None:
         self._kind = kind
         self._form = form
-        self._now = now
+        self._clock = clock
         self._include = query.get("includeObject", "")
         if self._include not in _INCLUDES:
             raise bad_request(f"includeObject: Unsupported value: {self._include!r}")
@@ -88,7 +88,7 @@ class Renderer:
 
     def _table(self, entries: Sequence[Entry], meta: JsonObject) -> JsonObject:
         objects = (entry.object() for entry in entries)
-        made = table(self._kind, objects, self._now, self._include)
+        made = table(self._kind, objects, self._clock.now(), self._include)
         made["metadata"] = meta
         return made
 

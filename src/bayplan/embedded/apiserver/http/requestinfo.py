@@ -5,6 +5,7 @@ The path is split before it is decoded, so an encoded slash can never become a p
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -27,6 +28,7 @@ class RequestInfo(NamedTuple):
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
+@lru_cache(512)
 def parse_path(raw: bytes) -> RequestInfo:
     """Take a path apart; 404 if it can be nobody's."""
     text = raw.decode("ascii", "replace")

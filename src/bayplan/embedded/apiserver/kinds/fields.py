@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
@@ -13,12 +12,22 @@ ALWAYS = ("metadata.name", "metadata.namespace")
 
 def value_at(obj: JsonObject, path: str) -> JsonValue:
     """The value at a dotted path, or None."""
+    return _value(obj, _parts(path))
+
+
+def _value(obj: JsonObject, parts: tuple[str, ...]) -> JsonValue:
     found: JsonValue = obj
-    for part in _parts(path):
-        if not isinstance(found, dict):
+    for part in parts:
+        found = found.get(part) if type(found) is dict else None
+        if found is None:
             return None
-        found = found.get(part)
     return found
+
+
+@cache
+def _split(paths: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each path with its parts."""
+    return tuple((path, _parts(path)) for path in paths)
 
 
 @cache
@@ -33,10 +42,14 @@ def as_field(value: JsonValue) -> str:
     return "" if value is None else str(value)
 
 
-def read_fields(obj: JsonObject, paths: Iterable[str]) -> dict[str, str]:
+def read_fields(obj: JsonObject, paths: tuple[str, ...]) -> dict[str, str]:
     """The values at some paths; only those that are set, since absent means empty."""
-    found = {path: as_field(value_at(obj, path)) for path in paths}
-    return {path: value for path, value in found.items() if value}
+    found: dict[str, str] = {}
+    for path, parts in _split(paths):
+        value = _value(obj, parts)
+        if value is not None and value != "":
+            found[path] = as_field(value)
+    return found
 
 
 class CatalogFields:

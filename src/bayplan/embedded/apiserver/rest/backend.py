@@ -10,6 +10,7 @@ from bayplan.embedded.apiserver.admission.chain import AdmissionChain
 from bayplan.embedded.apiserver.errors import not_found
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.rest.templates import Templates
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import Store
 from bayplan.kube.clock import Clock
@@ -25,6 +26,7 @@ class Backend:
     clock: Clock
     rng: Random = field(default_factory=SystemRandom)
     admission: AdmissionChain = field(default_factory=AdmissionChain)
+    templates: Templates = field(default_factory=Templates)
 
     def now(self) -> str:
         """The time as objects carry it."""

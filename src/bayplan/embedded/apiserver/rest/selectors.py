@@ -75,10 +75,16 @@ class Selector(NamedTuple):
         return not self.fields or self._fields_match(entry)
 
     def _fields_match(self, entry: Entry) -> bool:
-        values = dict(entry.fields)
-        values["metadata.name"] = entry.key.name
-        values["metadata.namespace"] = entry.key.namespace
-        return all(requirement.holds(values) for requirement in self.fields)
+        for key, operator, wanted in self.fields:
+            if key == "metadata.name":
+                value: str | None = entry.key.name
+            elif key == "metadata.namespace":
+                value = entry.key.namespace
+            else:
+                value = entry.fields.get(key)
+            if not _OPERATORS[operator](value, wanted):
+                return False
+        return True
 
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:

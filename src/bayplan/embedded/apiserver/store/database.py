@@ -87,12 +87,19 @@ class Database:
         return map(Row._make, self._connection.execute(query))
 
     def append(self, row: Row) -> None:
-        """Write one change; it is on file once the scheduled commit has run."""
+        """Write one change; it is on file once the scheduled commit has run.
+
+        Without a file there is nobody to read it again.
+        """
+        if self.path is None:
+            return
         self._begin()
         self._connection.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def forget(self, revisions: Iterable[int], upto: int) -> None:
         """Remove superseded rows; everything up to `upto` is compacted away afterwards."""
+        if self.path is None:
+            return
         self._begin()
         self._connection.executemany(
             "DELETE FROM history WHERE revision = ?", [(revision,) for revision in revisions]

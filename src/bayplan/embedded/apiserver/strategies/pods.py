@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 from bayplan.embedded.apiserver.errors import Cause, forbidden_field, required
-from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
+from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, decode, encode
 from bayplan.embedded.apiserver.strategies.filling import child, fill, items
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
 from bayplan.embedded.apiserver.strategies.podrules import spec_problems
@@ -16,6 +19,8 @@ _FROZEN = (
     "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
     "to 1 if it was previously negative)"
 )
+_WORTH_KEEPING = 16 * 1024
+"""Bytes of a spec whose judgement is kept."""
 _WHILE_GATED = ("nodeSelector", "affinity")
 """What may still be narrowed while the scheduler has not looked at the pod."""
 
@@ -26,9 +31,31 @@ def _default(pod: JsonObject) -> None:
         fill(pod["spec"], enableServiceLinks=True)
 
 
+class _Judged(NamedTuple):
+    """What is to be said of a spec, whoever has it."""
+
+    problems: tuple[Cause, ...]
+    qos: str
+
+
+@lru_cache(256)
+def _judged_before(spec: bytes) -> _Judged:
+    return _judge(decode(spec))
+
+
+def _judge(spec: JsonObject) -> _Judged:
+    return _Judged(tuple(spec_problems(spec, "spec")), qos_class(spec))
+
+
+def _judged(spec: JsonObject) -> _Judged:
+    """What is to be said of a spec; pods of one template are judged once."""
+    written = encode(spec)
+    return _judged_before(written) if len(written) <= _WORTH_KEEPING else _judge(spec)
+
+
 def _prepare_create(pod: JsonObject) -> None:
     spec = child(pod, "spec")
-    status: JsonObject = {"phase": "Pending", "qosClass": qos_class(spec)}
+    status: JsonObject = {"phase": "Pending", "qosClass": _judged(spec).qos}
     if spec.get("schedulingGates"):
         status["conditions"] = [
             {
@@ -77,7 +104,7 @@ def _is_guaranteed(resources: JsonObject) -> bool:
 
 def _validate(pod: JsonObject) -> list[Cause]:
     spec = pod.get("spec")
-    return spec_problems(spec, "spec") if spec else [required("spec.containers")]
+    return list(_judged(spec).problems) if spec else [required("spec.containers")]
 
 
 def _validate_update(new: JsonObject, old: JsonObject) -> list[Cause]:

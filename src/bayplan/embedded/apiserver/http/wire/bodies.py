@@ -31,13 +31,14 @@ async def read_body(receive: Receive) -> bytes:
     """The whole body, if it comes in time and is not too large."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            return await _collect(receive)
+            return await collect(receive)
     except TimeoutError as problem:
         message = "the request's body did not arrive in time"
         raise ApiError(408, "Timeout", message) from problem
 
 
-async def _collect(receive: Receive) -> bytes:
+async def collect(receive: Receive) -> bytes:
+    """The whole body, however long it takes."""
     parts: list[bytes] = []
     size = 0
     while True:

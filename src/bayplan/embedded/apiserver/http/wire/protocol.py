@@ -32,6 +32,11 @@ class Connection(BoundedConnection):
         super().on_message_begin()
         self.scope["state"].update(peer=self._peer, abort=self.transport.abort)
 
+    def on_message_complete(self) -> None:
+        """The whole request is there; nobody has to wait for its body, nor to limit the wait."""
+        self.scope["state"]["arrived"] = True
+        super().on_message_complete()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         super().connection_lost(exc)

@@ -17,6 +17,7 @@ from bayplan.client.errors import NotFoundError
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,
@@ -30,8 +31,8 @@ from tests.client.conftest import client as plain_client
 
 __all__ = ["access", "client", "namespace", "plain_client"]
 PREFIX = "bayplan"
-EVERYWHERE = (Pod, PersistentVolumeClaim)
-OF_THE_CLUSTER = (Node, CSINode, CSIDriver, StorageClass, PriorityClass, PersistentVolume)
+EVERYWHERE = (Pod, PersistentVolumeClaim, PodGroup)
+OF_THE_CLUSTER = (Node, CSINode, CSIDriver, StorageClass, PriorityClass, PersistentVolume, Queue)
 WITH_FINALIZERS = (PersistentVolume, PersistentVolumeClaim)
 
 
@@ -50,9 +51,17 @@ async def _ours(client: Client) -> list[tuple[type[KubeObject], tuple[str, ...]]
     return [
         (kind, (item.namespace, item.name) if kind in EVERYWHERE else (item.name,))
         for kind in (*EVERYWHERE, *OF_THE_CLUSTER)
-        for item in (await client.list(kind)).items
+        for item in await _all(client, kind)
         if (item.namespace if kind in EVERYWHERE else item.name).startswith(PREFIX)
     ]
+
+
+async def _all(client: Client, kind: type[KubeObject]) -> list[KubeObject]:
+    """All objects of a kind; none if the cluster does not have it."""
+    try:
+        return (await client.list(kind)).items
+    except NotFoundError:
+        return []
 
 
 async def _remove(client: Client, kind: type[KubeObject], key: tuple[str, ...]) -> None:

@@ -327,3 +327,58 @@ def test_moves_are_told() -> None:
         ("unschedulable", "ScheduleAttemptFailure"),
         ("active", "NodeAdd"),
     ]
+
+
+def held_by_letter(letter: str) -> SchedulingQueue[str]:
+    return queue(holds=lambda entry: entry.pod.name.startswith(letter))
+
+
+def test_a_held_pod_is_not_popped_and_is_decided_by_whoever_takes_it() -> None:
+    q = held_by_letter("h")
+    q.put(pod("held", 10), 0.0)
+    q.put(pod("plain"), 0.0)
+    assert [entry.pod.name for entry in q.newly_held()] == ["held"]
+    assert q.newly_held() == []
+    assert [popped(q, 1.0) for _ in range(2)] == ["plain", None]
+    entry = q.get("held")
+    assert entry is not None
+    assert q.take(entry, 2.0).place is Place.IN_FLIGHT
+    assert (entry.attempts, entry.first_try) == (1, 2.0)
+
+
+def test_a_held_pod_that_was_refused_is_held_again_when_something_may_help_it() -> None:
+    q = held_by_letter("h")
+    q.put(pod("held"), 0.0)
+    (entry,) = q.newly_held()
+    q.refused(q.take(entry, 0.0), FIT, 0.0)
+    assert (entry.place, q.newly_held()) == (Place.UNSCHEDULABLE, [])
+    q.wake("NodeResourcesFit", 0.5)
+    assert entry.place is Place.BACKOFF
+    # Nothing else is active, so it need not rest: it is held again, not popped.
+    assert popped(q, 0.6) is None
+    assert q.newly_held() == [entry]
+
+
+def test_a_held_pod_that_failed_is_held_again_after_its_rest() -> None:
+    q = held_by_letter("h")
+    q.put(pod("held"), 0.0)
+    (entry,) = q.newly_held()
+    q.failed(q.take(entry, 0.0), 0.0)
+    assert (popped(q, 0.5), q.newly_held()) == (None, [])
+    assert (popped(q, 1.0), q.newly_held()) == (None, [entry])
+
+
+def test_a_held_pod_that_is_gone_is_not_told_of() -> None:
+    q = held_by_letter("h")
+    q.put(pod("held"), 0.0)
+    q.remove("held")
+    assert q.newly_held() == []
+    assert q.count(Place.HELD) == 0
+
+
+def test_a_pod_is_held_only_when_its_gates_are_gone() -> None:
+    q = held_by_letter("h")
+    q.put(make_pod("held").uid("held").gate("g").obj(), 0.0)
+    assert (q.count(Place.GATED), q.newly_held()) == (1, [])
+    q.put(pod("held"), 1.0)
+    assert [entry.pod.name for entry in q.newly_held()] == ["held"]

@@ -27,6 +27,7 @@ from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.leading import LeaderOptions
 from bayplan.cli.logs import LogOptions
 from bayplan.cli.output import printable
+from bayplan.cli.queueing import QueueOptions
 from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import elect, until_signalled
 from bayplan.client.errors import ClientError
@@ -55,6 +56,7 @@ def scheduler(  # noqa: PLR0913 - one for each option of the command
     cluster: ClusterAccess | None = None,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
+    queues: QueueOptions | None = None,
     leader: LeaderOptions | None = None,
     listen: str = "127.0.0.1:0",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
@@ -83,7 +85,11 @@ def scheduler(  # noqa: PLR0913 - one for each option of the command
     """
     (logs or LogOptions()).begin()
     settings = _settings(config, scheduler_name)
-    settings = replace(settings, leader=(leader or LeaderOptions()).over(settings.leader))
+    settings = replace(
+        settings,
+        leader=(leader or LeaderOptions()).over(settings.leader),
+        queues=(queues or QueueOptions()).settings(),
+    )
     for warning in settings.warnings:
         log.warning("%s: %s", config, warning)
     work = _Work(

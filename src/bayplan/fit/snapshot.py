@@ -181,9 +181,13 @@ class Snapshot:
         """A pod's priority: its own, or that of its class, or the default class's."""
         if pod.spec.priority is not None:
             return pod.spec.priority
+        return self.class_priority(pod.spec.priority_class_name)
+
+    def class_priority(self, name: str) -> int:
+        """The value of a priority class; without a name, the default class's."""
         classes = self._objects.priority_classes
-        named = classes.get(pod.spec.priority_class_name)
-        if named is None and not pod.spec.priority_class_name:
+        named = classes.get(name)
+        if named is None and not name:
             return min((one.value for one in classes.values() if one.global_default), default=0)
         return named.value if named else 0
 

@@ -32,6 +32,7 @@ class Accounts:
         self._deserved: dict[str, Resources] | None = None
         self._shares: dict[str, float] = {}
         self._freed: Counter[str] = Counter()
+        self._fresh: set[str] = set()
 
     # -- changes ---------------------------------------------------------------------------------
 
@@ -48,7 +49,7 @@ class Accounts:
         if change.request.amounts:
             self._forget_weights()
         if change.frees:
-            self._freed.update(path)
+            self.note_freed(path)
 
     def enter(self, queue: str, groups: int = 1) -> None:
         """Note that a queue has so many more groups; those with none deserve nothing by weight."""
@@ -59,6 +60,12 @@ class Accounts:
     def note_freed(self, path: Collection[str]) -> None:
         """Note that there may be room in these queues."""
         self._freed.update(path)
+        self._fresh.update(path)
+
+    def take_freed(self) -> set[str]:
+        """The queues in which room may have come free since this was asked last."""
+        fresh, self._fresh = self._fresh, set()
+        return fresh
 
     def share_anew(self, shared: Resources) -> None:
         """Share something else by weight."""

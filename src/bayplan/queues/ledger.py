@@ -76,6 +76,7 @@ class Ledger:
             for group in self.groups.values():
                 self._count(group)
             self._made += 1
+            self._accounts.note_freed(tuple(self._accounts.tree.nodes))
         return self._accounts
 
     def _made_tree(self) -> QueueTree:
@@ -227,6 +228,12 @@ class Ledger:
     def share(self, queue: str) -> float:
         """How much of what it deserves a queue has; 1 if it deserves nothing in particular."""
         return self.accounts.share(queue)
+
+    def take_freed(self) -> set[str]:
+        """The queues in which room may have come free since this was asked last: those that had no
+        room themselves, not those below them.
+        """
+        return self.accounts.take_freed()
 
     def freed(self, queue: str) -> tuple[int, int]:
         """What grows when room may have come free for the groups of a queue."""

@@ -17,6 +17,7 @@ from bayplan.client import Client, Recorder, Reporter
 from bayplan.fit import Profile
 from bayplan.kube.gates import VOLUME_LIMIT_SCALING
 from bayplan.observe import LiveSnapshot, follow
+from bayplan.scheduler.batch.following import follow_queues
 from bayplan.scheduler.config import SchedulerSettings, rules
 from bayplan.scheduler.desk import Notes, Told
 from bayplan.scheduler.dryrun import NoEvents, Show, ShownWrites
@@ -71,14 +72,16 @@ class SchedulerDaemon:
             self.live, self.scheduler = live, scheduler
             if self._profile.gates.enabled(VOLUME_LIMIT_SCALING):
                 SkewWatch(self._metrics.skew, scheduler.warn).start(live.informers)
-            speaking = [asyncio.ensure_future(one.run()) for one in notes.values()]
+            beside = [asyncio.ensure_future(one.run()) for one in notes.values()]
+            following = follow_queues(client, live.informers, scheduler.batch)
+            beside.append(asyncio.ensure_future(following))
             try:
                 await live.synced()
                 self.ready.set()
                 await scheduler.run()
             finally:
                 self.ready.clear()
-                for one in speaking:
+                for one in beside:
                     one.cancel()
                 self.live = self.scheduler = None
 

@@ -56,6 +56,18 @@ class Told:
     metrics: SchedulerMetrics
 
 
+class Holder(Protocol):
+    """Whoever gives turns to some pods."""
+
+    def holds(self, entry: QueuedPod) -> bool:
+        """Whether a pod that could be tried waits for a turn."""
+        ...
+
+    def forgotten(self, pod: Pod) -> None:
+        """A pod has not got the node that it was to have."""
+        ...
+
+
 class Desk:
     """The snapshot, the queue, and what is known of both."""
 
@@ -73,8 +85,13 @@ class Desk:
         self.clock = clock
         self.profiles = {profile.name: profile for profile in settings.profiles}
         self.queue: SchedulingQueue[Event] = SchedulingQueue(
-            ModelJudge(snapshot), backoff=settings.backoff, moved=self._moved
+            ModelJudge(snapshot),
+            backoff=settings.backoff,
+            moved=self._moved,
+            holds=self._holds,
         )
+        self.batch: Holder | None = None
+        """Whoever gives turns to pods that use queues."""
         self.news = asyncio.Event()
         """Set when there may be something to do."""
         self.alike: dict[Hashable, Refused] = {}
@@ -120,6 +137,8 @@ class Desk:
         if assumption not in self.snapshot.assumptions():
             return
         self.snapshot.forget(assumption)
+        if self.batch is not None:
+            self.batch.forgotten(pod)
         self.alike.clear()
         node = assumption.decision.node or ""
         there = replace(pod, spec=replace(pod.spec, node_name=node))
@@ -141,6 +160,9 @@ class Desk:
     def moment(self) -> str:
         """Now, as objects say it."""
         return timestamp(self.clock.now())
+
+    def _holds(self, entry: QueuedPod) -> bool:
+        return self.batch is not None and self.batch.holds(entry)
 
     def _moved(self, place: Place, why: str) -> None:
         if place not in {Place.IN_FLIGHT, Place.GONE}:

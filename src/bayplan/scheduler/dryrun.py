@@ -41,6 +41,10 @@ class ShownWrites:
         for text in _told(status if isinstance(status, dict) else {}):
             self._show(pod.key, text)
 
+    async def ungate(self, pod: Pod) -> None:
+        """The pod would lose our gate."""
+        self._show(pod.key, "would be let in by its queue, and lose its gate")
+
     async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:  # noqa: ARG002 - as Writes has it
         """The victim would be deleted."""
         self._show(victim.key, f"would be preempted by {scheduler}, and deleted")

@@ -14,7 +14,17 @@ _CUT = " ..."
 POD_SCHEDULED = "PodScheduled"
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTED = "PreemptionByScheduler"
-Reason = Literal["Unschedulable", "SchedulerError"]
+Reason = Literal[
+    "Unschedulable",
+    "SchedulerError",
+    "SchedulingGated",
+    "Schedulable",
+    "NotAdmitted",
+    "ReservationTimedOut",
+]
+"""Why a pod has no node. Autoscalers buy nodes for those that are Unschedulable, and for no others;
+the last three are of pods in queues.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,12 @@ class SchedulerMetrics:
             "1 while the gate VolumeLimitScaling is on here and not on in the autoscaler.",
             registry=registry,
         )
+        self._ungatings = Counter(
+            "bayplan_scheduler_gate_removals",
+            "Removals of the gate of queue admission, by what became of them.",
+            ["result"],
+            registry=registry,
+        )
         self._incoming_of = lru_cache(256)(self._incoming.labels)
 
     def read(
@@ -154,6 +160,10 @@ class SchedulerMetrics:
             named = held_by if plugin == "NodeVolumeLimits" and held_by else [""]
             for driver in named:
                 self._refusals.labels(plugin, driver, profile).inc()
+
+    def ungated(self, result: str) -> None:
+        """A gate was removed, or was not."""
+        self._ungatings.labels(result).inc()
 
     def skew(self, seen: bool) -> None:
         """Whether the autoscaler does not know what we hold pods back for."""

@@ -6,6 +6,7 @@ else. So there is one place where the order of things matters, and it is this lo
 
 - `heeding`: events come from the live snapshot, after it shows them.
 - `tries`: a try places a pod or refuses it.
+- `batch`: pods that use queues wait for their turn, and are tried with their group.
 - `binding`, `statuses`, `preempting`: what was decided is carried out.
 - `ends`: the end of a bind is either seen, or undone.
 """
@@ -22,6 +23,7 @@ from bayplan.kube.clock import Clock
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.observe import LiveSnapshot
+from bayplan.scheduler.batch.batch import Batch
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import SchedulerSettings
 from bayplan.scheduler.desk import Desk, Notes, Told
@@ -33,6 +35,7 @@ from bayplan.scheduler.queue import SchedulingQueue
 from bayplan.scheduler.statuses import Statuses
 from bayplan.scheduler.tries import Tries
 from bayplan.scheduler.volumes import Observed, VolumeBinder
+from bayplan.scheduler.waiting import told_or_late
 from bayplan.scheduler.writes import Writes
 
 A_WHILE = 16
@@ -63,6 +66,9 @@ class Scheduler:
         self._ends = Ends(self._desk, writes.read, comes_back=writes.comes_back)
         self.binder = Binder(writes, self.volumes, self._ends.ended)
         self._tries = Tries(self._desk, self.binder, writes)
+        self.batch = Batch(self._desk, self._tries, writes, settings.queues)
+        self._desk.batch = self.batch
+        live.observer.listen(self.batch.heed)
         self._heeding = Heeding(self._desk, self.volumes, live.observer)
 
     @property
@@ -90,7 +96,12 @@ class Scheduler:
         self._heeding.start()
         workers = [
             asyncio.ensure_future(work)
-            for work in (self.binder.run(), self.statuses.run(), self._ends.look_after())
+            for work in (
+                self.binder.run(),
+                self.statuses.run(),
+                self.batch.ungating.run(),
+                self._ends.look_after(),
+            )
         ]
         cycle = asyncio.ensure_future(self._cycle())
         try:
@@ -109,10 +120,11 @@ class Scheduler:
         tries = 0
         while True:
             entry = self.queue.pop(self._clock.monotonic())
-            if entry is None:
+            if entry is not None:
+                self._tries.one(entry)
+            if not self.batch.turn() and entry is None:
                 await self._wait()
                 continue
-            self._tries.one(entry)
             tries += 1
             if self.binder.is_full:
                 await self.binder.room()
@@ -123,17 +135,9 @@ class Scheduler:
         """Wait for something to happen, or for somebody's rest to be over."""
         news = self._desk.news
         news.clear()
-        due = self.queue.next_due()
-        if due is None:
-            await news.wait()
-            return
-        timer = asyncio.ensure_future(self._clock.sleep(due - self._clock.monotonic()))
-        told = asyncio.ensure_future(news.wait())
-        try:
-            await asyncio.wait({timer, told}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            timer.cancel()
-            told.cancel()
+        dues = [due for due in (self.queue.next_due(), self.batch.next_due()) if due is not None]
+        left = min(dues) - self._clock.monotonic() if dues else None
+        await told_or_late(self._clock, news, left)
 
     async def _finish(self) -> None:
         """Let what is being bound be bound, and what was said be written."""
@@ -141,6 +145,7 @@ class Scheduler:
             async with asyncio.timeout(GRACE):
                 await asyncio.gather(
                     self.binder.drain(),
+                    self.batch.ungating.drain(),
                     self.preemptions.drain(),
                     self.statuses.drain(),
                     *(recorder.drain() for recorder in self.recorders),

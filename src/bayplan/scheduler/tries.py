@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 
+from bayplan.fit import Assumption
 from bayplan.kube.pods import Pod
 from bayplan.scheduler import messages
 from bayplan.scheduler.attempt import Outcome, Placed, Refused, attempt
@@ -44,7 +45,7 @@ class Tries:
         outcome = self._attempt(entry) if alike is None else alike
         self._desk.told.metrics.decided(self._desk.clock.monotonic() - began)
         if isinstance(outcome, Placed):
-            self._assume(entry, outcome, began)
+            self.start(entry, outcome, self._assume(entry, outcome), began)
         else:
             self._refuse(entry, outcome, began)
 
@@ -57,20 +58,21 @@ class Tries:
             desk.alike[entry.likeness] = outcome
         return outcome
 
-    def _assume(self, entry: QueuedPod, found: Placed, began: float) -> None:
+    def _assume(self, entry: QueuedPod, found: Placed) -> Assumption:
+        assumption = self._desk.snapshot.assume(entry.pod, found.decision)
+        self._desk.alike.clear()
+        return assumption
+
+    def start(self, entry: QueuedPod, found: Placed, assumption: Assumption, began: float) -> None:
+        """Have a pod bound where it is assumed to be."""
         desk, pod = self._desk, entry.pod
-        assumption = desk.snapshot.assume(pod, found.decision)
-        desk.alike.clear()
         desk.queue.done(entry)
         timeout = desk.profile_of(pod).args.bind_timeout
         self._binder.start(Job(entry, pod, found.node, assumption, timeout, began))
 
     def _refuse(self, entry: QueuedPod, outcome: Refused, began: float) -> None:
+        self.count_refusal(entry, outcome, began)
         desk, pod, name = self._desk, entry.pod, entry.pod.spec.scheduler_name
-        now = desk.clock.monotonic()
-        desk.queue.refused(entry, outcome.plugins, now)
-        desk.told.metrics.attempt(name, "unschedulable", now - began)
-        desk.told.metrics.refused(name, outcome.plugins, outcome.drivers)
         if outcome.preemption is not None:
             self._preempt(pod, outcome)
         elif outcome.nomination == "" and desk.snapshot.nominated_node(pod):
@@ -79,6 +81,13 @@ class Tries:
         if desk.statuses.say(pod, condition, outcome.nomination):
             desk.note(name, pod, messages.failed(outcome.message))
             log.debug("refused", extra={"pod": pod.key, "why": outcome.message})
+
+    def count_refusal(self, entry: QueuedPod, outcome: Refused, began: float) -> None:
+        """Have a pod wait for what may help it."""
+        desk, name, now = self._desk, entry.pod.spec.scheduler_name, self._desk.clock.monotonic()
+        desk.queue.refused(entry, outcome.plugins, now)
+        desk.told.metrics.attempt(name, "unschedulable", now - began)
+        desk.told.metrics.refused(name, outcome.plugins, outcome.drivers)
 
     def _preempt(self, pod: Pod, outcome: Refused) -> None:
         desk, found = self._desk, outcome.preemption

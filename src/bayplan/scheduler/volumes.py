@@ -25,6 +25,7 @@ from bayplan.kube.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from bayplan.scheduler.waiting import told_or_late
 from bayplan.scheduler.writes import Writes
 
 log = logging.getLogger(__name__)
@@ -129,13 +130,7 @@ class VolumeBinder:
         left = deadline - self._clock.monotonic()
         if left <= 0:
             raise VolumesFailedError("timed out waiting for claims to be bound")
-        timer = asyncio.ensure_future(self._clock.sleep(left))
-        told = asyncio.ensure_future(news.wait())
-        try:
-            await asyncio.wait({timer, told}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            timer.cancel()
-            told.cancel()
+        await told_or_late(self._clock, news, left)
         news.clear()
 
     def _is_bound(self, promise: _Promise, node: str) -> bool:

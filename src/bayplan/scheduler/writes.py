@@ -1,16 +1,18 @@
 """What the scheduler writes to the API server; each write is guarded by the uid it means.
 
-This is all of it: bind a pod, say how a pod stands, send a victim away, give a claim its volume or
-its node, and take that back. Whoever decides hands these out; `LiveWrites` carries them out.
+This is all of it: bind a pod, say how a pod stands, take our gate off it, send a victim away, give
+a claim its volume or its node, and take that back. Whoever decides hands these out; `LiveWrites`
+carries them out.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from bayplan.client import Client, deletion, merge, strategic
+from bayplan.client import Client, deletion, json_patch, merge, strategic
 from bayplan.client.errors import NotFoundError
 from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
 from bayplan.kube.storage import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
@@ -38,6 +40,10 @@ class Writes(Protocol):
 
     async def say(self, pod: Pod, patch: dict[str, object]) -> None:
         """Change a pod's status."""
+        ...
+
+    async def ungate(self, pod: Pod) -> None:
+        """Take our gate off a pod that has no other, and is as it was read."""
         ...
 
     async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:
@@ -85,6 +91,15 @@ class LiveWrites:
         """Change a pod's status."""
         change = strategic(patch)
         await self._client.patch(Pod, pod.namespace, pod.name, change=change, subresource="status")
+
+    async def ungate(self, pod: Pod) -> None:
+        """Take our gate off a pod that has no other, and is as it was read."""
+        operations = (
+            {"op": "test", "path": "/metadata/uid", "value": pod.metadata.uid},
+            {"op": "test", "path": "/spec/schedulingGates/0/name", "value": QUEUE_ALLOCATION_GATE},
+            {"op": "remove", "path": "/spec/schedulingGates/0"},
+        )
+        await self._client.patch(Pod, pod.namespace, pod.name, change=json_patch(operations))
 
     async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:
         """Mark a pod as preempted and delete it, with the grace that it asks for."""

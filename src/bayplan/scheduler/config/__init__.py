@@ -10,6 +10,7 @@ from bayplan.scheduler.config.settings import (
     Backoff,
     LeaderSettings,
     PluginArgs,
+    QueueSettings,
     SchedulerProfile,
     SchedulerSettings,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "Backoff",
     "LeaderSettings",
     "PluginArgs",
+    "QueueSettings",
     "SchedulerProfile",
     "SchedulerSettings",
     "default_settings",

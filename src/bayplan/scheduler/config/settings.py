@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bayplan.client.election.record import Timing
 from bayplan.kube.pods import NodeAffinity, TopologySpreadConstraint
+from bayplan.queues import Policy
 
 BAYPLAN = "bayplan"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -64,12 +65,22 @@ class LeaderSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """How queues are served."""
+
+    policy: Policy = "capacity"
+    reservation_timeout: float = 600.0
+    """Seconds for which quota is held for pods that find no node; 0 is for ever."""
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerSettings:
     """Everything the scheduler is told."""
 
     profiles: tuple[SchedulerProfile, ...]
     backoff: Backoff = field(default_factory=Backoff)
     leader: LeaderSettings = field(default_factory=LeaderSettings)
+    queues: QueueSettings = field(default_factory=QueueSettings)
     kubeconfig: str = ""
     qps: float | None = None
     """Requests a second; None leaves it to the client, infinite is without a bound."""

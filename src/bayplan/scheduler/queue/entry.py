@@ -16,6 +16,7 @@ class Place(Enum):
     BACKOFF = "backoff"
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
+    HELD = "held"
     IN_FLIGHT = "in-flight"
     GONE = "gone"
 

@@ -39,6 +39,8 @@ class Places:
         self._groups: dict[Plugins, dict[Hashable, Group]] = {}
         self._marked: dict[str, Group] = {}
         self.counts = dict.fromkeys(Place, 0)
+        self.arrived: list[QueuedPod] = []
+        """Those that came to be held, in the order in which they came."""
 
     def first_active(self) -> QueuedPod | None:
         """The active entry that is next."""
@@ -92,6 +94,9 @@ class Places:
             case Place.ACTIVE:
                 entry.likeness = self._likeness(entry.pod)
                 self._active.push(entry)
+            case Place.HELD:
+                entry.likeness = self._likeness(entry.pod)
+                self.arrived.append(entry)
             case Place.BACKOFF:
                 self._resting.push(entry)
                 if not entry.failures:

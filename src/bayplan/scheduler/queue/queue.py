@@ -7,7 +7,8 @@
   that rest after an error are not.
 - *Unschedulable* pods wait for an event that may help them; after five minutes they are tried all
   the same. Whether an event helps is asked once for all pods of one likeness.
-- *Gated* pods are held until their gates are gone.
+- *Gated* pods are kept until their gates are gone.
+- *Held* pods would be active, but somebody else says when it is their turn, and takes them.
 - *In flight* is a pod from when it is popped until it is placed (`done`), refused or failed. What
   happens meanwhile is kept for it.
 
@@ -29,6 +30,8 @@ from bayplan.scheduler.queue.places import Places
 E = TypeVar("E")
 Moved = Callable[[Place, str], None]
 """Told that a pod came to a place, and why."""
+Holds = Callable[[QueuedPod], bool]
+"""Whether a pod that could be tried waits for a turn that somebody else gives it."""
 
 
 class SchedulingQueue(Generic[E]):
@@ -40,9 +43,11 @@ class SchedulingQueue(Generic[E]):
         *,
         backoff: Backoff | None = None,
         moved: Moved = lambda _place, _why: None,
+        holds: Holds = lambda _entry: False,
     ) -> None:
         self._judge = judge
         self._moved = moved
+        self._holds = holds
         self._entries: dict[str, QueuedPod] = {}
         self._places = Places(judge.likeness, judge.marks, backoff or Backoff())
         self._in_flight: InFlight[E] = InFlight()
@@ -72,6 +77,11 @@ class SchedulingQueue(Generic[E]):
         """How many events are kept for pods in flight."""
         return self._in_flight.kept
 
+    def newly_held(self) -> list[QueuedPod]:
+        """The pods that have come to be held since this was asked last, and still are."""
+        arrived, self._places.arrived = self._places.arrived, []
+        return [entry for entry in arrived if entry.place is Place.HELD]
+
     def next_due(self) -> float | None:
         """When `pop` may have something without anybody telling us more; None if never."""
         return self._places.next_due()
@@ -89,7 +99,7 @@ class SchedulingQueue(Generic[E]):
             self._arrivals += 1
             entry = QueuedPod(pod, self._judge.priority(pod), self._arrivals, added=now, since=now)
             self._entries[entry.uid] = entry
-            self._move(entry, _door(pod), "PodAdd")
+            self._move(entry, Place.GATED if _gated(pod) else Place.ACTIVE, "PodAdd")
             return
         self._change(entry, pod)
         if entry.place is Place.GATED and not pod.spec.scheduling_gates:
@@ -110,8 +120,17 @@ class SchedulingQueue(Generic[E]):
     def pop(self, now: float) -> QueuedPod | None:
         """The next pod to decide, or None if there is nothing to do now."""
         self._flush(now)
-        entry = self._places.first_active() or self._places.first_refused()
-        return None if entry is None else self._take(entry, now)
+        entry = self._places.first_active() or self._first_refused()
+        return None if entry is None else self.take(entry, now)
+
+    def take(self, entry: QueuedPod, now: float) -> QueuedPod:
+        """Have a pod decided that is held, or is next."""
+        entry.attempts += 1
+        if entry.first_try is None:
+            entry.first_try = now
+        self._move(entry, Place.IN_FLIGHT, "Pop")
+        self._in_flight.leave(entry.uid)
+        return entry
 
     def done(self, entry: QueuedPod) -> None:
         """A pod in flight has its place; it is forgotten when its node is seen (`remove`)."""
@@ -201,14 +220,18 @@ class SchedulingQueue(Generic[E]):
         if entry is not None and entry.place in {Place.UNSCHEDULABLE, Place.BACKOFF}:
             self._move(entry, Place.ACTIVE, why)
 
+    def hold_anew(self) -> None:
+        """Who is held has changed: hold those that are active, or let go of those that are held."""
+        for entry in tuple(self._entries.values()):
+            if entry.place in {Place.ACTIVE, Place.HELD}:
+                self._move(entry, Place.ACTIVE, "PodUpdate")
+
     # -- inside --------------------------------------------------------------------------------
 
-    def _take(self, entry: QueuedPod, now: float) -> QueuedPod:
-        entry.attempts += 1
-        if entry.first_try is None:
-            entry.first_try = now
-        self._move(entry, Place.IN_FLIGHT, "Pop")
-        self._in_flight.leave(entry.uid)
+    def _first_refused(self) -> QueuedPod | None:
+        """One that rests after a refusal, before its time; those to be held are from now on."""
+        while (entry := self._places.first_refused()) is not None and self._holds(entry):
+            self._move(entry, Place.ACTIVE, "BackoffComplete")
         return entry
 
     def _flush(self, now: float) -> None:
@@ -231,10 +254,12 @@ class SchedulingQueue(Generic[E]):
 
     def _move(self, entry: QueuedPod, place: Place, why: str) -> None:
         self._places.leave(entry)
+        if place is Place.ACTIVE and self._holds(entry):
+            place = Place.HELD
         entry.place = place
         self._places.enter(entry)
         self._moved(place, why)
 
 
-def _door(pod: Pod) -> Place:
-    return Place.GATED if pod.spec.scheduling_gates else Place.ACTIVE
+def _gated(pod: Pod) -> bool:
+    return bool(pod.spec.scheduling_gates)

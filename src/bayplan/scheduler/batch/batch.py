@@ -1,0 +1,134 @@
+"""Queues in the scheduler: the pods that use them wait here for their turn.
+
+`SchedulingQueue` holds these pods back when they could be tried (`holds`), and the loop asks for a
+turn (`turn`) beside each pod that it pops. All that is decided goes where other decisions go: binds
+to the binder, conditions to the statuses, and gates to the hands that remove them.
+
+Where the cluster does not serve Queues and PodGroups nothing is held. A pod that has our gate all
+the same loses it: there is no quota that it could wait for.
+"""
+
+from __future__ import annotations
+
+from bayplan.client import Change
+from bayplan.fit.events import Event
+from bayplan.kube.gates import QUEUE_ALLOCATION_GATE
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.workloads import PriorityClass
+from bayplan.queues import Gate, Ledger, gate_of
+from bayplan.scheduler.batch.book import Book
+from bayplan.scheduler.batch.making import uses_queues
+from bayplan.scheduler.batch.reservations import Reservations
+from bayplan.scheduler.batch.telling import Telling
+from bayplan.scheduler.batch.turns import Hands, Turns
+from bayplan.scheduler.batch.ungating import Ungated, Ungating
+from bayplan.scheduler.config import QueueSettings
+from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.queue import QueuedPod
+from bayplan.scheduler.tries import Tries
+from bayplan.scheduler.writes import Writes
+
+
+class Batch:
+    """The pods that use queues, and their queues."""
+
+    def __init__(self, desk: Desk, tries: Tries, writes: Writes, settings: QueueSettings) -> None:
+        gates = desk.snapshot.profile.gates.enabled(QUEUE_ALLOCATION_GATE)
+        self._desk = desk
+        self.ledger = Ledger(policy=settings.policy, priority_of=self._priority_of)
+        self._book = Book(self.ledger, self._is_ours)
+        self.ungating = Ungating(writes, desk.clock, self._ungated)
+        telling = Telling(desk, gates=gates)
+        reservations = Reservations(settings.reservation_timeout)
+        hands = Hands(tries, self.ungating, telling)
+        self.turns = Turns(desk, self._book, hands, reservations, gates=gates)
+        self._served: bool | None = None
+        """Whether the cluster has queues; None as long as that is not known."""
+
+    def holds(self, entry: QueuedPod) -> bool:
+        """Whether a pod that could be tried waits for a turn of its queue."""
+        return self._served is not False and uses_queues(entry.pod)
+
+    def turn(self) -> bool:
+        """Give the next group its turn; says whether there was one."""
+        return self._served is True and self.turns.one()
+
+    def next_due(self) -> float | None:
+        """When there may be a turn without anybody telling us; None if never."""
+        return self.turns.next_due()
+
+    # -- what happens ----------------------------------------------------------------------------
+
+    def heed(self, event: Event) -> None:
+        """Something in the cluster changed."""
+        if event.kind is PriorityClass:
+            self._book.see_priorities()
+        if event.kind is not Pod:
+            return
+        before, after = event.before, event.after
+        if isinstance(before, Pod) and (after is None or _is_other(before, after)):
+            self.ungating.drop(before.metadata.uid)
+            self._book.lose_pod(before)
+        if isinstance(after, Pod):
+            self._see(after)
+        if self._book.stirred:
+            self._desk.news.set()
+
+    def _see(self, pod: Pod) -> None:
+        if not pod.spec.scheduling_gates:
+            self.ungating.drop(pod.metadata.uid)
+        self._book.see_pod(pod)
+        if self._served is False and self._is_ours(pod):
+            self._ungate_without(pod)
+
+    def forgotten(self, pod: Pod) -> None:
+        """A pod has not got the node that it was to have."""
+        self.turns.forgotten(pod)
+
+    def heed_queue(self, change: Change[Queue]) -> None:
+        """A queue came, changed or went."""
+        self._book.see_queue(change)
+        self._desk.news.set()
+
+    def heed_group(self, change: Change[PodGroup]) -> None:
+        """A group came, changed or went."""
+        self._book.see_group(change)
+        self._desk.news.set()
+
+    def with_kinds(self) -> None:
+        """All queues and groups that there are have been told: begin to give turns."""
+        self._served = True
+        recovered, self._book.recovered = self._book.recovered or {}, None
+        self.turns.recover(recovered)
+        self._desk.queue.hold_anew()
+        self._desk.news.set()
+
+    def without_kinds(self) -> None:
+        """The cluster has no queues, or not yet."""
+        if self._served is False:
+            return
+        self._served = False
+        for member in self.ledger.members.values():
+            self._ungate_without(member.pod)
+        self._desk.queue.hold_anew()
+        self._desk.news.set()
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _ungate_without(self, pod: Pod) -> None:
+        if gate_of(pod) in {Gate.OURS, Gate.OURS_UNASKED} and not pod.is_terminating:
+            self.ungating.start(pod)
+
+    def _ungated(self, _pod: Pod, result: Ungated) -> None:
+        self._desk.told.metrics.ungated(result.value)
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._desk.profiles
+
+    def _priority_of(self, name: str) -> int:
+        return self._desk.snapshot.class_priority(name)
+
+
+def _is_other(before: Pod, after: object) -> bool:
+    return isinstance(after, Pod) and after.metadata.uid != before.metadata.uid

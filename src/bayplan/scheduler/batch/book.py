@@ -1,0 +1,165 @@
+"""The ledger, kept as the cluster says: pods, groups and queues as they come, change and go.
+
+Only pods of ours that use queues are counted, with a node or without. `stirred` collects the groups
+about which something is new, for whoever gives them their turns.
+
+What differs from the room's plain accounts is what only a live cluster knows:
+- A pod that is being deleted and has a node holds its quota until it is gone, as it holds its node.
+- Whether a pod without a gate was let in by us, or never had one, its PodScheduled condition tells:
+  the API server writes SchedulingGated when a pod is made with gates, we write Unschedulable only
+  for those that were let in, and other reasons for those that wait. What was let in before a
+  restart is let in again first, as far as the quota still has room for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from bayplan.client import Change
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.queues import Gate, Group, Ledger, Member, Status
+from bayplan.scheduler.batch.asking import Candidates
+from bayplan.scheduler.batch.making import group_for, names_group, uses_queues
+from bayplan.scheduler.messages import POD_SCHEDULED
+
+LET_IN = frozenset(("SchedulingGated", "Unschedulable", "Schedulable", "SchedulerError"))
+"""What the condition of a pod says that was let in, once its gate is gone."""
+
+
+class Book:
+    """Keeps a ledger of the pods that use queues."""
+
+    def __init__(self, ledger: Ledger, is_ours: Callable[[Pod], bool]) -> None:
+        self.ledger = ledger
+        self.candidates = Candidates()
+        self.stirred: dict[str, None] = {}
+        """The groups about which something is new."""
+        self.recovered: dict[str, None] | None = {}
+        """The pods that were let in before we came; None once that is looked after."""
+        self._is_ours = is_ours
+        self._made: dict[str, PodGroup] = {}
+
+    # -- what is there -------------------------------------------------------------------------
+
+    def member(self, pod: Pod) -> Member | None:
+        """What a pod is to its group, if it uses queues and is known."""
+        found = self.ledger.members.get(pod.key)
+        return found if found is not None and _is_same(found.pod, pod) else None
+
+    def group_of(self, member: Member) -> Group:
+        """The group of a pod."""
+        return self.ledger.groups[member.group]
+
+    # -- pods ----------------------------------------------------------------------------------
+
+    def see_pod(self, pod: Pod) -> None:
+        """A pod is there, or has changed."""
+        if not self._is_ours(pod):
+            return
+        if not uses_queues(pod):
+            if self.ledger.members:
+                self.lose_pod(pod)
+            return
+        known = self.ledger.members.get(pod.key)
+        if known is not None and not _matters(known.pod, pod):
+            known.pod = pod
+            return
+        if _only_leaves(pod):
+            self.lose_pod(pod)
+            return
+        self._count(pod, known)
+
+    def lose_pod(self, pod: Pod) -> None:
+        """A pod is gone, or has ended."""
+        member = self.member(pod)
+        if member is None:
+            return
+        self.ledger.delete_pod(member.key)
+        self.stir(member.group)
+        if member.group not in self.ledger.groups:
+            self.candidates.forget(member.group)
+        elif not self.ledger.groups[member.group].members and member.group not in self._made:
+            self.ledger.delete_group(member.group)
+
+    def _count(self, pod: Pod, known: Member | None) -> None:
+        was_in = known is not None and known.reserved and _is_same(known.pod, pod)
+        member = self.ledger.put_pod(pod)
+        if member.status is Status.RELEASING:
+            self.ledger.reserve(member)
+        elif member.reserved and not was_in:
+            self.ledger.release(member)
+            if self.recovered is not None and _was_let_in(pod):
+                self.recovered[member.key] = None
+        self._see_to_group(member)
+        if member.status is Status.PENDING and member.gate is not Gate.FOREIGN:
+            self.candidates.put(member)
+        self.stir(member.group)
+
+    def _see_to_group(self, member: Member) -> None:
+        if not self.group_of(member).is_known and not names_group(member.pod):
+            self.ledger.put_group(group_for(member.pod))
+
+    # -- groups and queues ---------------------------------------------------------------------
+
+    def see_group(self, change: Change[PodGroup]) -> None:
+        """A PodGroup came, changed or went."""
+        group = change.object
+        if change.type == "deleted":
+            self._made.pop(group.key, None)
+            self._lose_group(group.key)
+        else:
+            self._made[group.key] = group
+            self.ledger.put_group(group)
+        self.stir(group.key)
+
+    def _lose_group(self, key: str) -> None:
+        self.ledger.delete_group(key)
+        group = self.ledger.groups.get(key)
+        members: Iterable[Member] = group.members.values() if group is not None else ()
+        if (first := next(iter(members), None)) is not None:
+            self._see_to_group(first)
+
+    def see_queue(self, change: Change[Queue]) -> None:
+        """A Queue came, changed or went."""
+        if change.type == "deleted":
+            self.ledger.delete_queue(change.object.name)
+        else:
+            self.ledger.put_queue(change.object)
+
+    def see_priorities(self) -> None:
+        """A PriorityClass changed: groups may be of another rank."""
+        for group in self.ledger.groups.values():
+            if group.is_known:
+                self.ledger.put_group(group.podgroup)
+                self.stir(group.key)
+
+    def stir(self, group: str) -> None:
+        """Something is new about a group."""
+        self.stirred[group] = None
+
+
+def _is_same(one: Pod, other: Pod) -> bool:
+    return one.metadata.uid == other.metadata.uid
+
+
+def _matters(old: Pod, new: Pod) -> bool:
+    """Whether queues see a difference between two versions of a pod."""
+    return (
+        old.metadata.uid != new.metadata.uid
+        or old.spec.node_name != new.spec.node_name
+        or old.status.phase != new.status.phase
+        or old.is_terminating != new.is_terminating
+        or old.spec.scheduling_gates != new.spec.scheduling_gates
+        or old.metadata.annotations != new.metadata.annotations
+        or old.spec.containers != new.spec.containers
+    )
+
+
+def _only_leaves(pod: Pod) -> bool:
+    return pod.is_terminal or (pod.is_terminating and not pod.spec.node_name)
+
+
+def _was_let_in(pod: Pod) -> bool:
+    conditions = pod.status.conditions
+    return any(one.type == POD_SCHEDULED and one.reason in LET_IN for one in conditions)

@@ -1,0 +1,214 @@
+"""Who is next: of all queues the one to be served, and of its groups the first.
+
+Queues are served in their order, groups within a queue in theirs. Groups that ask for the same
+amount stand in one row: when the first of them is refused for want of quota, so are the others, and
+none of them is looked at again before something came free where it was missing, in the queue or
+above it. So a queue of thousands that are alike costs one look each time a pod ends, and a queue in
+which nothing came free costs nothing.
+
+In a strict queue (`dequeueStrategy: fifo`) nobody overtakes a group that was refused. In others the
+smaller overtake the larger, but not for ever: see `patience`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from bayplan.queues.groups import Group
+from bayplan.queues.ledger import Ledger
+from bayplan.queues.problems import NoRoom
+from bayplan.queues.resources import Resources
+from bayplan.scheduler.batch.patience import Patience
+
+FIFO = "fifo"
+Order = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class _Line:
+    """One queue's groups."""
+
+    rows: dict[Resources, list[tuple[Order, str]]] = field(default_factory=dict)
+    """By what they ask for; who has moved on is skipped when it comes up."""
+    refused: dict[Resources, NoRoom] = field(default_factory=dict)
+    """What was asked for in vain, and why."""
+    untold: dict[Resources, list[str]] = field(default_factory=dict)
+    """By what they ask for, those that came since it was refused last."""
+    stopped: str = ""
+    """The queue for whose room everybody waits behind the first, if it is strict."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Where a group stands."""
+
+    queue: str
+    ask: Resources
+    order: Order
+
+
+class Lineup:
+    """The groups that have something to ask for."""
+
+    def __init__(self, ledger: Ledger, queue_order: Callable[[str], Order]) -> None:
+        self._ledger = ledger
+        self._queue_order = queue_order
+        self._lines: dict[str, _Line] = {}
+        self._standing: dict[str, _Standing] = {}
+        self._open: set[str] = set()
+        """The queues in which somebody may be served."""
+        self._heap: list[tuple[Order, str]] = []
+        """These in their order, as it was; what has changed is seen when it comes up."""
+        self._waiting_for: dict[str, set[str]] = {}
+        """By the queue that had no room, the queues in which somebody waits for it."""
+        self.patience = Patience()
+
+    def __len__(self) -> int:
+        return len(self._standing)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._standing
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._standing)
+
+    def put(self, group: Group, ask: Resources, order: Order, now: float) -> NoRoom | None:
+        """Have a group wait for its turn, to ask for that much; why it need not ask now, if others
+        have asked for the same in vain.
+        """
+        self.patience.begin(group.key, now)
+        known, standing = self._standing.get(group.key), _Standing(group.queue, ask, order)
+        if known != standing:
+            self._stand(group, standing)
+        return self._lines[group.queue].refused.get(ask)
+
+    def _stand(self, group: Group, standing: _Standing) -> None:
+        ask = standing.ask
+        self._leave(group.key)
+        self._standing[group.key] = standing
+        line = self._lines.setdefault(group.queue, _Line())
+        heapq.heappush(line.rows.setdefault(ask, []), (standing.order, group.key))
+        if ask not in line.refused:
+            line.untold.setdefault(ask, []).append(group.key)
+            self._enter(group.queue)
+
+    def asks(self, key: str) -> Resources | None:
+        """What a group waits to ask for; None if it does not wait."""
+        standing = self._standing.get(key)
+        return None if standing is None else standing.ask
+
+    def remove(self, key: str) -> None:
+        """The group asks for nothing any more."""
+        self.patience.end(key)
+        self._leave(key)
+
+    def next(self, now: float) -> str | None:
+        """The group whose turn it is; None if nobody can be served now."""
+        self._look_again()
+        held_up = []
+        found = None
+        while found is None and (queue := self._first_queue()) is not None:
+            holder = self.patience.holder(self._ledger.tree.path(queue), now)
+            found = self._first_of(self._lines[queue], holder)
+            if found is None and holder:
+                held_up.append(queue)
+            if found is None:
+                self._open.discard(queue)
+        for queue in held_up:
+            self._enter(queue)
+        return found
+
+    def refuse(self, key: str, no_room: NoRoom, now: float, *, ever: bool = True) -> Iterable[str]:
+        """There is no room for what a group asks, nor for others that ask for the same; returns
+        those to whom that is news. Unless it could not have it ever, it holds these up when its
+        patience is over.
+        """
+        standing, level = self._standing[key], no_room.queue
+        line = self._lines[standing.queue]
+        line.refused[standing.ask] = no_room
+        self._waiting_for.setdefault(level, set()).add(standing.queue)
+        node = self._ledger.tree.get(standing.queue)
+        if node is not None and node.queue.spec.dequeue_strategy == FIFO:
+            line.stopped = level
+        elif ever:
+            self.patience.refused(key, level, now)
+        untold = line.untold.pop(standing.ask, [])
+        return {key, *(other for other in untold if other in self._standing)}
+
+    def let_all_look(self) -> None:
+        """Whoever was held up is not any more."""
+        for queue in self._lines:
+            self._enter(queue)
+
+    # -- queues ----------------------------------------------------------------------------------
+
+    def _enter(self, queue: str) -> None:
+        self._open.add(queue)
+        heapq.heappush(self._heap, (self._queue_order(queue), queue))
+
+    def _look_again(self) -> None:
+        """Open the queues that wait for room where something has come free."""
+        for level in self._ledger.take_freed():
+            for queue in self._waiting_for.pop(level, ()):
+                line = self._lines.get(queue)
+                if line is None:
+                    continue
+                line.refused = {a: why for a, why in line.refused.items() if why.queue != level}
+                line.stopped = "" if line.stopped == level else line.stopped
+                self._enter(queue)
+
+    def _first_queue(self) -> str | None:
+        """The open queue that comes first by now."""
+        while self._heap:
+            order, queue = self._heap[0]
+            if queue in self._open:
+                current = self._queue_order(queue)
+                if current <= order:
+                    return queue
+                heapq.heapreplace(self._heap, (current, queue))
+            else:
+                heapq.heappop(self._heap)
+        return None
+
+    # -- groups ----------------------------------------------------------------------------------
+
+    def _first_of(self, line: _Line, holder: str) -> str | None:
+        """The first of a queue who was not refused, and whom nobody holds up."""
+        if line.stopped:
+            return None
+        heads = (head for ask, row in line.rows.items() if ask not in line.refused
+                 if (head := self._head(ask, row)) is not None)  # fmt: skip
+        found = min(heads, default=None)
+        if found is None or (holder and found[1] != holder):
+            return holder if holder and self._may_ask(line, holder) else None
+        return found[1]
+
+    def _may_ask(self, line: _Line, key: str) -> bool:
+        standing = self._standing.get(key)
+        if standing is None or self._lines[standing.queue] is not line:
+            return False
+        return standing.ask not in line.refused
+
+    def _head(self, ask: Resources, row: list[tuple[Order, str]]) -> tuple[Order, str] | None:
+        while row:
+            order, key = row[0]
+            standing = self._standing.get(key)
+            if standing is not None and standing.ask == ask and standing.order == order:
+                return row[0]
+            heapq.heappop(row)
+        return None
+
+    def _leave(self, key: str) -> None:
+        standing = self._standing.pop(key, None)
+        if standing is None:
+            return
+        line = self._lines[standing.queue]
+        if self._head(standing.ask, line.rows[standing.ask]) is None:
+            del line.rows[standing.ask]
+            line.refused.pop(standing.ask, None)
+            line.untold.pop(standing.ask, None)
+        if not line.rows:
+            del self._lines[standing.queue]
+            self._open.discard(standing.queue)

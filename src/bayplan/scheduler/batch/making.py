@@ -1,0 +1,84 @@
+"""Which pods use queues, and the PodGroup of those that name none.
+
+A pod uses queues if it says so: by naming a queue, a group or how many pods a group needs, by
+asking for the gate of queue admission, or by having it. All others are in a queue without a quota,
+need no group, and are scheduled as if there were no queues.
+"""
+
+from __future__ import annotations
+
+from bayplan.kube.meta import ObjectMeta, OwnerReference
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import (
+    GATE_ANNOTATIONS,
+    GROUP_MIN_MEMBER,
+    GROUP_NAME_ANNOTATIONS,
+    QUEUE_ALLOCATION_GATE,
+    QUEUE_NAME_ANNOTATIONS,
+    PodGroup,
+    PodGroupSpec,
+    PodGroupStatus,
+)
+from bayplan.queues.members import group_name_of, queue_name_of
+
+_SAYING = frozenset(
+    (*GATE_ANNOTATIONS, *GROUP_NAME_ANNOTATIONS, *QUEUE_NAME_ANNOTATIONS, GROUP_MIN_MEMBER)
+)
+MOST = 2**31 - 1
+
+
+def uses_queues(pod: Pod) -> bool:
+    """Whether a pod says that it is to be admitted by a queue."""
+    annotations, gates = pod.metadata.annotations, pod.spec.scheduling_gates
+    if annotations and not _SAYING.isdisjoint(annotations):
+        return True
+    return bool(gates) and any(gate.name == QUEUE_ALLOCATION_GATE for gate in gates)
+
+
+def names_group(pod: Pod) -> bool:
+    """Whether a pod names a PodGroup that others make."""
+    annotations = pod.metadata.annotations
+    return any(annotations.get(name) for name in GROUP_NAME_ANNOTATIONS)
+
+
+def group_for(pod: Pod) -> PodGroup:
+    """The PodGroup of a pod that names none."""
+    meta = pod.metadata
+    return PodGroup(
+        metadata=ObjectMeta(
+            name=group_name_of(pod),
+            namespace=pod.namespace,
+            creation_timestamp=meta.creation_timestamp,
+            owner_references=[_owner(pod)],
+        ),
+        spec=PodGroupSpec(
+            min_member=min_member_of(pod) or 1,
+            queue=queue_name_of(pod),
+            priority_class_name=pod.spec.priority_class_name,
+        ),
+        status=PodGroupStatus(phase="Pending"),
+    )
+
+
+def min_member_of(pod: Pod) -> int | None:
+    """How many pods of its group a pod says must start together; None if it does not say, or what
+    it says is no such number.
+    """
+    said = pod.metadata.annotations.get(GROUP_MIN_MEMBER, "")
+    number = int(said) if said.isascii() and said.isdigit() and len(said) < 11 else 0
+    return number if 1 <= number <= MOST else None
+
+
+def _owner(pod: Pod) -> OwnerReference:
+    controller = pod.metadata.controller
+    if controller is not None and controller.uid:
+        return OwnerReference(
+            api_version=controller.api_version,
+            kind=controller.kind,
+            name=controller.name,
+            uid=controller.uid,
+            controller=True,
+        )
+    return OwnerReference(
+        api_version="v1", kind="Pod", name=pod.name, uid=pod.metadata.uid, controller=True
+    )

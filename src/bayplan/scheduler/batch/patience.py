@@ -1,0 +1,68 @@
+"""Patience: a group lets smaller ones overtake it, but not for ever.
+
+Where room is wanted by many, it comes free piece by piece, and the small take each piece before
+there is enough for the large. So a group that has waited for longer than `PATIENCE` holds up
+everybody else who could take the room that it waits for, in the queue that lacks it and in all
+below that one, until it has its room or `HOLD_UP` has gone by. Then the others have their turn for
+as long as its patience lasts again. So a large group waits for at most `PATIENCE` before room is
+kept for it, and others are held up for no more than a third of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+PATIENCE = 600.0
+"""Seconds that a group lets others overtake it."""
+HOLD_UP = 300.0
+"""Seconds for which it then holds them up, at most."""
+
+
+class Patience:
+    """Since when groups wait, and whom they hold up."""
+
+    def __init__(self) -> None:
+        self._patient_since: dict[str, float] = {}
+        self._holds: dict[str, tuple[str, float]] = {}
+        """By queue the group that holds the others up in it and below it, and until when."""
+
+    def begin(self, key: str, now: float) -> None:
+        """A group waits, or waits on."""
+        self._patient_since.setdefault(key, now)
+
+    def end(self, key: str) -> None:
+        """A group waits no longer."""
+        self._patient_since.pop(key, None)
+        self._let_go(key)
+
+    def refused(self, key: str, queue: str, now: float) -> None:
+        """A group was refused for want of room in a queue."""
+        if queue not in self._holds and now - self._patient_since[key] >= PATIENCE:
+            self._let_go(key)
+            self._holds[queue] = (key, now + HOLD_UP)
+
+    def holder(self, path: Iterable[str], now: float) -> str:
+        """The group that holds up the queue of this path; empty if nobody does."""
+        if not self._holds:
+            return ""
+        for queue in path:
+            key, until = self._holds.get(queue, ("", now))
+            if until > now:
+                return key
+        return ""
+
+    def expire(self, now: float) -> bool:
+        """Let those go on who were held up for long enough; says whether there were any."""
+        over = [key for key, until in self._holds.values() if until <= now]
+        for key in over:
+            self._let_go(key)
+            self._patient_since[key] = now
+        return bool(over)
+
+    def next_due(self) -> float | None:
+        """When somebody has held the others up for long enough; None if nobody does."""
+        return min((until for _, until in self._holds.values()), default=None)
+
+    def _let_go(self, key: str) -> None:
+        for queue in [queue for queue, (who, _) in self._holds.items() if who == key]:
+            del self._holds[queue]

@@ -1,0 +1,99 @@
+"""What pods and their owners are told of queues: conditions and events, when they are news.
+
+| a pod | PodScheduled=False, reason |
+|---|---|
+| gated, waits for quota | SchedulingGated, as the API server wrote it |
+| gated, something is wrong with its queue or group | SchedulingGated, with what is wrong |
+| without a gate, asked for one, waits for quota | NotAdmitted |
+| without a gate, asked for none, waits for quota | Unschedulable, as ever |
+| let in, no node fits | Unschedulable |
+| let in, would fit, others of its gang do not | Schedulable |
+| let in, and its time is over | ReservationTimedOut |
+
+Autoscalers buy for Unschedulable alone. So they buy for pods that were let in, and, as before there
+were gates, for pods that asked for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.kube.pods import Pod
+from bayplan.queues import Gate, Group, Member, NoRoom, Status, Why
+from bayplan.scheduler import messages
+from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.messages import Reason
+
+PASSING = frozenset((Why.QUOTA, Why.SHARE, Why.EARLIER_GROUP, Why.NO_NODE, Why.NOT_ENOUGH_PODS))
+"""What a pod waits for that comes by itself; the rest somebody has to put right."""
+Saying = tuple[Why, str]
+
+
+class Telling:
+    """Tells pods why they wait."""
+
+    def __init__(self, desk: Desk, *, gates: bool) -> None:
+        self._desk = desk
+        self._gates = gates
+        """Whether pods that ask for a gate are told apart from those that do not."""
+        self._told: dict[str, Saying] = {}
+        self._untold: dict[str, set[str]] = {}
+
+    def came(self, member: Member) -> None:
+        """A pod is new, or has come back: it has not been told."""
+        self._untold.setdefault(member.group, set()).add(member.key)
+
+    def forget(self, group: str) -> None:
+        """The group is gone, or waits no longer."""
+        self._told.pop(group, None)
+
+    def waits(self, group: Group, no_room: NoRoom) -> bool:
+        """Tell the pods of a group that they wait for their queue; says whether that is news."""
+        saying = (no_room.why, _text(no_room))
+        news = self._told.get(group.key) != saying
+        untold = self._untold.pop(group.key, set())
+        keys = group.members.keys() if news else untold & group.members.keys()
+        self._told[group.key] = saying
+        for key in tuple(keys):
+            self._tell(group.members[key], no_room, saying[1])
+        return news
+
+    def _tell(self, member: Member, no_room: NoRoom, text: str) -> None:
+        if member.status is not Status.PENDING or member.reserved or member.gate is Gate.FOREIGN:
+            return
+        wrong = no_room.why not in PASSING
+        if member.gate is not Gate.NONE:
+            if wrong:
+                self._say(member.pod, text, "SchedulingGated")
+        elif self._gates and member.opted_in:
+            self._say(member.pod, text, "NotAdmitted")
+        else:
+            self._say(member.pod, text, "Unschedulable")
+
+    def refused(self, pod: Pod, message: str) -> None:
+        """No node fits a pod that was let in."""
+        self._say(pod, message, "Unschedulable")
+
+    def would_fit(self, pod: Pod, gang: str) -> None:
+        """A node fits, but others of its gang find none."""
+        text = f"waits for the rest of group {gang}, for which no node fits"
+        self._say(pod, text, "Schedulable")
+
+    def timed_out(self, members: Iterable[Member], group: Group) -> None:
+        """No node was found in time."""
+        text = f"no node was found in time; queue {group.queue} has its quota back"
+        for member in members:
+            self._say(member.pod, text, "ReservationTimedOut")
+
+    def _say(self, pod: Pod, text: str, reason: Reason) -> None:
+        desk, name = self._desk, pod.spec.scheduler_name
+        condition = messages.refused_condition(text, reason, desk.moment())
+        if desk.statuses.say(pod, condition, None):
+            desk.note(name, pod, messages.failed(text))
+
+
+def _text(no_room: NoRoom) -> str:
+    """What is told: without the amounts that are left, which change all the time."""
+    if no_room.why is Why.QUOTA:
+        return f"queue {no_room.queue} has no room: {', '.join(no_room.resources)}"
+    return no_room.text

@@ -62,15 +62,19 @@ def profile_from(
     gates: str, missing_driver: str, environment: Mapping[str, str] = os.environ
 ) -> Profile:
     """The rules that the command line and the environment ask for."""
-    try:
-        parsed = FeatureGates.parse(gates)
-    except GateError as error:
-        raise BadInput(f"--feature-gates: {error}") from None
     return Profile(
-        gates=parsed,
+        gates=gates_from(gates),
         missing_driver=MissingDriver(missing_driver),
         max_volumes_override=_max_volumes(environment.get(MAX_VOLUMES, "")),
     )
+
+
+def gates_from(written: str) -> FeatureGates:
+    """The feature gates that the command line asks for."""
+    try:
+        return FeatureGates.parse(written)
+    except GateError as error:
+        raise BadInput(f"--feature-gates: {error}") from None
 
 
 def load_snapshot(source: str | None, profile: Profile, command: str) -> Snapshot:

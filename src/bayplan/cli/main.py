@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "scheduler": "bayplan.cli.scheduler:scheduler",
     "up": "bayplan.cli.up:up",
     "volumes": "bayplan.cli.volumes:volumes",
+    "webhook": "bayplan.cli.webhook:webhook",
 }
 """Command name → where its function (or its sub-App) lives."""
 SUMMARIES: dict[str, str] = {
@@ -39,6 +40,7 @@ SUMMARIES: dict[str, str] = {
     "scheduler": "Place pods, on any API server.",
     "up": "Run a simulated cluster: nodes, CSI drivers, workloads and a cloud.",
     "volumes": "Show how many volumes each node has attached, how many it can, and who says so.",
+    "webhook": "Gate pods that wait for their queue, and refuse queues that make no sense.",
 }
 """What `bayplan --help` says of a command, since it does not import it."""
 

@@ -1,0 +1,177 @@
+"""What the API server is told to send: the webhook's own configurations.
+
+They are narrow, so that whoever does not use queues never waits for the webhook. Selectors leave
+out kube-system and the webhook's own namespace, or a cluster that starts anew would wait for a
+webhook that waits for the cluster. Match conditions leave out all pods but those that ask for
+something that is judged here.
+
+The scheduler's bookkeeping, which goes on all the time, is looked at only where a spec or a state
+changes, and never hangs on the webhook, whatever the failure policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from bayplan.admission import rules
+from bayplan.client import Untyped, untyped
+from bayplan.kube.queueing import GATE_ANNOTATIONS, GROUP
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
+
+FailurePolicy = Literal["Fail", "Ignore"]
+_GROUP = "admissionregistration.k8s.io"
+MUTATING = untyped(
+    _GROUP,
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING = untyped(
+    _GROUP,
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+_DOMAIN = "webhook.bayplan.io"
+_TIMEOUT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """How the API server finds the webhook, and what happens when it does not."""
+
+    name: str = "bayplan-webhook"
+    """The name of both configurations, of the service and of the Secret."""
+    namespace: str = "kube-system"
+    url: str = ""
+    """Where the webhook is, if not behind its service."""
+    policy: FailurePolicy | None = None
+    """Fail, or what a configuration that is there says, unless it is said."""
+    schedulers: Sequence[str] = ("bayplan",)
+
+
+def mutating(registration: Registration) -> Untyped:
+    """The configuration of what is changed at the door."""
+    gate = _hook(registration, "gate.pods", rules.MUTATE_PODS, [_rule("", "pods", "CREATE")])
+    gate["reinvocationPolicy"] = "IfNeeded"
+    gate["matchConditions"] = [
+        _condition("is-served", _is_served(registration)),
+        _condition("asks-for-the-gate", _asks_for_gate()),
+    ]
+    return {"metadata": {"name": registration.name}, "webhooks": [gate]}
+
+
+def validating(registration: Registration) -> Untyped:
+    """The configuration of what is refused at the door."""
+    pods = _hook(registration, "pods", rules.VALIDATE_PODS, [_rule("", "pods", "CREATE")])
+    judged = f"({_is_served(registration)}) || ({_asks_for_attach_limits()})"
+    pods["matchConditions"] = [_condition("is-judged", judged)]
+    queues = [_rule(GROUP, "queues", "CREATE", "UPDATE", "DELETE")]
+    groups = [_rule(GROUP, "podgroups", "CREATE")]
+    return {
+        "metadata": {"name": registration.name},
+        "webhooks": [
+            pods,
+            _hook(registration, "queues", rules.VALIDATE_QUEUES, queues),
+            _hook(registration, "podgroups", rules.VALIDATE_GROUPS, groups),
+            *_of_bookkeeping(registration),
+        ],
+    }
+
+
+def _of_bookkeeping(registration: Registration) -> Iterator[Untyped]:
+    """What concerns the scheduler's own writes, too."""
+    kept = replace(registration, policy="Ignore")
+    states = _hook(
+        kept,
+        "states.queues",
+        rules.VALIDATE_QUEUES,
+        [_rule(GROUP, "queues/status", "UPDATE")],
+    )
+    changed = f"{_state('object')} != {_state('oldObject')}"
+    yield {**states, "matchConditions": [_condition("changes-the-state", changed)]}
+    updates = _hook(
+        kept, "updates.podgroups", rules.VALIDATE_GROUPS, [_rule(GROUP, "podgroups", "UPDATE")]
+    )
+    changed = "object.spec != oldObject.spec"
+    yield {**updates, "matchConditions": [_condition("changes-the-spec", changed)]}
+
+
+def _state(of: str) -> str:
+    return f"(has({of}.status) && has({of}.status.state) ? {of}.status.state : '')"
+
+
+def _hook(registration: Registration, name: str, path: str, judged: list[Untyped]) -> Untyped:
+    return {
+        "name": f"{name}.{_DOMAIN}",
+        "clientConfig": _client_config(registration, path),
+        "rules": judged,
+        "failurePolicy": registration.policy or "Fail",
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {"matchExpressions": [_elsewhere(registration)]},
+        "sideEffects": "None",
+        "timeoutSeconds": _TIMEOUT,
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def _client_config(registration: Registration, path: str) -> Untyped:
+    if registration.url:
+        return {"url": f"{registration.url}{path}"}
+    service = {"namespace": registration.namespace, "name": registration.name, "path": path}
+    return {"service": service}
+
+
+def _rule(group: str, resource: str, *operations: str) -> Untyped:
+    version = "v1beta1" if group else "v1"
+    return {
+        "operations": list(operations),
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "resources": [resource],
+        "scope": "*",
+    }
+
+
+def _elsewhere(registration: Registration) -> Untyped:
+    """Not where the cluster itself, and the webhook, would have to start."""
+    names = sorted({"kube-system", registration.namespace})
+    return {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}
+
+
+def _condition(name: str, expression: str) -> Untyped:
+    return {"name": name, "expression": expression}
+
+
+def _is_served(registration: Registration) -> str:
+    names = ", ".join(f"'{name}'" for name in registration.schedulers)
+    return f"has(object.spec.schedulerName) && object.spec.schedulerName in [{names}]"
+
+
+def _asks_for_gate() -> str:
+    held = "object.metadata.annotations"
+    asked = (f"('{key}' in {held} && {held}['{key}'] == 'true')" for key in GATE_ANNOTATIONS)
+    return f"has({held}) && ({' || '.join(asked)})"
+
+
+def _asks_for_attach_limits() -> str:
+    starts = " || ".join(f"name.startsWith('{prefix}')" for prefix in ATTACH_LIMIT_PREFIXES)
+
+    def named(amounts: str) -> str:
+        return f"(has({amounts}) && {amounts}.exists(name, {starts}))"
+
+    def within(resources: str) -> str:
+        maps = f"{named(f'{resources}.requests')} || {named(f'{resources}.limits')}"
+        return f"(has({resources}) && ({maps}))"
+
+    def among(field: str) -> str:
+        held = f"object.spec.{field}"
+        return f"(has({held}) && {held}.exists(one, {within('one.resources')}))"
+
+    return " || ".join(
+        (among("containers"), among("initContainers"), within("object.spec.resources"))
+    )

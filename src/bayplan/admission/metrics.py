@@ -1,0 +1,54 @@
+"""What the webhook counts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from bayplan.admission.review import Verdict
+
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+
+
+class AdmissionMetrics:
+    """The metrics of one webhook."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        requests = Counter(
+            "bayplan_webhook_requests",
+            "Requests by path and HTTP status.",
+            ["path", "code"],
+            registry=registry,
+        )
+        verdicts = Counter(
+            "bayplan_webhook_verdicts",
+            "Reviews by path, operation and what came of them: allowed, patched or refused.",
+            ["path", "operation", "verdict"],
+            registry=registry,
+        )
+        seconds = Histogram(
+            "bayplan_webhook_request_duration_seconds",
+            "From a request's head to its answer.",
+            ["path"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.expiry = Gauge(
+            "bayplan_webhook_certificate_expiry_seconds",
+            "When the certificate that is served ends, in seconds since 1970.",
+            registry=registry,
+        )
+        self._requests = lru_cache(256)(requests.labels)
+        self._verdicts = lru_cache(256)(verdicts.labels)
+        self._seconds = lru_cache(64)(seconds.labels)
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """A request has its answer."""
+        self._requests(path, str(status)).inc()
+        self._seconds(path).observe(seconds)
+
+    def judged(self, path: str, operation: str, verdict: Verdict) -> None:
+        """A review has its verdict."""
+        allowed = "patched" if verdict.patch else "allowed"
+        self._verdicts(path, operation, allowed if verdict.allowed else "refused").inc()

@@ -1,0 +1,95 @@
+"""Pods at the door: the gate that queue admission will remove, and what no pod may say.
+
+The gate is for pods of our own schedulers alone, since nobody else would ever remove it; and for
+pods that still need a node, since the API server takes no gates from the others.
+
+What is refused: limits of attached volumes as something to ask for (a node has them, a pod cannot),
+and annotations about queues and groups that cannot mean anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from bayplan.admission.drafts import PodDraft
+from bayplan.admission.review import Fault, PatchOperation
+from bayplan.kube.codec import shorten
+from bayplan.kube.names import is_subdomain
+from bayplan.kube.queueing import (
+    GATE_ANNOTATIONS,
+    GROUP_MIN_MEMBER,
+    GROUP_NAME_ANNOTATIONS,
+    PREEMPTABLE,
+    QUEUE_ALLOCATION_GATE,
+    QUEUE_NAME_ANNOTATIONS,
+)
+from bayplan.kube.resources import is_attach_limit
+
+_GATES = "/spec/schedulingGates"
+_MOST_DIGITS = 9
+
+
+def gate_patch(pod: PodDraft, schedulers: Collection[str]) -> tuple[PatchOperation, ...]:
+    """What gives the pod its gate; nothing if it is to have none, or has it."""
+    if pod.scheduler not in schedulers or pod.spec.node_name or not _asks(pod):
+        return ()
+    gate = {"name": QUEUE_ALLOCATION_GATE}
+    held = pod.spec.scheduling_gates
+    if held is None:
+        return ({"op": "add", "path": _GATES, "value": [gate]},)
+    if any(one.name == QUEUE_ALLOCATION_GATE for one in held):
+        return ()
+    return ({"op": "add", "path": f"{_GATES}/-", "value": gate},)
+
+
+def _asks(pod: PodDraft) -> bool:
+    return any(pod.annotations.get(name) == "true" for name in GATE_ANNOTATIONS)
+
+
+def attach_limit_faults(pod: PodDraft) -> Iterator[Fault]:
+    """Where the pod asks for what only a node has."""
+    for place, amounts in pod.amounts():
+        for name in amounts:
+            if is_attach_limit(name):
+                yield Fault(
+                    f"{place}[{name}]",
+                    "is how many volumes a node can attach, which a pod cannot ask for; a pod's"
+                    " volumes are counted by themselves",
+                )
+
+
+def annotation_faults(pod: PodDraft) -> Iterator[Fault]:
+    """What the pod says of its queue and group that cannot be."""
+    yield from _names(pod, GROUP_NAME_ANNOTATIONS, "PodGroup")
+    yield from _names(pod, QUEUE_NAME_ANNOTATIONS, "queue")
+    yield from _words(pod, (*GATE_ANNOTATIONS, PREEMPTABLE))
+    written = pod.annotations.get(GROUP_MIN_MEMBER)
+    if written is not None and not _is_count(written):
+        yield _fault(GROUP_MIN_MEMBER, written, "must be a whole number, 1 or more")
+
+
+def _names(pod: PodDraft, keys: Collection[str], what: str) -> Iterator[Fault]:
+    """Names that must be names, and the same wherever they stand."""
+    said = {key: pod.annotations[key] for key in keys if pod.annotations.get(key)}
+    bad = {key: name for key, name in said.items() if not is_subdomain(name)}
+    for key, name in bad.items():
+        yield _fault(key, name, f"cannot be the name of a {what}")
+    if not bad and len(set(said.values())) > 1:
+        both = " and ".join(f"{key} says {name}" for key, name in said.items())
+        yield Fault("metadata.annotations", f"name more than one {what}: {both}")
+
+
+def _words(pod: PodDraft, keys: Collection[str]) -> Iterator[Fault]:
+    for key in keys:
+        written = pod.annotations.get(key)
+        if written is not None and written not in {"true", "false"}:
+            yield _fault(key, written, "must be true or false")
+
+
+def _is_count(written: str) -> bool:
+    is_number = written.isascii() and written.isdecimal() and len(written) <= _MOST_DIGITS
+    return is_number and int(written) > 0
+
+
+def _fault(key: str, written: str, problem: str) -> Fault:
+    return Fault(f"metadata.annotations[{key}]", f"{shorten(written)} {problem}")

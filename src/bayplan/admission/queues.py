@@ -1,0 +1,204 @@
+"""Queues at the door: what a queue may say, where it may stand, and when it may go.
+
+Its own amounts must agree (guarantee ≤ deserved ≤ capability), its parent must be there and not be
+below it, and what it says must go with what those above and below it say. What is not said does not
+contradict; where that is a trap, there is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayplan.admission.amounts import above, amount_faults, sum_of, uncounted
+from bayplan.admission.book import BUILT_IN, QueueBook, amounts_of, is_open, parent_of
+from bayplan.admission.review import Fault, Verdict
+from bayplan.kube.codec import shorten
+from bayplan.kube.queueing import ROOT_QUEUE, Queue
+from bayplan.kube.resources import PODS
+from bayplan.queues.resources import write_amounts
+from bayplan.queues.tree import MAX_DEPTH
+
+_MOST_NAMED = 3
+_MOST_WEIGHT = 65535
+_CAPABILITY, _DESERVED, _GUARANTEE = "spec.capability", "spec.deserved", "spec.guarantee.resource"
+
+
+def judge_queue(queue: Queue, old: Queue | None, book: QueueBook) -> Verdict:
+    """Whether a queue may be made, or changed like that."""
+    faults = tuple(_own_faults(queue))
+    if faults:
+        return Verdict(faults)
+    if old is not None and old.spec == queue.spec:
+        return Verdict()
+    moved = old is None or parent_of(old) != parent_of(queue)
+    placed = tuple(_place_faults(queue, book)) if moved else ()
+    faults = placed or (*_faults_above(queue, book), *_faults_below(queue, book))
+    return Verdict(faults, warnings=tuple(_warnings(queue, book)))
+
+
+def judge_deletion(queue: Queue | str, book: QueueBook) -> Verdict:
+    """Whether a queue may go."""
+    name = queue if isinstance(queue, str) else queue.name
+    if name in BUILT_IN:
+        return Verdict((Fault("", f"queue {name} cannot be deleted"),))
+    below = [child.name for child in book.below(name)]
+    if below:
+        return Verdict((Fault("", f"queue {name} has queues below it: {_several(below)}"),))
+    return Verdict()
+
+
+def judge_state(queue: Queue, old: Queue, book: QueueBook) -> Verdict:
+    """Whether a queue's state may change like that."""
+    was, state = old.status.state, queue.status.state
+    if was == state:
+        return Verdict()
+    problem = ""
+    if queue.name == ROOT_QUEUE and not is_open(queue):
+        problem = "the root queue cannot be closed"
+    elif was == "Closed" and state == "Closing":
+        problem = "is closed already"
+    elif is_open(queue) and (closed := book.closed_at(_parent(queue, book))) is not None:
+        problem = f"queue {closed.name} above it is {closed.status.state}; open that first"
+    return Verdict((Fault("status.state", problem),) if problem else ())
+
+
+def _parent(queue: Queue, book: QueueBook) -> Queue:
+    return book.get(parent_of(queue)) or Queue()
+
+
+def _own_faults(queue: Queue) -> Iterator[Fault]:
+    spec = queue.spec
+    wrong = [fault for place, written in amounts_of(queue).items()
+             for fault in amount_faults(place, written)]  # fmt: skip
+    yield from wrong
+    if not 1 <= spec.weight <= _MOST_WEIGHT:
+        yield Fault("spec.weight", f"{spec.weight} is not from 1 to {_MOST_WEIGHT}")
+    if spec.priority < 0:
+        yield Fault("spec.priority", f"{spec.priority} is negative")
+    if not wrong:
+        yield from _disagreements(queue)
+
+
+def _disagreements(queue: Queue) -> Iterator[Fault]:
+    """Where a queue's guarantee, deserved and capability do not stand in this order."""
+    said = amounts_of(queue)
+    for less, more in (
+        (_GUARANTEE, _DESERVED),
+        (_DESERVED, _CAPABILITY),
+        (_GUARANTEE, _CAPABILITY),
+    ):
+        for name, high, low in above(said[less], said[more]):
+            yield Fault(less, f"{name}: {high} is more than the {low} of {more}")
+
+
+def _place_faults(queue: Queue, book: QueueBook) -> Iterator[Fault]:
+    """What is wrong with where a queue is to stand."""
+    place, parent = "spec.parent", queue.spec.parent
+    if queue.name == ROOT_QUEUE:
+        if parent:
+            yield Fault(place, "the root queue has no parent")
+        return
+    if parent == queue.name:
+        yield Fault(place, "a queue cannot be its own parent")
+        return
+    depth = 0
+    for depth, one in enumerate(book.above(queue), 1):
+        if isinstance(one, str):
+            whose = "it" if depth == 1 else "a queue above it"
+            yield Fault(place, f"{whose} names {shorten(one)}, which does not exist")
+            return
+        if one.name == queue.name:
+            yield Fault(place, f"{parent} is below {queue.name}: that would be a cycle")
+            return
+    if depth + _height(queue, book) > MAX_DEPTH - 2:  # it and the root stand there too
+        yield Fault(place, f"more than {MAX_DEPTH} queues would stand below one another")
+    elif parent:
+        yield from _work_in(parent, book)
+
+
+def _height(queue: Queue, book: QueueBook) -> int:
+    """How many queues stand below one another under this one."""
+    height, level = 0, book.below(queue.name)
+    while level and height < MAX_DEPTH:
+        height += 1
+        level = [child for one in level for child in book.below(one.name)]
+    return height
+
+
+def _work_in(parent: str, book: QueueBook) -> Iterator[Fault]:
+    """A queue that has pods of its own cannot have queues below it: only leaves take work."""
+    found = book.get(parent)
+    if found is None or parent == ROOT_QUEUE or book.below(parent):
+        return
+    pods = sum_of([found.status.allocated])[PODS]
+    if pods:
+        yield Fault("spec.parent", f"queue {parent} has {pods:.0f} pods, and only leaves take work")
+
+
+def _faults_above(queue: Queue, book: QueueBook) -> Iterator[Fault]:
+    """Where a queue says more than those above it can give."""
+    parent = book.get(parent_of(queue))
+    if parent is None or parent.name == ROOT_QUEUE:
+        return
+    siblings = [one for one in book.below(parent.name) if one.name != queue.name]
+    yield from _limits(queue, book)
+    yield from _sums(parent, [*siblings, queue], f"with {queue.name}, queues below {parent.name}")
+
+
+def _limits(queue: Queue, book: QueueBook) -> Iterator[Fault]:
+    """A limit above the nearest one that an ancestor names is none."""
+    rest = dict(queue.spec.capability)
+    for one in book.above(queue):
+        if not isinstance(one, Queue):
+            return
+        for name, high, low in above(rest, one.spec.capability):
+            text = f"{name}: {high} is more than the {low} of queue {one.name} above it"
+            yield Fault(_CAPABILITY, text)
+        rest = {name: value for name, value in rest.items() if name not in one.spec.capability}
+
+
+def _faults_below(queue: Queue, book: QueueBook) -> Iterator[Fault]:
+    """Where a queue says less than those below it count on."""
+    children = book.below(queue.name)
+    if not children or queue.name == ROOT_QUEUE:
+        return
+    for child in children:
+        for name, high, low in above(child.spec.capability, queue.spec.capability):
+            yield Fault(
+                _CAPABILITY, f"{name}: {low} is less than the {high} of queue {child.name} below it"
+            )
+    yield from _sums(queue, children, f"queues below {queue.name}")
+
+
+def _sums(parent: Queue, children: list[Queue], whose: str) -> Iterator[Fault]:
+    """Children that are promised more, all together, than their parent is."""
+    for place, promised in amounts_of(parent).items():
+        if place == _CAPABILITY or not promised:
+            continue
+        limit = sum_of([promised])
+        asked = sum_of(amounts_of(child)[place] for child in children)
+        for name in asked.over(limit, [one for one in asked if one in limit.amounts]):
+            total = write_amounts(asked)[name]
+            yield Fault(place, f"{name}: {whose} have {total}, and it has {promised[name]}")
+
+
+def _warnings(queue: Queue, book: QueueBook) -> Iterator[str]:
+    said = amounts_of(queue)
+    for place, written in said.items():
+        yield from uncounted(place, written)
+    parent = book.get(parent_of(queue))
+    if parent is None or parent.name == ROOT_QUEUE:
+        return
+    kept = parent.spec.guarantee.resource
+    missing = [name for name in said[_GUARANTEE] if name not in kept]
+    if missing:
+        yield (
+            f"{_GUARANTEE}: {_several(missing)}: queue {parent.name} above it has no such"
+            " guarantee, so that only its siblings keep to it"
+        )
+
+
+def _several(names: list[str]) -> str:
+    shown = ", ".join(sorted(names)[:_MOST_NAMED])
+    more = len(names) - _MOST_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,144 @@
+"""AdmissionReview: what an API server asks a webhook, and what it is told.
+
+A question is decoded only as far as it must be: its object stays raw until a rule reads the part of
+it that it is about. So a field that nobody here asks for can be anything, and is nobody's problem.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import msgspec
+
+from bayplan.kube.codec.problems import printable, shorten
+from bayplan.kube.meta import Struct
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_NOTHING = msgspec.Raw(b"null")
+_LONGEST = 1000
+"""How many characters of a refusal are sent: it ends up in events and on terminals."""
+
+StructT = TypeVar("StructT", bound=Struct)
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+PatchOperation = Mapping[str, object]
+
+
+class ReviewError(ValueError):
+    """A question that cannot be understood; the text says why."""
+
+
+class GroupResource(Struct):
+    """Which kind of object a question is about."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class Question(Struct, gc=True):
+    """What is to be admitted."""
+
+    uid: str
+    operation: Operation
+    resource: GroupResource = msgspec.field(default_factory=GroupResource)
+    sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    object: msgspec.Raw = _NOTHING
+    old_object: msgspec.Raw = _NOTHING
+
+
+class _Review(Struct):
+    api_version: str = ""
+    kind: str = ""
+    request: Question | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A field that is wrong, and why."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to a question: admitted unless there is a fault."""
+
+    faults: tuple[Fault, ...] = ()
+    patch: tuple[PatchOperation, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object may come in."""
+        return not self.faults
+
+
+ADMITTED = Verdict()
+_read_review = msgspec.json.Decoder(_Review).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def read_question(body: bytes) -> Question:
+    """The question of a review; ReviewError if there is none that can be read."""
+    try:
+        review = _read_review(body)
+    except _UNREADABLE as error:
+        raise ReviewError(f"not an {KIND}: {_said(error)}") from None
+    if (review.api_version, review.kind) != (API_VERSION, KIND):
+        named = f"{shorten(review.kind)} of {shorten(review.api_version)}"
+        raise ReviewError(f"not an {KIND} of {API_VERSION} but a {named}")
+    if review.request is None:
+        raise ReviewError(f"an {KIND} without a request")
+    return review.request
+
+
+def read_part(decoder: msgspec.json.Decoder[StructT], raw: msgspec.Raw) -> StructT:
+    """The part of an object that a rule reads; ReviewError if it is not as it must be."""
+    try:
+        return decoder.decode(raw)
+    except _UNREADABLE as error:
+        raise ReviewError(f"the object cannot be read: {_said(error)}") from None
+
+
+def answer(question: Question, verdict: Verdict) -> bytes:
+    """The review that answers a question."""
+    response: dict[str, object] = {"uid": question.uid, "allowed": verdict.allowed}
+    if verdict.faults:
+        response["status"] = _status(question, verdict.faults)
+    elif verdict.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(_encode(verdict.patch)).decode()
+    if verdict.warnings:
+        response["warnings"] = [_clipped(text) for text in verdict.warnings]
+    return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _status(question: Question, faults: Sequence[Fault]) -> dict[str, object]:
+    gone = question.operation == "DELETE"
+    causes = [{"field": fault.field, "message": fault.message} for fault in faults if fault.field]
+    return {
+        "status": "Failure",
+        "code": 403 if gone else 422,
+        "reason": "Forbidden" if gone else "Invalid",
+        "message": _clipped("; ".join(map(str, faults))),
+        "details": {"causes": causes},
+    }
+
+
+def _said(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else _clipped(str(error))
+
+
+def _clipped(text: str) -> str:
+    return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

@@ -1,0 +1,229 @@
+"""`bayplan webhook`: gates for pods that wait for their queue, and rules for queues and groups."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import socket
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import SplitResult, urlsplit
+
+from cyclopts import Parameter
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bayplan.admission.certificates import CertificateFiles, SharedSecret, Source
+from bayplan.admission.configurations import FailurePolicy, Registration
+from bayplan.admission.daemon import WebhookDaemon
+from bayplan.admission.rules import AdmissionSettings
+from bayplan.cli.access import ClusterAccess
+from bayplan.cli.apiserver import RARELY, fastest_loop, listen_address
+from bayplan.cli.cluster import Gates, gates_from
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.logs import LogOptions
+from bayplan.cli.output import printable
+from bayplan.client.client import Client
+from bayplan.client.daemon import until_signalled
+from bayplan.client.errors import ClientError
+from bayplan.client.pages import Pages, serve_pages
+from bayplan.client.serving.sockets import address_of
+from bayplan.client.serving.sockets import listen as listen_on
+from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.kube.names import is_subdomain
+
+log = logging.getLogger(__name__)
+_SHORTEST = 0.1
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class CertificateOptions:
+    """Where the certificate comes from."""
+
+    tls_cert_file: Path | None = None
+    """A certificate, read again when it changes; without it, one is made, kept in the Secret of
+    --service and renewed."""
+    tls_private_key_file: Path | None = None
+    """The key of --tls-cert-file."""
+
+    def source(self, registration: Registration, names: list[str]) -> Source:
+        """Where to get it."""
+        certificate, key = self.tls_cert_file, self.tls_private_key_file
+        if (certificate is None) is not (key is None):
+            raise BadInput("--tls-cert-file and --tls-private-key-file go together")
+        if certificate is None or key is None:
+            return SharedSecret(registration.namespace, registration.name, tuple(names))
+        for path in (certificate, key):
+            if not path.is_file():
+                raise BadInput(f"{path}: is not a file")
+        return CertificateFiles(certificate, key)
+
+
+def webhook(  # noqa: PLR0913 - one for each option of the command
+    *,
+    scheduler_name: tuple[str, ...] = (),
+    cluster: ClusterAccess | None = None,
+    feature_gates: Gates = "",
+    listen: str = "127.0.0.1:0",
+    health_listen: str = "127.0.0.1:0",
+    service: str = "kube-system/bayplan-webhook",
+    url: str = "",
+    failure_policy: Annotated[FailurePolicy | None, Parameter(show_choices=True)] = None,
+    check_interval: str = "30s",
+    certificate: CertificateOptions | None = None,
+    logs: LogOptions | None = None,
+) -> int:
+    """Answer the API server's reviews until interrupted.
+
+    New pods that ask for it get the gate that keeps autoscalers quiet until their queue has room.
+    Queues, PodGroups and pods that cannot mean what they say are refused. The webhook registers
+    itself: it makes its configurations, or keeps the certificates in those that are there. Any
+    number of replicas can run.
+
+    Parameters
+    ----------
+    scheduler_name
+        Gate pods of this schedulerName, bayplan if none is said; may be repeated.
+    listen
+        Address and port of the reviews, over HTTPS; port 0 takes a free one.
+    health_listen
+        Address and port of /healthz, /readyz, /livez and /metrics, which ask for no token; an empty
+        address serves nothing.
+    service
+        The service, as NAMESPACE/NAME, by which the API server finds the webhook; its name is also
+        that of the configurations and of the Secret.
+    url
+        Where the API server finds the webhook instead, such as https://host:9443; port 0 stands for
+        the one of --listen.
+    failure_policy
+        What happens to what cannot be reviewed: Fail refuses it, Ignore lets it in. Without it,
+        Fail in configurations that are made, and what is there in others.
+    check_interval
+        How often certificates and configurations are looked at.
+    """
+    (logs or LogOptions()).begin()
+    settings = AdmissionSettings(_schedulers(scheduler_name), gates_from(feature_gates))
+    namespace, name = _service(service)
+    health = listen_address(health_listen, "--health-listen") if health_listen else None
+    try:
+        listener = listen_on(*listen_address(listen))
+    except OSError as error:
+        raise BadInput(f"--listen {error}") from None
+    with closing(listener):
+        where = _url(url, listener)
+        named = tuple(sorted(settings.schedulers))
+        known = where.geturl() if where is not None else ""
+        registration = Registration(name, namespace, known, failure_policy, named)
+        source = (certificate or CertificateOptions()).source(
+            registration, _names(registration, where)
+        )
+        work = _Work(
+            settings,
+            registration,
+            source,
+            cluster or ClusterAccess(),
+            listener,
+            health,
+            _interval(check_interval),
+        )
+        gc.set_threshold(*RARELY)
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+            return runner.run(work.run())
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the command line asked for."""
+
+    settings: AdmissionSettings
+    registration: Registration
+    source: Source
+    cluster: ClusterAccess
+    listener: socket.socket
+    health: tuple[str, int] | None
+    check_seconds: float
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    async def run(self) -> int:
+        daemon = WebhookDaemon(
+            self.settings,
+            self.registration,
+            self.source,
+            registry=self.registry,
+            check_seconds=self.check_seconds,
+        )
+        log.info("answers reviews at https://%s", address_of(self.listener))
+        try:
+            async with self.cluster.connect() as client:
+                await until_signalled(self._main(daemon, client))
+        except ClientError as error:
+            log.error("%s", error)  # noqa: TRY400 - the message says it all
+            return EXIT_NO
+        return EXIT_OK
+
+    async def _main(self, daemon: WebhookDaemon, client: Client) -> None:
+        if self.health is None:
+            await daemon.lead(client, self.listener)
+            return
+        pages = Pages(lambda: _not_ready(daemon), lambda: generate_latest(self.registry))
+        try:
+            async with serve_pages(*self.health, pages) as where:
+                log.info("serving health and metrics at %s", where)
+                await daemon.lead(client, self.listener)
+        except OSError as error:
+            raise BadInput(f"--health-listen {':'.join(map(str, self.health))}: {error}") from None
+
+
+def _not_ready(daemon: WebhookDaemon) -> str:
+    return "" if daemon.ready.is_set() else "there is no certificate yet that API servers know"
+
+
+def _schedulers(names: tuple[str, ...]) -> frozenset[str]:
+    for name in names:
+        if not is_subdomain(name):
+            raise BadInput(f"--scheduler-name {printable(name[:80])}: cannot be a name")
+    return frozenset(names) or frozenset({"bayplan"})
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except DurationError as error:
+        raise BadInput(f"--check-interval: {error}") from None
+    if seconds < _SHORTEST:
+        raise BadInput(f"--check-interval {printable(text)}: must be {_SHORTEST}s or more")
+    return seconds
+
+
+def _service(service: str) -> tuple[str, str]:
+    namespace, slash, name = service.partition("/")
+    if not slash or not is_subdomain(namespace) or not is_subdomain(name):
+        raise BadInput(f"--service {printable(service[:80])}: must be NAMESPACE/NAME")
+    return namespace, name
+
+
+def _url(url: str, listener: socket.socket) -> SplitResult | None:
+    """Where API servers find the webhook, with the port that it listens on in the place of 0."""
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url.rstrip("/"))
+        port = parts.port
+    except ValueError as error:
+        raise BadInput(f"--url {printable(url[:80])}: {error}") from None
+    if parts.scheme != "https" or not parts.hostname or parts.username or parts.query:
+        raise BadInput(f"--url {printable(url[:80])}: must be https://HOST[:PORT][/PATH]")
+    if port == 0:
+        parts = parts._replace(netloc=f"{parts.netloc[:-1]}{listener.getsockname()[1]}")
+    return parts
+
+
+def _names(registration: Registration, where: SplitResult | None) -> list[str]:
+    """By which names the certificate has to be good."""
+    if where is not None and where.hostname:
+        return [where.hostname]
+    service = f"{registration.name}.{registration.namespace}.svc"
+    return [service, f"{service}.cluster.local"]

@@ -1,0 +1,54 @@
+"""deploy/webhook.yaml grants all that the webhook does, and no more than it needs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bayplan.admission.certificates.sources import SECRETS
+from bayplan.admission.configurations import MUTATING
+from bayplan.client import connect, merge
+from bayplan.client.errors import ForbiddenError
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
+from bayplan.kube.pods import Pod
+from tests.admission.manifests import DEPLOY, documents, install_kinds
+from tests.admission.test_registration import OURS, daemon
+
+ACCOUNT = "system:serviceaccount:kube-system:bayplan-webhook"
+TOKEN = "webhook-test"
+
+
+async def test_what_the_manifest_grants_is_enough_and_not_all(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens, path = tmp_path / "tokens.csv", tmp_path / "kubeconfig"
+    tokens.write_text(f"{TOKEN},{ACCOUNT},1\n")
+    config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac")
+    async with ApiServer(config), connect(path) as admin:
+        await install_kinds(admin)
+        for one in documents(DEPLOY / "webhook.yaml"):
+            await admin.create(one)
+        said = yaml.safe_load(path.read_text())
+        said["users"][0]["user"] = {"token": TOKEN}
+        restricted = tmp_path / "restricted"
+        restricted.write_text(yaml.safe_dump(said))
+        async with connect(restricted) as client:
+            for _ in range(2):  # the second time all is there, and has to be put right
+                hook = daemon()
+                leading = asyncio.ensure_future(hook.lead(client))
+                await asyncio.wait_for(hook.ready.wait(), 20)
+                await asyncio.wait_for(hook.app.knows_queues.wait(), 20)
+                leading.cancel()
+                await asyncio.gather(leading, return_exceptions=True)
+                await admin.patch(SECRETS, OURS.namespace, OURS.name, change=merge({"data": None}))
+            with pytest.raises(ForbiddenError):
+                await client.list(Pod, "default")
+            with pytest.raises(ForbiddenError):
+                await client.list(SECRETS, OURS.namespace)
+            with pytest.raises(ForbiddenError):
+                await client.delete(MUTATING, OURS.name)
+    assert "forbidden" not in caplog.text

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from bench.measure import line
 
-SUITES = ("fit", "batches", "apiserver", "images", "simulation", "scheduler")
+SUITES = ("fit", "batches", "apiserver", "images", "simulation", "scheduler", "webhook")
 BY_NAME = ("scale",)
 """Suites that take minutes, and run only if they are named."""
 

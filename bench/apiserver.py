@@ -40,6 +40,7 @@ class Target(NamedTuple):
     ca: str
     pid: int
     ready_seconds: float
+    kubeconfig: Path = Path()
 
 
 class Connection:
@@ -170,7 +171,7 @@ def target_of(path: str, pid: int, ready: float) -> Target:
     cluster = config["clusters"][0]["cluster"]
     host, _, port = cluster["server"].removeprefix("https://").rpartition(":")
     ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    return Target(host, int(port), config["users"][0]["user"]["token"], ca, pid, ready)
+    return Target(host, int(port), config["users"][0]["user"]["token"], ca, pid, ready, Path(path))
 
 
 async def spread(

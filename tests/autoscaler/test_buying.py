@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from bayplan.autoscaler.candidates import Purchase, Question
+from bayplan.autoscaler.candidates import Choice, Question
 from bayplan.autoscaler.plan import Cause
 from bayplan.autoscaler.scaleup.decide import Decision, decide
 from bayplan.autoscaler.world import Upcoming, World
@@ -171,9 +170,9 @@ class Chosen(FewestNodes):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def choose(self, question: Question) -> Sequence[Purchase]:
+    def choose(self, question: Question) -> Choice:
         liked = [one for one in question.candidates if one.view.id == self._name]
-        return [liked[0].purchase()]
+        return Choice([liked[0].purchase()])
 
 
 def test_every_group_says_why_it_does_not_help() -> None:

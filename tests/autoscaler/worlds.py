@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bayplan.autoscaler.candidates import Purchase, Question
+from bayplan.autoscaler.candidates import Choice, Question
 from bayplan.autoscaler.groups import GroupView
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaleup.decide import Decision
@@ -28,9 +28,9 @@ DISK = "disk.csi.example.com"
 class FewestNodes:
     """An expander that helps the most pods with the fewest nodes."""
 
-    def choose(self, question: Question) -> Sequence[Purchase]:
+    def choose(self, question: Question) -> Choice:
         best = max(question.candidates, key=lambda one: (one.option.merit, one.view.id))
-        return [best.purchase()]
+        return Choice([best.purchase()])
 
 
 def group(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.plan import Mixed, Note
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Group, Option, Template
 from bayplan.fit.batches.fill import Placed
@@ -27,6 +28,8 @@ class Candidate:
     option: Option
     nodes: int
     """How many would be bought: what the option takes, or the whole of an all-or-nothing group."""
+    most: int
+    """How many may be bought."""
 
     @property
     def price(self) -> float | None:
@@ -82,9 +85,19 @@ class Question:
     """How many more nodes the whole cluster may have; None is any number."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What an expander answers: purchases, each of which counts on those before it."""
+
+    purchases: Sequence[Purchase]
+    notes: tuple[Note, ...] = ()
+    mixed: Mixed | None = None
+    """If groups were mixed, how well."""
+
+
 class Expander(Protocol):
     """Chooses what is bought."""
 
-    def choose(self, question: Question) -> Sequence[Purchase]:
+    def choose(self, question: Question) -> Choice:
         """What to buy, of at least one candidate; nothing is changed."""
         ...

@@ -49,6 +49,31 @@ class ScaleUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Mixed:
+    """How good a mix of several groups is."""
+
+    cost: float
+    """What its nodes cost an hour; how many they are, if nobody can say prices."""
+    bound: float
+    """What any way of helping the same pods with new nodes costs at the least."""
+    priced: bool
+    """Whether these are prices, and not numbers of nodes."""
+
+    @property
+    def gap(self) -> float:
+        """How far the cost may be above the least possible, as a part of that."""
+        return max(0.0, self.cost - self.bound) / self.bound if self.bound else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something about how the choice is configured that somebody should be told."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Considered:
     """What one group could have done."""
 
@@ -112,6 +137,9 @@ class Plan:
     """By group, the nodes that are on their way."""
     scale_ups: tuple[ScaleUp, ...] = ()
     considered: tuple[Considered, ...] = ()
+    mixed: Mixed | None = None
+    """If groups were mixed, how well."""
+    notes: tuple[Note, ...] = ()
     pending: tuple[LeftPending, ...] = ()
     removals: tuple[Removal, ...] = ()
     stays: tuple[Stays, ...] = ()

@@ -32,6 +32,8 @@ class Bounds:
     """The others, and why."""
     whole: int | None = None
     """How many more nodes the whole cluster may have; None is any number."""
+    shared: bool = False
+    """Whether what one group buys leaves the others less than this says."""
 
     def templates(self, world: World) -> list[tuple[GroupView, Template]]:
         """The groups that may have some, with what new nodes of theirs are."""
@@ -41,8 +43,8 @@ class Bounds:
 
 def bounds(world: World) -> Bounds:
     """The bounds of all groups, in a snapshot that has all nodes which are on their way."""
-    found = Bounds(whole=_whole(world))
     totals = read_totals(world.options)
+    found = Bounds(whole=_whole(world), shared=bool(totals))
     used = sums(world.snapshot, totals)
     for name, view in sorted(world.groups.items()):
         why = world.closed.get(name) or ("" if view.template else NO_TEMPLATE)

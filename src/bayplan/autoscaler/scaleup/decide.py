@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from bayplan.autoscaler.candidates import Candidate, Expander, Purchase, Question
 from bayplan.autoscaler.groups import GroupView
-from bayplan.autoscaler.plan import Cause, Considered, LeftPending
+from bayplan.autoscaler.plan import Cause, Considered, LeftPending, Mixed, Note
 from bayplan.autoscaler.scaleup.balance import balanced
 from bayplan.autoscaler.scaleup.bounds import Bounds, bounds
 from bayplan.autoscaler.scaleup.placing import holds, put_in_place
@@ -43,6 +43,9 @@ class Decision:
     left: tuple[LeftPending, ...] = ()
     causes: Mapping[Cause, int] = field(default_factory=dict)
     """Why pods wait, and how many for each cause."""
+    notes: tuple[Note, ...] = ()
+    mixed: Mixed | None = None
+    """If groups were mixed, how well."""
 
 
 def decide(world: World, expander: Expander, remembered: Remembered = NOTHING) -> Decision:
@@ -68,6 +71,8 @@ class _Buying:
         self._purchases: list[Purchase] = []
         self._considered: dict[str, Considered] = {}
         self._causes: Counter[Cause] = Counter()
+        self._notes: dict[Note, None] = {}
+        self._mixed: Mixed | None = None
         self._take(placed)
 
     def run(self, groups: list[Group]) -> Decision:
@@ -105,7 +110,10 @@ class _Buying:
         if not candidates:
             return []
         question = Question(self._snapshot, tuple(groups), tuple(candidates), limits.whole)
-        chosen = list(self._expander.choose(question))
+        choice = self._expander.choose(question)
+        self._notes.update(dict.fromkeys(choice.notes))
+        self._mixed = together(self._mixed, choice.mixed)
+        chosen = list(choice.purchases[:1] if limits.shared else choice.purchases)
         if self._world.options.balance_similar_node_groups:
             chosen = self._balanced(chosen, candidates)
         for one in chosen:
@@ -124,7 +132,7 @@ class _Buying:
             why = NOT_CHOSEN if nodes else NO_USE
             self._considered.setdefault(view.id, _considered(view, nodes, pods, why))
             if nodes:
-                candidates.append(Candidate(view, template, option, nodes))
+                candidates.append(Candidate(view, template, option, nodes, limits.most[view.id]))
         return candidates
 
     def _balanced(
@@ -169,7 +177,18 @@ class _Buying:
             tuple(self._considered[name] for name in sorted(self._considered)),
             tuple(told),
             +self._causes,
+            tuple(self._notes),
+            self._mixed,
         )
+
+
+def together(one: Mixed | None, other: Mixed | None) -> Mixed | None:
+    """Two mixes for different pods: what either costs at the least, both do."""
+    if one is None or other is None:
+        return one or other
+    return Mixed(
+        one.cost + other.cost, max(one.bound, other.bound), priced=one.priced and other.priced
+    )
 
 
 def _considered(view: GroupView, nodes: int, pods: int, refused: str = "") -> Considered:

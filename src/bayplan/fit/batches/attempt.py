@@ -104,6 +104,16 @@ class Attempt:
             self._place_all(comparing)
             self._place_waiting(order)
 
+    def take(self, fillings: Iterable[tuple[Sequence[int], int]]) -> None:
+        """Put pods onto new nodes as it is told: how many of each group onto each of so many."""
+        for counts, nodes in fillings:
+            chosen = [number for number, pods in enumerate(counts) if pods]
+            filling = [(self._loads[number], counts[number]) for number in chosen]
+            self.packing.take_all(self.packing.add(nodes), filling)
+            for number in chosen:
+                self._note(number)
+                self.left[number] = self.left[number][counts[number] * nodes :]
+
     # -- without placing -----------------------------------------------------------------------
 
     def _pack(self, numbers: Iterable[int]) -> None:

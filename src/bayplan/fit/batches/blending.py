@@ -58,7 +58,7 @@ class Blend:
         """What goes onto a node that has so much left, and onto how many such nodes, of so many;
         these pods then have a place.
         """
-        counts = self._last = self._counts(np.maximum(left[self._asked], 0))
+        counts = self.suggest(left)
         chosen = np.flatnonzero(counts)
         if not len(chosen):
             return [], 0
@@ -67,10 +67,14 @@ class Blend:
         loads = [self._loads[at] for at in chosen.tolist()]
         return list(zip(loads, counts[chosen].tolist(), strict=True)), nodes
 
-    def _counts(self, left: IntArray) -> IntArray:
-        """How many pods of each group go onto one node: those of the last filling, as far as there
-        are any, and more as long as it has room.
+    def suggest(self, left: IntArray) -> IntArray:
+        """How many pods of each group should go onto a node that has so much left: those of the
+        last such filling, as far as there are any, and more as long as it has room.
         """
+        self._last = self._counts(np.maximum(left[self._asked], 0))
+        return self._last
+
+    def _counts(self, left: IntArray) -> IntArray:
         counts: IntArray = np.minimum(self._last, self.left)
         has: IntArray = left - counts @ self._needs
         if has.min(initial=0) < 0:

@@ -8,7 +8,7 @@ other could do better than, or, where many pods wait, not by much.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bayplan.fit.batches.attempt import Attempt, Prospect, new_names, packed_places
@@ -155,6 +155,33 @@ def blended(prospect: Prospect, order: Order) -> Estimate:
         attempt = Attempt(prospect)
         attempt.blend(order)
         return _outcome(prospect, attempt)
+
+
+def filled(prospect: Prospect, fillings: Iterable[tuple[Sequence[int], int]]) -> Estimate:
+    """What comes of filling nodes as told: how many pods of each group go onto each of so many."""
+    attempt = Attempt(prospect)
+    attempt.take(fillings)
+    return _outcome(prospect, attempt)
+
+
+def shared(prospect: Prospect, order: Order, counts: Sequence[int]) -> tuple[Estimate, list[Group]]:
+    """What comes of the first so many pods of each group, with the others filling what these leave
+    of their nodes; and who has no place then. Groups that compare nodes fill nothing.
+    """
+    with prospect.snapshot.fork():
+        attempt = Attempt(prospect)
+        asked = list(zip(prospect.groups, counts, strict=True))
+        attempt.left = [group.pods[:count] for group, count in asked]
+        attempt.blend(order)
+        attempt.left = [
+            [*left, *group.pods[count:]]
+            for left, (group, count) in zip(attempt.left, asked, strict=True)
+        ]
+        if not prospect.comparing:
+            attempt.packing.most = attempt.packing.nodes
+            attempt.blend(order)
+        left = zip(prospect.groups, attempt.left, strict=True)
+        return _outcome(prospect, attempt), [group.of(pods) for group, pods in left]
 
 
 def _outcome(prospect: Prospect, attempt: Attempt) -> Estimate:

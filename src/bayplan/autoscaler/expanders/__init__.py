@@ -1,0 +1,24 @@
+"""Which of the groups that could help is bought from: Cluster Autoscaler's expanders, and one more.
+
+Those that Cluster Autoscaler has keep the best candidates by one measure and are chained;
+`cheapest-mix` buys of several groups at once, and says how far from the least possible cost that
+can be. What they need to know beside the question is a `Market`.
+"""
+
+from bayplan.autoscaler.expanders.chain import NAMES, Chain, ExpanderError, parse_expanders
+from bayplan.autoscaler.expanders.market import Market, PodPrices
+from bayplan.autoscaler.expanders.prices import node_prices, pod_prices
+from bayplan.autoscaler.expanders.priority import CONFIG_MAP, KEY
+
+__all__ = [
+    "CONFIG_MAP",
+    "KEY",
+    "NAMES",
+    "Chain",
+    "ExpanderError",
+    "Market",
+    "PodPrices",
+    "node_prices",
+    "parse_expanders",
+    "pod_prices",
+]

@@ -1,0 +1,81 @@
+"""Expanders one after another: each keeps what it thinks best of what the one before it kept.
+
+Where several are left in the end, one is taken at random. `random` leaves only one, and
+`cheapest-mix` takes all that is left and mixes it, so nothing may come after either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bayplan.autoscaler.candidates import Candidate, Choice, Question
+from bayplan.autoscaler.expanders.market import Market
+from bayplan.autoscaler.expanders.mix import cheapest_mix
+from bayplan.autoscaler.expanders.price import cheapest
+from bayplan.autoscaler.expanders.priority import prioritised
+from bayplan.autoscaler.expanders.simple import least_nodes, least_waste, most_pods
+from bayplan.autoscaler.plan import Note
+from bayplan.kube.misspelt import suggestion
+
+RANDOM = "random"
+PRICE = "price"
+PRIORITY = "priority"
+CHEAPEST_MIX = "cheapest-mix"
+SIMPLE: Mapping[str, Callable[[Sequence[Candidate]], list[Candidate]]] = {
+    "most-pods": most_pods,
+    "least-waste": least_waste,
+    "least-nodes": least_nodes,
+}
+NAMES = (RANDOM, *SIMPLE, PRICE, PRIORITY, CHEAPEST_MIX)
+LAST = frozenset({RANDOM, CHEAPEST_MIX})
+"""What leaves nothing to choose for others."""
+
+
+class ExpanderError(ValueError):
+    """Expanders that cannot be had, or not in this order."""
+
+
+def parse_expanders(text: str) -> tuple[str, ...]:
+    """Expanders as the flag has them, with commas between; ExpanderError says what is wrong."""
+    names = tuple(part.strip() for part in text.split(","))
+    for at, name in enumerate(names):
+        if name not in NAMES:
+            raise ExpanderError(f"there is no expander {name[:40]!r}{suggestion(name, NAMES)}")
+        if name in names[:at]:
+            raise ExpanderError(f"expander {name} is named twice")
+        if at and names[at - 1] in LAST:
+            raise ExpanderError(f"after expander {names[at - 1]} there is no choice for {name}")
+    return names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Expanders in the order in which they are asked, with what they know."""
+
+    names: tuple[str, ...]
+    market: Market
+
+    def choose(self, question: Question) -> Choice:
+        """What to buy of the candidates."""
+        left, notes = list(question.candidates), list[Note]()
+        for name in self.names:
+            if name == CHEAPEST_MIX:
+                return cheapest_mix(left, question, tuple(notes))
+            left, said = self._keep(name, left, question)
+            notes += said
+        chosen = self.market.rng.choice(left)
+        return Choice([chosen.purchase()], tuple(notes))
+
+    def _keep(
+        self, name: str, left: list[Candidate], question: Question
+    ) -> tuple[list[Candidate], list[Note]]:
+        match name:
+            case "priority":
+                return prioritised(left, self.market.priorities)
+            case "price":
+                return cheapest(left, self.market.pods, len(question.snapshot.cluster.slots)), []
+            case "random":
+                return [self.market.rng.choice(left)], []
+            case _:
+                return SIMPLE[name](left), []

@@ -1,0 +1,59 @@
+"""Questions for expanders: candidates as the decision makes them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from bayplan.autoscaler.candidates import Candidate, Choice, Question
+from bayplan.autoscaler.expanders import Chain, Market, parse_expanders
+from bayplan.autoscaler.groups import GroupView
+from bayplan.fit import Snapshot
+from bayplan.fit.batches import Template, group_pods, options
+from bayplan.kube.pods import Pod
+from tests.autoscaler.worlds import group
+from tests.builders import PodBuilder, make_node, make_pod
+
+
+def machine(
+    name: str, cpu: str = "4", memory: str = "16Gi", *, price: float | None = None, most: int = 50
+) -> GroupView:
+    node = make_node(name).capacity(cpu=cpu, memory=memory, pods=110).ready().obj()
+    return replace(group(name, Template(node), most=most), price=price)
+
+
+def pods(count: int, cpu: str, memory: str = "1Gi", name: str = "p") -> list[PodBuilder]:
+    return [
+        make_pod(f"{name}-{at}").uid(f"{name}-{at}").cpu(cpu).memory(memory) for at in range(count)
+    ]
+
+
+def question(
+    views: Sequence[GroupView],
+    waiting: Iterable[Pod],
+    snapshot: Snapshot | None = None,
+    room: int | None = None,
+) -> Question:
+    """What is asked of an expander about these groups and pods."""
+    snapshot = snapshot or Snapshot()
+    groups = group_pods(snapshot, waiting)
+    templates = [view.template for view in views if view.template is not None]
+    most = [view.room if room is None else min(room, view.room) for view in views]
+    found = options(snapshot, templates, groups, most)
+    candidates = [
+        Candidate(view, template, option, option.estimate.nodes, limit)
+        for view, template, option, limit in zip(views, templates, found, most, strict=True)
+        if option.estimate.nodes
+    ]
+    return Question(snapshot, tuple(groups), tuple(candidates), room)
+
+
+def choose(expanders: str, asked: Question, market: Market | None = None) -> Choice:
+    """What a chain of expanders answers."""
+    market = market or Market(random.Random(1))
+    return Chain(parse_expanders(expanders), market).choose(asked)
+
+
+def names(choice: Choice) -> list[str]:
+    return [one.view.id for one in choice.purchases]

@@ -10,7 +10,16 @@ from importlib import import_module
 
 from bench.measure import line
 
-SUITES = ("fit", "batches", "apiserver", "images", "simulation", "scheduler", "webhook")
+SUITES = (
+    "fit",
+    "batches",
+    "scaledown",
+    "apiserver",
+    "images",
+    "simulation",
+    "scheduler",
+    "webhook",
+)
 BY_NAME = ("scale",)
 """Suites that take minutes, and run only if they are named."""
 

@@ -9,8 +9,8 @@ from bayplan.fit.preemption import preempt
 from bayplan.fit.verdicts import verdicts
 from bayplan.kube.codec import decode_object
 from bayplan.kube.pods import Pod
-from tests.oracle import scaleup
-from tests.oracle.corpus import Case, Expectation, ScaleUpCase
+from tests.oracle import scaledown, scaleup
+from tests.oracle.corpus import AnyCase, Case, Expectation, ScaleDownCase, ScaleUpCase
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Tally:
     scores: Score = field(default_factory=Score)
     preemption: Score = field(default_factory=Score)
     scale_up: Score = field(default_factory=Score)
+    scale_down: Score = field(default_factory=Score)
     differences: list[str] = field(default_factory=list)
 
     @property
@@ -48,7 +49,7 @@ class Tally:
     def __str__(self) -> str:
         return (
             f"verdicts {self.verdicts}, reasons {self.reasons}, scores {self.scores}, "
-            f"preemption {self.preemption}, scale-up {self.scale_up}"
+            f"preemption {self.preemption}, scale-up {self.scale_up}, scale-down {self.scale_down}"
         )
 
     def note(self, score: Score, where: str, ours: object, theirs: object) -> None:
@@ -58,12 +59,17 @@ class Tally:
             self.differences.append(f"{where}: ours {ours}, kube-scheduler's {theirs}")
 
 
-def compare(case: Case | ScaleUpCase, tally: Tally) -> None:
+def compare(case: AnyCase, tally: Tally) -> None:
     """Put one case to Bayplan and count the answers."""
+    if isinstance(case, ScaleDownCase):
+        problems = scaledown.differences(case)
+        tally.scale_down.note(not problems)
+        tally.differences.extend(problems)
+        return
     if isinstance(case, ScaleUpCase):
-        for problems in scaleup.differences(case).values():
-            tally.scale_up.note(not problems)
-            tally.differences.extend(problems)
+        for found in scaleup.differences(case).values():
+            tally.scale_up.note(not found)
+            tally.differences.extend(found)
         return
     for expected in case.expect:
         gate = expected.gates.get("VolumeLimitScaling", False)

@@ -1,5 +1,5 @@
 """Corpora of recorded decisions: one small cluster, what was asked of it and the answers on each
-line. `family` says what was asked.
+line. `family` says what was asked; those about nodes that are given back have `expected` answers.
 """
 
 from __future__ import annotations
@@ -66,8 +66,23 @@ class ScaleUpCase(msgspec.Struct, kw_only=True):
     expect: list[ScaleUpExpectation]
 
 
-class _Family(msgspec.Struct):
+class ScaleDownCase(msgspec.Struct, kw_only=True):
+    """A cluster, and what Cluster Autoscaler would do with each of its nodes."""
+
+    name: str
+    objects: list[dict[str, Any]]
+    options: dict[str, Any]
+    expected: dict[str, Any]
+
+
+AnyCase = Case | ScaleUpCase | ScaleDownCase
+
+
+class _Asked(msgspec.Struct):
+    """What tells corpora apart."""
+
     family: str
+    expected: msgspec.Raw = msgspec.Raw()
 
 
 def read(path: Path) -> Iterator[Case]:
@@ -75,14 +90,16 @@ def read(path: Path) -> Iterator[Case]:
     return (case for case in read_any(path) if isinstance(case, Case))
 
 
-def read_any(path: Path) -> Iterator[Case | ScaleUpCase]:
+def read_any(path: Path) -> Iterator[AnyCase]:
     """The cases of a corpus."""
     data = path.read_bytes()
     text = gzip.decompress(data) if path.suffix == ".gz" else data
     for line in text.splitlines():
         if line.strip():
-            family = msgspec.json.decode(line, type=_Family).family
-            if family == "scaleup":
+            asked = msgspec.json.decode(line, type=_Asked)
+            if asked.family == "scaleup":
                 yield msgspec.json.decode(line, type=ScaleUpCase)
+            elif bytes(asked.expected):
+                yield msgspec.json.decode(line, type=ScaleDownCase)
             else:
                 yield msgspec.json.decode(line, type=Case)

@@ -6,7 +6,7 @@ from bayplan.fit.journal import Journal
 from bayplan.fit.objects import Kind, Objects, node_of
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.state.pods import NO_SLOT, PodRecord
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 
@@ -53,6 +53,12 @@ class Edits:
         self.journal.note(self._move_back, record.key, record.node)
         self._cluster.move_pod(record, node)
 
+    def uncount_pods(self, node: str) -> None:
+        """Stop counting the pods of a node."""
+        records = self._cluster.records_on(node)
+        self.journal.note(self._count_again, node, records)
+        self._cluster.uncount_all(records)
+
     def tell(self, key: str, node: str | None) -> None:
         """Keep a node (or, empty, none) for a pod whatever its status says; None ends that."""
         told = self._cluster.nominations.told.get(key)
@@ -63,6 +69,13 @@ class Edits:
         if self.journal.depth:
             kept = self.objects.keep(kind, key)
             self.journal.note(self.objects.restore, kind, key, kept)
+
+    def _count_again(self, node: str, records: list[PodRecord]) -> None:
+        """Count the pods of a node again, but those that are counted by now: they were moved, and
+        moved back. All are in the order that they were in.
+        """
+        self._cluster.count_all([record for record in records if record.slot == NO_SLOT])
+        self._cluster.pods.reorder(node, records)
 
     def _move_back(self, key: str, node: str) -> None:
         self._cluster.move_pod(self._cluster.pods.by_key[key], node)

@@ -100,6 +100,22 @@ class Layers:
             obj.metadata.resource_version, known.metadata.resource_version
         )
 
+    # -- moving pods in a fork -----------------------------------------------------------------
+
+    def uncount_pods(self, node: str) -> None:
+        """Count no pod of a node any more."""
+        self._only_in_a_fork()
+        self._edits.uncount_pods(node)
+
+    def move(self, key: str, node: str) -> None:
+        """Count a known pod on another node."""
+        self._only_in_a_fork()
+        self._edits.move(self._cluster.pods.by_key[key], node)
+
+    def _only_in_a_fork(self) -> None:
+        if not self._journal.depth:
+            raise RuntimeError("pods are only moved in a fork")
+
     # -- nominations ---------------------------------------------------------------------------
 
     def nominate(self, pod: Pod, node: str) -> None:

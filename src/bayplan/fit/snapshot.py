@@ -250,6 +250,20 @@ class Snapshot:
         if not self._journal.depth:
             self._layers.catch_up()
 
+    # -- moving pods in a fork -----------------------------------------------------------------
+
+    def uncount_pods(self, node: str) -> None:
+        """Count no pod of a node any more, until the fork ends; they stay known, and `move` counts
+        them where they go.
+        """
+        self._layers.uncount_pods(node)
+
+    def move(self, key: str, node: str) -> None:
+        """Count a known pod on another node than it is on, until the fork ends; what its claims
+        would get there is not asked.
+        """
+        self._layers.move(key, node)
+
     # -- decisions -----------------------------------------------------------------------------
 
     def decide(

@@ -36,6 +36,11 @@ def pod_requests(pod: Pod) -> dict[str, int]:
     return _in_units(_total(pod, _NONE))
 
 
+def pod_requests_milli(pod: Pod) -> Millis:
+    """The pod's requests before they are rounded: all in thousandths."""
+    return _total(pod, _NONE)
+
+
 def pod_requests_nonzero(pod: Pod) -> dict[str, int]:
     """What a waiting pod counts for in the score of what would be left free.
 

@@ -17,6 +17,15 @@ def micro_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
+def read_time(text: str | None) -> datetime | None:
+    """The moment that a timestamp says; None if it says none that can be read."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+        return moment.astimezone(UTC) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
 @lru_cache(64)
 def _written(second: datetime) -> str:
     return second.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -123,6 +123,18 @@ class EphemeralVolumeSource(Struct):
     volume_claim_template: ClaimTemplate = msgspec.field(default_factory=ClaimTemplate)
 
 
+class EmptyDir(Struct):
+    """A directory that lives and dies with its pod, on the node's disk or in its memory."""
+
+    medium: str = ""
+
+
+class HostPath(Struct):
+    """A directory or file of the node."""
+
+    path: str = ""
+
+
 class InTreeSources(Struct):
     """The sources that both a pod's volume and a PersistentVolume can have."""
 
@@ -144,3 +156,5 @@ class Volume(InTreeSources):
     name: str = ""
     persistent_volume_claim: ClaimVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
+    empty_dir: EmptyDir | None = None
+    host_path: HostPath | None = None

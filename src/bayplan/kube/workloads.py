@@ -34,10 +34,16 @@ class Service(KubeObject):
     spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
 
 
+class ReplicationControllerSpec(ServiceSpec):
+    """The pods that it owns, and how many it wants."""
+
+    replicas: Int32 | None = None
+
+
 class ReplicationController(KubeObject):
     """The ancestor of ReplicaSets, whose selector is a plain map."""
 
-    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
+    spec: ReplicationControllerSpec = msgspec.field(default_factory=ReplicationControllerSpec)
 
 
 class SelectingSpec(Struct):
@@ -46,16 +52,26 @@ class SelectingSpec(Struct):
     selector: LabelSelector | None = None
 
 
+class ReplicatedSpec(SelectingSpec):
+    """The pods that a workload owns, and how many it wants."""
+
+    replicas: Int32 | None = None
+
+
 class ReplicaSet(KubeObject):
     """A set of equal pods."""
 
-    spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+    spec: ReplicatedSpec = msgspec.field(default_factory=ReplicatedSpec)
 
 
 class StatefulSet(KubeObject):
     """A set of named pods with claims of their own."""
 
-    spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+    spec: ReplicatedSpec = msgspec.field(default_factory=ReplicatedSpec)
+
+
+class Job(KubeObject):
+    """Pods that are to end; that there is one is all that is read of it."""
 
 
 class PodTemplate(Struct):

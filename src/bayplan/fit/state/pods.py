@@ -88,6 +88,11 @@ class Pods:
         """The pod is on its node from now on."""
         self.by_node.setdefault(record.node, {})[key] = record
 
+    def reorder(self, node: str, records: list[PodRecord]) -> None:
+        """The pods of a node, all of them, are in this order from now on."""
+        if records:
+            self.by_node[node] = {record.key: record for record in records}
+
     def unsettle(self, key: str, record: PodRecord) -> None:
         """The pod is no longer on its node."""
         there = self.by_node[record.node]

@@ -26,6 +26,7 @@ from bayplan.kube.storage import (
 )
 from bayplan.kube.workloads import (
     DaemonSet,
+    Job,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,
@@ -67,6 +68,7 @@ _ALL = (
     Kind(ReplicaSet, "apps", "v1", True),
     Kind(StatefulSet, "apps", "v1", True),
     Kind(DaemonSet, "apps", "v1", True),
+    Kind(Job, "batch", "v1", True),
     Kind(PodDisruptionBudget, "policy", "v1", True),
     Kind(PriorityClass, "scheduling.k8s.io", "v1", False),
     Kind(RuntimeClass, "node.k8s.io", "v1", False),

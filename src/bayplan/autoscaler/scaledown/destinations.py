@@ -1,0 +1,123 @@
+"""Places for pods that have to leave their node, by the same filters as everybody's.
+
+The search goes round over the nodes in the order of their names, as Cluster Autoscaler's does: it
+begins after the node that was used last, so that full nodes are not asked first every time. Nodes
+are asked some at a time, few at first and then more and more: where there is room, a pod costs a
+look at a few nodes, and where there is none, not much more than one look at all of them. Pods that
+are alike share their compiled filters.
+
+Two more things keep pods off a node than would keep them off elsewhere. Somebody who has cordoned
+it wants no more pods there, whatever they tolerate. And, as in kube-scheduler, a pod there whose
+ephemeral volume has the claim of somebody else: what such a node has attached cannot be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from bayplan.fit.batches.placing import passing
+from bayplan.fit.evaluation import Evaluation
+from bayplan.fit.needs.pods import is_anothers
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.snapshot import Snapshot
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.columns import SlotArray
+from bayplan.fit.state.pods import PodRecord, placed_on
+from bayplan.fit.verdicts import refusing_plugins
+
+FEW, GROWTH = 32, 8
+"""How many nodes are asked at first, and how many times more each time after."""
+Answer = Evaluation | Refusal
+
+
+class Destinations:
+    """The nodes that pods may be moved to."""
+
+    def __init__(self, snapshot: Snapshot, nodes: Iterable[str]) -> None:
+        self._snapshot = snapshot
+        self._answers: dict[Shape, Answer] = {}
+        cluster = snapshot.cluster
+        by_name = cluster.slots.by_name
+        slots = [by_name[name] for name in sorted(nodes) if name in by_name]
+        self._slots: SlotArray = np.array(slots, dtype=np.intp)
+        self._cordoned = {slot for slot in slots if cluster.node_at(slot).spec.unschedulable}
+        self._last = 0
+        """The place in that order of the node that was used last."""
+
+    def find(self, record: PodRecord, leaving: int) -> str | None:
+        """The node that a pod would be moved to; `leaving` is the slot of its own."""
+        answer = self._answer(record)
+        if isinstance(answer, Refusal):
+            return None
+        for start, slots in self._parts():
+            for at in np.flatnonzero(passing(answer, slots)).tolist():
+                slot = int(slots[at])
+                if slot != leaving and self._is_open(slot, answer):
+                    self._last = start + at
+                    return self._snapshot.cluster.slots.names[slot]
+        return None
+
+    def forget(self, slot: int) -> None:
+        """A node is gone."""
+        self._slots = self._slots[self._slots != slot]
+
+    def why_not(self, record: PodRecord) -> str:
+        """Who refused a pod that found no place."""
+        answer = self._answer(record)
+        if isinstance(answer, Refusal):
+            return answer.plugin
+        return ", ".join(sorted(refusing_plugins(answer)))
+
+    def _answer(self, record: PodRecord) -> Answer:
+        pod = record.pod
+        if pod.spec.volumes or pod.spec.affinity is not None:
+            return self._snapshot.evaluation(placed_on(pod, ""))
+        known = self._answers.get(record.shape)
+        if known is None:
+            known = self._answers[record.shape] = self._snapshot.evaluation(placed_on(pod, ""))
+        return known
+
+    def _parts(self) -> Iterator[tuple[int, SlotArray]]:
+        """All nodes, going round from the one after the last, a part at a time; each part with
+        its place in the order.
+        """
+        size, turn = FEW, self._last + 1
+        for start, end in ((turn, len(self._slots)), (0, min(turn, len(self._slots)))):
+            at = start
+            while at < end:
+                yield at, self._slots[at : min(at + size, end)]
+                at, size = at + size, size * GROWTH
+
+    def _is_open(self, slot: int, answer: Evaluation) -> bool:
+        """Whether nothing but filters keeps pods off a node."""
+        return slot not in self._cordoned and not self._cannot_be_counted(slot, answer)
+
+    def _cannot_be_counted(self, slot: int, answer: Evaluation) -> bool:
+        """Whether nobody can say if a node with a limit has a place for the pod's volumes."""
+        cluster = self._snapshot.cluster
+        if not answer.question.needs.attach or not _has_limits(cluster, slot):
+            return False
+        return any(_uses_foreign_claim(cluster, one) for one in _records_at(cluster, slot))
+
+
+def _has_limits(cluster: Cluster, slot: int) -> bool:
+    csinode = cluster.csinode_at(slot)
+    drivers = csinode.spec.drivers if csinode is not None else ()
+    return any(one.allocatable and one.allocatable.count is not None for one in drivers)
+
+
+def _records_at(cluster: Cluster, slot: int) -> Iterable[PodRecord]:
+    return cluster.pods.by_node.get(cluster.slots.names[slot], {}).values()
+
+
+def _uses_foreign_claim(cluster: Cluster, record: PodRecord) -> bool:
+    pod = record.pod
+    for volume in pod.spec.volumes:
+        if volume.ephemeral is not None:
+            _, claim = cluster.storage.claim_of(pod, volume)
+            if claim is not None and is_anothers(volume, claim, pod):
+                return True
+    return False

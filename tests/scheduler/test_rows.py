@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from bayplan.client.events import NoEvents
 from bayplan.fit import ClaimBinding, Snapshot
 from bayplan.kube.clock import LoopClock
 from bayplan.kube.pods import Pod
@@ -21,7 +22,7 @@ from bayplan.scheduler.attempt import Refused
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.desk import Desk, Told
-from bayplan.scheduler.dryrun import NoEvents, ShownWrites
+from bayplan.scheduler.dryrun import ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.statuses import Statuses
 from bayplan.scheduler.tries import Tries

@@ -193,5 +193,6 @@ class AutoscalerOptions(LoopOptions, ScaleUpOptions, ReadinessOptions, ScaleDown
             scale_down_unneeded_time=self.scale_down_unneeded_time,
             scale_down_unready_time=self.scale_down_unready_time,
             max_node_provision_time=self.max_node_provision_time,
+            max_node_startup_time=self.max_node_startup_time,
             ignore_daemon_sets_utilization=self.ignore_daemonsets_utilization,
         )

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Literal
 
 CauseKind = Literal[
-    "resources", "volumes", "affinity", "taints", "spread", "ports", "upcoming", "other"
+    "resources", "volumes", "affinity", "taints", "spread", "ports", "nodes", "upcoming", "other"
 ]
-"""Upcoming is a pod whose node is on its way."""
+"""`nodes` is a cluster without any; `upcoming` is a pod whose node is on its way."""
 Status = Literal["nothing to do", "bought", "removing", "waiting", "unhealthy", "failed"]
 
 

@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry
 
 from bayplan.client import Client, Recorder, Reporter
+from bayplan.client.events import NoEvents, Notes
 from bayplan.fit import Profile
 from bayplan.kube.gates import VOLUME_LIMIT_SCALING
 from bayplan.observe import LiveSnapshot, follow
 from bayplan.scheduler.batch.following import follow_queues
 from bayplan.scheduler.config import SchedulerSettings, rules
-from bayplan.scheduler.desk import Notes, Told
-from bayplan.scheduler.dryrun import NoEvents, Show, ShownWrites
+from bayplan.scheduler.desk import Told
+from bayplan.scheduler.dryrun import Show, ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place
 from bayplan.scheduler.scheduler import Scheduler

@@ -11,10 +11,10 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bayplan.client import Untyped
+from bayplan.client.events import Notes
 from bayplan.fit import Assumption, Snapshot
 from bayplan.fit.events import Event
 from bayplan.kube.clock import Clock
-from bayplan.kube.events import EventType
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import timestamp
@@ -27,24 +27,6 @@ from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
 from bayplan.scheduler.statuses import Statuses
 
 log = logging.getLogger(__name__)
-
-
-class Notes(Protocol):
-    """Whoever writes events for users: a recorder, or in a dry run nobody."""
-
-    def note(
-        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
-    ) -> None:
-        """Have one written, without waiting for it."""
-        ...
-
-    async def run(self) -> None:
-        """Write until cancelled."""
-        ...
-
-    async def drain(self) -> None:
-        """Wait until everything noted so far is written."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +43,9 @@ class Holder(Protocol):
 
     def holds(self, entry: QueuedPod) -> bool:
         """Whether a pod that could be tried waits for a turn."""
-        ...
 
     def forgotten(self, pod: Pod) -> None:
         """A pod has not got the node that it was to have."""
-        ...
 
 
 class Desk:

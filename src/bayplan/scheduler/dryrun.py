@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.client import Untyped
-from bayplan.kube.events import EventType
-from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -64,21 +61,6 @@ class ShownWrites:
 
     async def deselect_node(self, claim: PersistentVolumeClaim, node: str) -> None:
         """There is nothing to take back."""
-
-
-class NoEvents:
-    """In place of a recorder: says nothing."""
-
-    def note(
-        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
-    ) -> None:
-        """The status says it, too."""
-
-    async def run(self) -> None:
-        """There is nothing to send."""
-
-    async def drain(self) -> None:
-        """There is nothing to wait for."""
 
 
 def _told(status: dict[str, object]) -> list[str]:

@@ -18,6 +18,7 @@ import contextlib
 from collections.abc import Collection
 
 from bayplan.client import Untyped
+from bayplan.client.events import Notes
 from bayplan.fit.events import Event
 from bayplan.kube.clock import Clock
 from bayplan.kube.nodes import Node
@@ -26,7 +27,7 @@ from bayplan.observe import LiveSnapshot
 from bayplan.scheduler.batch.batch import Batch
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import SchedulerSettings
-from bayplan.scheduler.desk import Desk, Notes, Told
+from bayplan.scheduler.desk import Desk, Told
 from bayplan.scheduler.ends import Ends
 from bayplan.scheduler.heeding import Heeding
 from bayplan.scheduler.messages import Notice

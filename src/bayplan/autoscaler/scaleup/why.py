@@ -59,7 +59,7 @@ def cause_of(snapshot: Snapshot, pod: Pod) -> Cause:
         return Cause(KINDS.get(answer.plugin, "other"))
     plugins = snapshot.decide(pod).plugins
     if not plugins:
-        return Cause("other")
+        return Cause("other" if len(snapshot.cluster.slots) else "nodes")
     last = max(plugins, key=lambda plugin: _ORDER.get(plugin, -1))
     drivers = refusing_drivers(answer) if last == "NodeVolumeLimits" else ()
     return Cause(KINDS.get(last, "other"), min(drivers, default=""))

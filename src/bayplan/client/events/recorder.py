@@ -55,9 +55,8 @@ class Report:
     moment: str
     """When it happened."""
 
-    @property
-    def happening(self) -> Happening:
-        """What makes two reports the same; the text may differ."""
+    def happening(self, *, by_text: bool) -> Happening:
+        """What makes two reports the same; the text may differ, unless they go by it."""
         about = self.regarding
         return (
             about.kind,
@@ -67,6 +66,7 @@ class Report:
             self.type,
             self.reason,
             self.action,
+            self.text if by_text else "",
         )
 
 
@@ -79,8 +79,11 @@ class Recorder:
         reporter: Reporter,
         *,
         is_busy: Callable[[], bool] = lambda: False,
+        apart_by_text: bool = False,
     ) -> None:
         self._client = client
+        self._apart_by_text = apart_by_text
+        """Whether another text makes another event, rather than one that has happened again."""
         self._is_busy = is_busy
         self._reporter = reporter
         self._rng: Random = client.rng
@@ -134,9 +137,10 @@ class Recorder:
 
     def _start(self, report: Report) -> None:
         """Count a report, and have it sent if that is called for."""
-        series = self._tally.again(report.happening, self._client.clock.monotonic())
+        happening = report.happening(by_text=self._apart_by_text)
+        series = self._tally.again(happening, self._client.clock.monotonic())
         if series is None:
-            work = self._tell(self._event(report), report.happening)
+            work = self._tell(self._event(report), happening)
         elif series.count == 2 and series.told:
             work = self._count(series)
         else:

@@ -1,0 +1,1 @@
+"""The cloud as the autoscaler keeps it: what groups say, what of it has come, who rests."""

@@ -1,0 +1,155 @@
+"""Asking the cloud, once a loop: every group's bounds, size, instances, wishes, template and price.
+
+Sizes and instances are asked every time; wishes, templates and prices are kept for a while. Every
+question has its time, and a group that does not answer is told as it was last: what is on its way
+there must not be bought again, and nothing more is bought of it. A group that has not answered at
+all yet keeps everybody from buying for as long as its instances may take to come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from bayplan.autoscaler.cloud.calling import patiently
+from bayplan.kube.clock import Clock
+from bayplan.nodegroups import (
+    GroupOptions,
+    GroupProblem,
+    Instance,
+    NodeGroup,
+    NodeGroupError,
+    NodeRef,
+    NotOfferedError,
+    Provider,
+    Template,
+)
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+AT_ONCE = 16
+KEPT = 60.0
+"""Seconds for which wishes, templates and prices are kept."""
+AN_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manner:
+    """What a group says of itself that seldom changes."""
+
+    options: GroupOptions
+    template: Template | None = None
+    price: float | None = None
+    """What a node costs an hour."""
+    trouble: str = ""
+    """Why there is no template."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What one group answered."""
+
+    group: NodeGroup
+    target: int
+    instances: tuple[Instance, ...]
+    manner: Manner
+    stale: str = ""
+    """Why this is what it said last; empty if it is what it says now."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cloud:
+    """What all groups answered."""
+
+    groups: Mapping[str, Asked] = field(default_factory=dict)
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Groups that have never answered, and why."""
+    problems: tuple[GroupProblem, ...] = ()
+
+
+class CloudReader:
+    """Asks one provider."""
+
+    def __init__(self, provider: Provider, defaults: GroupOptions, clock: Clock) -> None:
+        self._provider = provider
+        self._defaults = defaults
+        self._clock = clock
+        self._last: dict[str, Asked] = {}
+        self._manners: dict[str, tuple[float, Manner]] = {}
+        self._limit = asyncio.Semaphore(AT_ONCE)
+
+    async def read(self) -> Cloud:
+        """Ask all groups; NodeGroupError if not even their names can be had."""
+        await patiently(self._provider.refresh())
+        groups = await patiently(self._provider.groups())
+        answers = await asyncio.gather(*map(self._ask, groups))
+        silent = {
+            group.id: said for group, said in zip(groups, answers, strict=True)
+            if isinstance(said, str)
+        }  # fmt: skip
+        self._last = {said.group.id: said for said in answers if isinstance(said, Asked)}
+        self._manners = {n: kept for n, kept in self._manners.items() if n in self._last}
+        return Cloud(self._last, silent, await self._problems())
+
+    async def _ask(self, group: NodeGroup) -> Asked | str:
+        """What a group says, or why it says nothing and never has."""
+        try:
+            async with self._limit:
+                target = await patiently(self._provider.target_size(group.id))
+                instances = tuple(await patiently(self._provider.instances(group.id)))
+                manner = await self._manner(group)
+        except NodeGroupError as error:
+            log.warning("node group %s does not answer: %s", group.id, error)
+            known = self._last.get(group.id)
+            why = str(error) or type(error).__name__
+            return why if known is None else replace(known, group=group, stale=why)
+        known = self._last.get(group.id)
+        if known is not None and known.instances == instances:
+            instances = known.instances
+        return Asked(group, target, instances, manner)
+
+    async def _manner(self, group: NodeGroup) -> Manner:
+        now = self._clock.monotonic()
+        until, known = self._manners.get(group.id, (0.0, None))
+        if known is None or now >= until:
+            known = await self._ask_manner(group.id)
+            self._manners[group.id] = (now + KEPT, known)
+        return known
+
+    async def _ask_manner(self, group: str) -> Manner:
+        provider = self._provider
+        wishes = await _offered(lambda: provider.options(group, self._defaults))
+        try:
+            template = await _offered(lambda: provider.template(group))
+        except NodeGroupError as error:
+            return Manner(wishes or self._defaults, trouble=str(error))
+        if template is None:
+            return Manner(wishes or self._defaults)
+        price = await self._price(NodeRef.of(template.node), self._clock.now())
+        return Manner(wishes or self._defaults, template, price)
+
+    async def _price(self, node: NodeRef, now: datetime) -> float | None:
+        try:
+            return await _offered(lambda: self._provider.node_price(node, now, now + AN_HOUR))
+        except NodeGroupError as error:
+            log.info("no price for %s: %s", node.name, error)
+            return None
+
+    async def _problems(self) -> tuple[GroupProblem, ...]:
+        try:
+            return tuple(await patiently(self._provider.problems()))
+        except NodeGroupError as error:
+            log.info("the cloud cannot say what is wrong with its groups: %s", error)
+            return ()
+
+
+async def _offered(ask: Callable[[], Awaitable[T]]) -> T | None:
+    """An answer that a cloud need not have."""
+    try:
+        return await patiently(ask())
+    except NotOfferedError:
+        return None

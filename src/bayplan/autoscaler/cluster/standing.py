@@ -1,0 +1,148 @@
+"""How a node stands: ready, on its way, or late; by what it says, and by what was promised of it.
+
+A node that says it is ready is upcoming still, until it reports every CSI driver that its group's
+template promises, with a count where one was promised; and every driver that a label of its own
+names. Past the time that drivers have for it, it is late.
+
+Only a node that has never had all its drivers can be late for them: a driver that is restarted on a
+node which has served for months says nothing against the node. Nor can one that had long been ready
+when it was first seen: nobody knows whether it was ever complete. And where nobody said which
+drivers there will be, those that the cluster knows are waited for as long, and no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.scaledown.readiness import is_ready
+from bayplan.kube.nodes import Node
+from bayplan.kube.storage import CSINode
+from bayplan.kube.times import read_time
+
+DRIVER_LABEL = "cluster-autoscaler.kubernetes.io/csi-driver"
+"""A label whose value names a driver that the node is to have."""
+DRIVER_PREFIX = "csi-driver.cluster-autoscaler.kubernetes.io/"
+"""What labels begin with whose keys name such drivers, where there are several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The drivers that a group's new nodes are to report."""
+
+    drivers: Mapping[str, bool] = field(default_factory=dict)
+    """By name, whether it will say how many volumes it can attach."""
+    hoped: frozenset[str] = frozenset()
+    """Drivers that nobody promised and that may come: they are waited for, and not missed."""
+
+
+class Standing(Enum):
+    """How a node stands."""
+
+    READY = "ready"
+    STARTING = "notStarted"
+    """It is not ready yet, and not late."""
+    AWAITING = "awaitingDrivers"
+    """It is ready but for its drivers, and not late."""
+    UNREADY = "unready"
+    LATE = "missingDrivers"
+    """Its drivers did not come in time."""
+
+    @property
+    def is_upcoming(self) -> bool:
+        """Whether it is on its way."""
+        return self in (Standing.STARTING, Standing.AWAITING)
+
+
+@dataclass(slots=True)
+class Member:
+    """A node, and what has been seen of it."""
+
+    node: Node
+    group: str = ""
+    standing: Standing = Standing.STARTING
+    missing: tuple[str, ...] = ()
+    """The drivers that it still lacks."""
+    complete: bool = False
+    """Whether it has had all its drivers once."""
+    awaited: bool = False
+    """Whether it was seen while its drivers were on their way."""
+    ready_since: datetime | None = None
+
+
+def stand(
+    member: Member,
+    csinode: CSINode | None,
+    promise: Promise | None,
+    options: AutoscalerOptions,
+    now: datetime,
+) -> None:
+    """Say how a node stands now; without a promise, nobody asks for drivers."""
+    node = member.node
+    member.missing = ()
+    if not is_ready(node, options):
+        member.ready_since = None
+        born = read_time(node.metadata.creation_timestamp) or now
+        young = now < born + timedelta(seconds=options.max_node_startup_time)
+        member.standing = Standing.STARTING if young else Standing.UNREADY
+        return
+    if member.ready_since is None:
+        member.ready_since = ready_since(node) or now
+    if promise is None:
+        member.standing = Standing.READY
+        return
+    missing = () if member.complete else missing_drivers(node, csinode, promise)
+    patience = timedelta(seconds=options.csi_driver_startup_time)
+    if not _promised(node, promise, missing) and now >= member.ready_since + patience:
+        missing = ()
+    member.complete, member.missing = not missing, missing
+    member.standing = _awaiting(member, options, now) if missing else Standing.READY
+
+
+def _promised(node: Node, promise: Promise, missing: Iterable[str]) -> bool:
+    """Whether one of these drivers was more than hoped for."""
+    said = {*promise.drivers, *labelled_drivers(node)}
+    return any(name in said for name in missing)
+
+
+def _awaiting(member: Member, options: AutoscalerOptions, now: datetime) -> Standing:
+    patience = timedelta(seconds=options.csi_driver_startup_time)
+    since = member.ready_since or now
+    if now < since + patience:
+        member.awaited = True
+        return Standing.AWAITING
+    if member.awaited or now < since + 2 * patience:
+        member.awaited = True
+        return Standing.LATE
+    return Standing.READY
+
+
+def missing_drivers(node: Node, csinode: CSINode | None, promise: Promise) -> tuple[str, ...]:
+    """The drivers that a node is to have and has not reported, in the order of their names."""
+    drivers = csinode.spec.drivers if csinode is not None else ()
+    there = {one.name: one.allocatable is not None for one in drivers}
+    wanted = dict.fromkeys([*promise.hoped, *labelled_drivers(node)], False)
+    wanted |= promise.drivers
+    return tuple(
+        sorted(
+            name
+            for name, counted in wanted.items()
+            if name not in there or (counted and not there[name])
+        )
+    )
+
+
+def labelled_drivers(node: Node) -> list[str]:
+    """The drivers that a node's labels name."""
+    labels = node.metadata.labels
+    named = [key.removeprefix(DRIVER_PREFIX) for key in labels if key.startswith(DRIVER_PREFIX)]
+    return [*named, labels[DRIVER_LABEL]] if labels.get(DRIVER_LABEL) else named
+
+
+def ready_since(node: Node) -> datetime | None:
+    """Since when a node says that it is ready."""
+    conditions = (one for one in node.status.conditions if one.type == "Ready")
+    return next((read_time(one.last_transition_time) for one in conditions), None)

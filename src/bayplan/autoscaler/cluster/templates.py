@@ -1,0 +1,149 @@
+"""What a group's next node will be: like one that runs, or as the cloud says.
+
+The first of these that there is: a node of the group that has been ready for a minute; what such a
+node was like when there last was one; what the cloud says; a node that is not ready. Of a node its
+CSINode is copied, and its daemons; to all of them the daemons are added that the cluster's
+DaemonSets would put there.
+
+Drivers whose nodes report fewer volumes than was promised are believed at once. Where nobody says
+which drivers there will be, those that the cluster knows are hoped to come, with a limit that
+nobody knows; that is told among the group's problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace as changed
+
+from bayplan.autoscaler.cloud.reading import Asked
+from bayplan.autoscaler.cluster.drivers import believed, common, least, promise_of
+from bayplan.autoscaler.cluster.standing import Member, Promise, Standing, ready_since
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.scaledown.readiness import STARTUP_TAINTS, says_ready
+from bayplan.autoscaler.scaledown.taints import DELETION_CANDIDATE, TO_BE_DELETED
+from bayplan.fit import Snapshot
+from bayplan.fit.batches import Template, daemons_for
+from bayplan.kube.nodes import Node, Taint
+from bayplan.kube.pods import Pod
+from bayplan.kube.tolerations import tells_state
+from bayplan.kube.workloads import DaemonSet
+from bayplan.nodegroups.templates import csi_node_of
+
+TEMPLATE_NODE = "cluster-autoscaler.kubernetes.io/template-node"
+STATUS_TAINTS = "status-taint.cluster-autoscaler.kubernetes.io/"
+STABLE = timedelta(minutes=1)
+UNKNOWN = "nobody says how many volumes its nodes can attach: none are counted until one is there"
+Members = Sequence[tuple[str, Member]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """A group's template, and what is wrong with it."""
+
+    template: Template | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """What templates are made from."""
+
+    snapshot: Snapshot
+    now: datetime
+    daemon_sets: Collection[DaemonSet] = ()
+    drivers: Collection[str] = ()
+    """The CSI drivers that the cluster knows."""
+
+
+class Templates:
+    """The templates of all groups."""
+
+    def __init__(self, options: AutoscalerOptions) -> None:
+        self._options = options
+        self._lived: dict[str, Template] = {}
+        """Of groups that have had a stable node, what it was like."""
+
+    def sketch(self, asked: Asked, members: Members, scene: Scene) -> Sketch:
+        """A group's template."""
+        name, said, snapshot = asked.group.id, asked.manner.template, scene.snapshot
+        template = self._like_one_that_lives(name, members, scene)
+        problems = said.problems if said is not None else ()
+        if template is None and said is not None:
+            template = Template(_fresh(said.node, self._drops), said.csi_node)
+            if said.csi_node is None:
+                drivers = csi_node_of(said.node.name, dict.fromkeys(scene.drivers))
+                template = replace(template, csinode=drivers)
+                problems = (*problems, UNKNOWN)
+        if template is None and members:
+            template = Template.like(snapshot, members[0][0], drops=self._drops)
+        if template is None:
+            return Sketch(problems=(*problems, *filter(None, [asked.manner.trouble])))
+        reported = least(snapshot.cluster.csinodes.get(n) for n, _ in members)
+        return Sketch(self._finished(template, name, scene, reported), problems)
+
+    def promise(self, asked: Asked, members: Members, scene: Scene) -> Promise:
+        """The drivers that a new node of a group must report before it counts as ready."""
+        said = asked.manner.template
+        declared = said.csi_node if said is not None else None
+        patience = timedelta(seconds=self._options.csi_driver_startup_time)
+        csinodes = scene.snapshot.cluster.csinodes
+        old = (n for n, one in members if _ready_before(one.node, scene.now - patience))
+        return promise_of(declared, common(csinodes.get(n) for n in old), scene.drivers)
+
+    def forget_others(self, groups: Collection[str]) -> None:
+        """Forget all groups but these."""
+        self._lived = {name: kept for name, kept in self._lived.items() if name in groups}
+
+    def _like_one_that_lives(self, group: str, members: Members, scene: Scene) -> Template | None:
+        """A template after a node that has been ready for a while, now or earlier."""
+        stable = [
+            (one.ready_since, name)
+            for name, one in members
+            if one.standing is Standing.READY
+            and one.ready_since is not None
+            and one.ready_since + STABLE <= scene.now
+        ]
+        if stable:
+            # The youngest is most like what comes next.
+            self._lived[group] = Template.like(scene.snapshot, max(stable)[1], drops=self._drops)
+        return self._lived.get(group)
+
+    def _finished(
+        self, template: Template, group: str, scene: Scene, reported: dict[str, int]
+    ) -> Template:
+        labels = {**template.node.metadata.labels, TEMPLATE_NODE: "true"}
+        meta = changed(template.node.metadata, labels=labels)
+        node = changed(template.node, metadata=meta)
+        daemons = _with_missing(template.daemons, daemons_for(node, scene.daemon_sets))
+        return Template(node, believed(template.csinode, reported), daemons, group)
+
+    def _drops(self, taint: Taint) -> bool:
+        """Whether a new node would not have a taint."""
+        options = self._options
+        prefixes = (*STARTUP_TAINTS, STATUS_TAINTS, *options.startup_taint_prefix)
+        named = {TO_BE_DELETED, DELETION_CANDIDATE, *options.startup_taint, *options.status_taint}
+        return tells_state(taint) or taint.key in named or taint.key.startswith(prefixes)
+
+
+def _ready_before(node: Node, moment: datetime) -> bool:
+    since = ready_since(node)
+    return since is not None and since <= moment and says_ready(node)
+
+
+def _fresh(node: Node, drops: Callable[[Taint], bool]) -> Node:
+    keeps = [taint for taint in node.spec.taints if not drops(taint)]
+    return changed(node, spec=changed(node.spec, taints=keeps, unschedulable=False))
+
+
+def _with_missing(there: Sequence[Pod], expected: Iterable[Pod]) -> tuple[Pod, ...]:
+    """The daemons of a node with those that it lacks still."""
+    owners = {_owner(pod) for pod in there}
+    return (*there, *(pod for pod in expected if _owner(pod) not in owners))
+
+
+def _owner(pod: Pod) -> tuple[str, str]:
+    owner = pod.metadata.controller
+    return pod.namespace, owner.name if owner is not None else pod.name

@@ -1,0 +1,117 @@
+"""The autoscaler as a daemon: what it does while it leads.
+
+`lead` is a coroutine function of one client, as every daemon's is; which cluster, cloud, clock and
+process it is in it cannot tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from prometheus_client import CollectorRegistry
+
+from bayplan.autoscaler.acting import Desk
+from bayplan.autoscaler.choosing import Choosing
+from bayplan.autoscaler.cloud.reading import CloudReader
+from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
+from bayplan.autoscaler.giving_up import GivingUp
+from bayplan.autoscaler.loop import Loop, Parts
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.plan import Plan
+from bayplan.autoscaler.sight import Known, Sight
+from bayplan.autoscaler.telling.gauges import Gauges
+from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
+from bayplan.autoscaler.telling.report import CONFIG_MAPS, Report
+from bayplan.autoscaler.telling.status import StatusWriter
+from bayplan.autoscaler.telling.teller import Teller
+from bayplan.autoscaler.tidying import Tidying
+from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Untyped
+from bayplan.fit import Profile
+from bayplan.kube.storage import CSIDriver, StorageClass
+from bayplan.kube.workloads import DaemonSet
+from bayplan.nodegroups import Provider
+from bayplan.observe import LiveSnapshot, follow
+
+log = logging.getLogger(__name__)
+NAME = "cluster-autoscaler"
+"""Who events are from: whoever looks for them looks for this."""
+OpenCloud = Callable[[Client], AbstractAsyncContextManager[Provider]]
+
+
+class AutoscalerDaemon:
+    """An autoscaler that can be started on any client and cloud."""
+
+    def __init__(
+        self,
+        cloud: OpenCloud,
+        options: AutoscalerOptions | None = None,
+        *,
+        profile: Profile | None = None,
+        registry: CollectorRegistry | None = None,
+        instance: str = "bayplan",
+    ) -> None:
+        self._cloud = cloud
+        self._options = options or AutoscalerOptions()
+        self._expanders = parse_expanders(self._options.expander)
+        self._profile = profile or Profile()
+        self._metrics = AutoscalerMetrics(registry or CollectorRegistry())
+        self._instance = instance
+        self.loop: Loop | None = None
+        """The loop at work, while it leads."""
+        self.ready = asyncio.Event()
+        """Set while it has the whole picture."""
+
+    def plans(self) -> tuple[Plan, ...]:
+        """What the last loops decided, the newest last."""
+        return tuple(self.loop.plans) if self.loop is not None else ()
+
+    async def lead(self, client: Client) -> None:
+        """Buy and give back until cancelled."""
+        log.info("leads")
+        recorder = Recorder(client, Reporter(NAME, self._instance), apart_by_text=True)
+        async with follow(client, profile=self._profile) as live, self._cloud(client) as provider:
+            speaking = asyncio.ensure_future(recorder.run())
+            try:
+                self.loop = await self._begin(client, live, provider, recorder)
+                self.ready.set()
+                await self.loop.run()
+            finally:
+                self.ready.clear()
+                speaking.cancel()
+                self.loop = None
+
+    async def _begin(
+        self, client: Client, live: LiveSnapshot, provider: Provider, recorder: Recorder
+    ) -> Loop:
+        options, clock, snapshot = self._options, client.clock, live.snapshot
+        daemon_sets = live.informers.of(DaemonSet)
+        drivers, classes = live.copy_of(CSIDriver), live.copy_of(StorageClass)
+        sight = Sight(snapshot, Known(daemon_sets.objects, drivers, classes), options)
+        live.observer.listen(sight.hear)
+        await live.synced()
+        await daemon_sets.synced.wait()
+        daemon_sets.on_change(lambda _: sight.daemons_changed())
+        teller = Teller(recorder, options, clock)
+        desk = Desk(provider, sight.registry, sight.backoff, teller, self._metrics, clock)
+        gauges = Gauges(self._metrics, sight.fleet, snapshot)
+        writer = StatusWriter(self._profile.gates)
+        parts = Parts(
+            reader=CloudReader(provider, options.group_defaults(), clock),
+            sight=sight,
+            desk=desk,
+            tidying=Tidying(desk, options),
+            giving_up=GivingUp(desk, options, sight.fleet, client, snapshot.pods_on),
+            choosing=Choosing(
+                self._expanders, provider, snapshot, client.rng, self._priorities(live).objects
+            ),
+            report=Report(client, options, sight, gauges, teller, writer),
+        )
+        return Loop(parts, options, clock)
+
+    def _priorities(self, live: LiveSnapshot) -> Informer[Untyped]:
+        """The ConfigMap of the priority expander, whether or not there is one."""
+        which = Selection(self._options.namespace, fields=f"metadata.name={CONFIG_MAP}")
+        return live.informers.of(CONFIG_MAPS, which)

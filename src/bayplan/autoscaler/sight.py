@@ -1,0 +1,218 @@
+"""Putting together what a loop decides on: the cloud's answers, the cluster's nodes, and what of
+both is on its way.
+
+What has not changed is not worked out again: a group's template and what it promises are made anew
+when one of its nodes stands otherwise, its drivers report, the cloud says something else, a
+DaemonSet changes, or half a minute has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Generic, TypeVar
+
+from bayplan.autoscaler.cloud.backoff import Backoff
+from bayplan.autoscaler.cloud.reading import Asked, Cloud
+from bayplan.autoscaler.cloud.registry import Registry, group_by_provider_id
+from bayplan.autoscaler.cluster.fleet import Fleet
+from bayplan.autoscaler.cluster.standing import Promise, Standing
+from bayplan.autoscaler.cluster.templates import Scene, Sketch, Templates
+from bayplan.autoscaler.cluster.waiting import Counting, WaitingPods, counting
+from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.world import World
+from bayplan.fit import Snapshot
+from bayplan.fit.events import Event
+from bayplan.kube.gates import VOLUME_LIMIT_SCALING
+from bayplan.kube.storage import CSIDriver, StorageClass
+from bayplan.kube.workloads import DaemonSet
+
+T = TypeVar("T")
+FRESH = timedelta(seconds=30)
+NOT_ANSWERING = "the cloud does not answer for it"
+RESTING = "in backoff after failed scale-up"
+UNHEALTHY = "not healthy"
+NO_READY_NODE = "the cluster has no ready node"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What the API server has said, beside the snapshot."""
+
+    daemon_sets: Mapping[str, DaemonSet]
+    drivers: Mapping[str, CSIDriver]
+    classes: Mapping[str, StorageClass]
+
+    def driver_names(self) -> frozenset[str]:
+        """The CSI drivers that the cluster knows."""
+        made_by = (one.provisioner for one in self.classes.values())
+        csi = (name for name in made_by if name and not name.startswith("kubernetes.io/"))
+        return frozenset({*self.drivers, *csi})
+
+
+class _Kept(Generic[T]):
+    """Something made for each group, for as long as what it was made from stays the same."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[tuple[object, ...], datetime, T]] = {}
+
+    def get(self, name: str, basis: tuple[object, ...], now: datetime, make: Callable[[], T]) -> T:
+        known = self._made.get(name)
+        if known is not None and known[0] == basis and now < known[1]:
+            return known[2]
+        made = make()
+        self._made[name] = (basis, now + FRESH, made)
+        return made
+
+    def keep_only(self, names: Collection[str]) -> None:
+        for name in self._made.keys() - names:
+            del self._made[name]
+
+
+class Sight:
+    """What is remembered from loop to loop, and the world it makes."""
+
+    def __init__(self, snapshot: Snapshot, known: Known, options: AutoscalerOptions) -> None:
+        self._snapshot = snapshot
+        self._known = known
+        self._options = options
+        self._gate = snapshot.profile.gates.enabled(VOLUME_LIMIT_SCALING)
+        self._instances: list[object] = []
+        self._promises: _Kept[Promise] = _Kept()
+        self._sketches: _Kept[Sketch] = _Kept()
+        self._views: _Kept[GroupView] = _Kept()
+        self._daemons_version = 0
+        self.waiting = WaitingPods()
+        self.fleet = Fleet(options, snapshot.cluster.csinodes.get)
+        self.registry = Registry(options)
+        self.backoff = Backoff(options)
+        self.templates = Templates(options)
+        self.groups: Mapping[str, str] = {}
+        """By what the cloud calls instances."""
+        self.views: Mapping[str, GroupView] = {}
+        """The groups as they were last seen."""
+
+    def hear(self, event: Event) -> None:
+        """An object came, changed or went."""
+        self.waiting.hear(event)
+        self.fleet.hear(event)
+
+    def daemons_changed(self) -> None:
+        """A DaemonSet came, changed or went."""
+        self._daemons_version += 1
+
+    def take(self, cloud: Cloud, now: datetime) -> None:
+        """Take what the cloud says, and see how everything stands."""
+        instances: list[object] = [asked.instances for asked in cloud.groups.values()]
+        same = len(instances) == len(self._instances)
+        if not same or any(a is not b for a, b in zip(instances, self._instances, strict=True)):
+            self._instances = instances
+            self.groups = group_by_provider_id(cloud.groups.values())
+        self.fleet.assign(self.groups)
+        self.fleet.look(self._all_promises(cloud, now) if self._gate else None, now)
+        self.registry.update(cloud, self.fleet, now)
+        for kept in (self._promises, self._sketches, self._views):
+            kept.keep_only(cloud.groups.keys())
+        self.templates.forget_others(cloud.groups.keys())
+
+    def _all_promises(self, cloud: Cloud, now: datetime) -> dict[str, Promise]:
+        scene = self._scene(now)
+
+        def promise(name: str, asked: Asked) -> Promise:
+            return self.templates.promise(asked, self.fleet.of_group(name), scene)
+
+        return {
+            name: self._promises.get(
+                name, self._basis(name, asked, scene), now, partial(promise, name, asked)
+            )
+            for name, asked in cloud.groups.items()
+        }
+
+    def counting(self, now: datetime) -> Counting:
+        """The pods that count."""
+        return counting(self.waiting, self._options, now, self._snapshot.priority)
+
+    def world(self, cloud: Cloud, counted: Counting, now: datetime) -> World:
+        """All that is decided on."""
+        scene = self._scene(now)
+        asked = cloud.groups.items()
+        self.views = {name: self._view(name, answer, scene) for name, answer in asked}
+        late = (*self.fleet.standing(Standing.UNREADY), *self.fleet.standing(Standing.LATE))
+        return World(
+            snapshot=self._snapshot,
+            now=now,
+            options=self._options,
+            groups=self.views,
+            group_of=_GroupOf(self.fleet),
+            waiting=counted.pods,
+            upcoming=self.registry.upcoming(),
+            unready=frozenset(late),
+            closed=self.closed(cloud, now),
+        )
+
+    def closed(self, cloud: Cloud, now: datetime) -> dict[str, str]:
+        """The groups that nothing is bought of now, and why."""
+        found: dict[str, str] = {}
+        for name, asked in cloud.groups.items():
+            if asked.stale:
+                found[name] = NOT_ANSWERING
+            elif self.backoff.resting(name, now) is not None:
+                found[name] = RESTING
+            elif not self.registry.group_is_healthy(name):
+                found[name] = UNHEALTHY
+        return found
+
+    def problems(self, group: str) -> tuple[str, ...]:
+        """What a group says of itself that cannot be used."""
+        view = self.views.get(group)
+        return view.problems if view is not None else ()
+
+    def _scene(self, now: datetime) -> Scene:
+        daemons = tuple(self._known.daemon_sets.values())
+        return Scene(self._snapshot, now, daemons, self._known.driver_names())
+
+    def _basis(self, name: str, asked: Asked, scene: Scene) -> tuple[object, ...]:
+        return asked.manner, self.fleet.versions[name], self._daemons_version, scene.drivers
+
+    def _view(self, name: str, asked: Asked, scene: Scene) -> GroupView:
+        def sketch() -> Sketch:
+            return self.templates.sketch(asked, self.fleet.of_group(name), scene)
+
+        basis = self._basis(name, asked, scene)
+        found = self._sketches.get(name, basis, scene.now, sketch)
+        seen = (asked.group, asked.target, asked.instances, found, *basis)
+        return self._views.get(name, seen, scene.now, partial(self._seen, name, asked, found))
+
+    def _seen(self, name: str, asked: Asked, sketch: Sketch) -> GroupView:
+        return GroupView(
+            group=asked.group,
+            target=asked.target,
+            instances=asked.instances,
+            options=asked.manner.options,
+            template=sketch.template,
+            nodes=tuple(sorted(self.fleet.by_group.get(name, ()))),
+            price=asked.manner.price,
+            problems=sketch.problems,
+        )
+
+
+class _GroupOf(Mapping[str, str]):
+    """The group of each node that is in one, as the fleet has it."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def __getitem__(self, name: str) -> str:
+        group = self._fleet.members[name].group
+        if not group:
+            raise KeyError(name)
+        return group
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, one in self._fleet.members.items() if one.group)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,84 @@
+"""Gauges of how everything stands: nodes, groups, volumes, and drivers that are waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.autoscaler.cloud.reading import Cloud
+from bayplan.autoscaler.cluster.fleet import Fleet
+from bayplan.autoscaler.cluster.standing import Standing
+from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
+from bayplan.autoscaler.telling.status import ClusterStatus
+from bayplan.fit import Snapshot
+from bayplan.fit.state.columns import SlotArray
+
+NO_LIMIT = 1 << 40
+"""A limit that is none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gauges:
+    """Reads them off the fleet and the snapshot."""
+
+    metrics: AutoscalerMetrics
+    fleet: Fleet
+    snapshot: Snapshot
+
+    def show(self, cloud: Cloud, status: ClusterStatus) -> None:
+        """Set them all."""
+        metrics, states = self.metrics, [one.state for one in status.groups]
+        metrics.safe.set(1 if status.healthy else 0)
+        metrics.groups.labels("autoscaled").set(len(cloud.groups))
+        fleet = self.fleet
+        unready = sum(map(len, map(fleet.standing, (Standing.UNREADY, Standing.LATE))))
+        starting = sum(map(len, map(fleet.standing, (Standing.STARTING, Standing.AWAITING))))
+        metrics.standing(
+            {
+                "ready": len(fleet.members) - unready - starting,
+                "unready": unready,
+                "notStarted": starting,
+                "unregistered": sum(len(one.unregistered) for one in states),
+                "longUnregistered": sum(len(one.long_unregistered) for one in states),
+            }
+        )
+        metrics.drivers(self._missing())
+        self._count_groups(status)
+        self._count_volumes(cloud)
+
+    def _missing(self) -> list[tuple[str, str, str]]:
+        fleet = self.fleet
+        waiting = [*fleet.standing(Standing.AWAITING), *fleet.standing(Standing.LATE)]
+        found = ((fleet.members[name], fleet.members[name].missing) for name in waiting)
+        return [(one.group, driver, one.standing.value) for one, names in found for driver in names]
+
+    def _count_groups(self, status: ClusterStatus) -> None:
+        metrics = self.metrics
+        metrics.backoff.clear()
+        for one in status.groups:
+            name = one.group.id
+            metrics.min.labels(name).set(one.group.min_size)
+            metrics.max.labels(name).set(one.group.max_size)
+            metrics.target.labels(name).set(one.state.target)
+            metrics.health.labels(name).set(1 if one.healthy else 0)
+            metrics.backoff.labels(name, one.rest.code if one.rest else "").set(bool(one.rest))
+
+    def _count_volumes(self, cloud: Cloud) -> None:
+        places = self.snapshot.cluster.volume_places
+        self.metrics.volumes.clear()
+        for name in cloud.groups:
+            slots = self._slots_of(name)
+            for driver in places.drivers():
+                columns = places.columns(driver)
+                limits = columns.limit[slots]
+                counted = limits[limits < NO_LIMIT]
+                if len(counted):
+                    used, limit = int(columns.used[slots].sum()), int(counted.sum())
+                    self.metrics.volumes.labels(name, driver, "used").set(used)
+                    self.metrics.volumes.labels(name, driver, "limit").set(limit)
+
+    def _slots_of(self, group: str) -> SlotArray:
+        by_name = self.snapshot.cluster.slots.by_name
+        names = self.fleet.by_group.get(group, ())
+        return np.array([by_name[name] for name in names if name in by_name], dtype=np.intp)

@@ -1,0 +1,105 @@
+"""What a loop says at its end: how everything stands, and what groups say of themselves that
+cannot be used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from bayplan.autoscaler.cloud.reading import Cloud
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.plan import Plan
+from bayplan.autoscaler.sight import Sight
+from bayplan.autoscaler.telling import messages
+from bayplan.autoscaler.telling.gauges import Gauges
+from bayplan.autoscaler.telling.status import (
+    LAST_UPDATED,
+    ClusterStatus,
+    GroupStatus,
+    StatusWriter,
+    same_but_for_time,
+)
+from bayplan.autoscaler.telling.teller import Teller
+from bayplan.client import Client, Untyped, apply, untyped
+from bayplan.client.errors import ClientError
+
+log = logging.getLogger(__name__)
+CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
+MANAGER = "bayplan-autoscaler"
+SELDOM = timedelta(minutes=1)
+"""How often a status is written that says nothing new."""
+
+
+@dataclass(slots=True)
+class Report:
+    """Tells how everything stands."""
+
+    client: Client
+    options: AutoscalerOptions
+    sight: Sight
+    gauges: Gauges
+    teller: Teller
+    writer: StatusWriter
+    writes: bool = True
+    """Whether the ConfigMap is written; not in a dry run."""
+    _written: Mapping[str, str] = field(default_factory=dict)
+    _due: datetime | None = None
+
+    def problems(self, cloud: Cloud) -> None:
+        """Tell what groups say of themselves that cannot be used."""
+        for one in cloud.problems:
+            self.teller.about_reference(one.about, messages.misdeclared(one.group, one.text))
+        for name, asked in cloud.groups.items():
+            template = asked.manner.template
+            for text in template.problems if template is not None else ():
+                self.teller.about_all(messages.misdeclared(name, text))
+
+    async def write(self, cloud: Cloud, plan: Plan, now: datetime) -> None:
+        """Say how everything stands."""
+        status = self._status(cloud, plan, now)
+        self.gauges.show(cloud, status)
+        if not (self.writes and self.options.write_status_configmap):
+            return
+        data = self.writer.data(status, now)
+        news = not same_but_for_time(data, self._written)
+        if news or self._due is None or now >= self._due:
+            await self._write(data, now)
+
+    async def _write(self, data: Mapping[str, str], now: datetime) -> None:
+        place = self.options.namespace, self.options.status_config_map_name
+        meta: Untyped = {
+            "namespace": place[0],
+            "name": place[1],
+            "annotations": {LAST_UPDATED: now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC")},
+        }
+        wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
+        try:
+            await self.client.patch(CONFIG_MAPS, *place, change=apply(wanted, MANAGER, force=True))
+        except ClientError as error:
+            log.warning("the status could not be written: %s", error)
+            return
+        self._written, self._due = data, now + SELDOM
+
+    def _status(self, cloud: Cloud, plan: Plan, now: datetime) -> ClusterStatus:
+        sight = self.sight
+        registry, backoff = sight.registry, sight.backoff
+        groups = tuple(
+            GroupStatus(
+                group=asked.group,
+                state=registry.states[name],
+                healthy=registry.group_is_healthy(name),
+                rest=backoff.resting(name, now),
+                in_progress=bool(len(registry.states[name].upcoming)),
+                problems=sight.problems(name),
+            )
+            for name, asked in sorted(cloud.groups.items())
+        )
+        return ClusterStatus(
+            healthy=registry.is_healthy(sight.fleet),
+            needed=bool(plan.pending),
+            message=plan.message,
+            groups=groups,
+        )

@@ -1,0 +1,159 @@
+"""A whole cluster with our scheduler and our autoscaler at work, in virtual time or over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bayplan.autoscaler.daemon import AutoscalerDaemon, OpenCloud
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.client import Client, Informers, connect, untyped
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
+from bayplan.fit import Profile
+from bayplan.kube.events import Event
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.lab import Lab, LiveLab, VirtualLab
+from bayplan.nodegroups import Provider
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.daemon import SchedulerDaemon
+from tests.cloud.clouds import Served
+
+STORIES = Path(__file__).parents[2] / "examples" / "stories"
+CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
+LIVE_PATIENCE = 120.0
+
+
+@dataclass(slots=True)
+class Town:
+    """A cluster at work."""
+
+    lab: Lab
+    client: Client
+    autoscaler: AutoscalerDaemon
+    most: int = 0
+    """The most instances that the cloud has had at once."""
+    sold: set[str] = field(default_factory=set)
+    """All instances that there have been."""
+
+    async def until(self, holds: Callable[[dict[str, Pod]], bool], within: float = 3600) -> None:
+        """Let time go by until that holds of all pods."""
+        running = asyncio.ensure_future(self.lab.run(self.lab.simulation.now() + within))
+        news = asyncio.Event()
+        virtual = isinstance(self.lab, VirtualLab)
+        async with Informers(self.client) as informers:
+            pods = informers.of(Pod)
+            pods.on_change(lambda _: news.set())
+            async with asyncio.timeout(within if virtual else LIVE_PATIENCE):
+                while not holds(dict(pods.objects)):
+                    news.clear()
+                    await news.wait()
+        self.lab.stop()
+        await running
+
+    async def pods(self) -> list[Pod]:
+        return list((await self.client.list(Pod)).items)
+
+    async def nodes(self) -> list[str]:
+        return sorted(node.name for node in (await self.client.list(Node)).items)
+
+    async def said(self, reason: str) -> list[str]:
+        """The texts of our events with this reason."""
+        events = (await self.client.list(Event)).items
+        return [one.note for one in events if one.reason == reason]
+
+    async def status(self) -> dict[str, str]:
+        found = await self.client.get(CONFIG_MAPS, "kube-system", "cluster-autoscaler-status")
+        data = found["data"]
+        assert isinstance(data, dict)
+        return data
+
+    def watch(self) -> None:
+        """Take note of every instance that is bought."""
+        cloud = self.lab.simulation.cloud
+
+        def note(name: str) -> None:
+            self.sold.add(name)
+            self.most = max(self.most, len(cloud.instances))
+
+        cloud.listeners.append(note)
+
+
+def story(name: str, *changes: tuple[str, str]) -> ClusterSpec:
+    """A cluster file of the examples, with some of its words changed."""
+    text = (STORIES / f"{name}.yaml").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return parse_cluster(text.encode(), name, STORIES)
+
+
+def schedulers(profile: Profile | None = None) -> SchedulerDaemon:
+    return SchedulerDaemon(default_settings(["default-scheduler"]), profile=profile)
+
+
+@asynccontextmanager
+async def virtual_town(
+    spec: ClusterSpec,
+    options: AutoscalerOptions | None = None,
+    *,
+    profile: Profile | None = None,
+    wrap: Callable[[Provider], Provider] = lambda provider: provider,
+) -> AsyncIterator[Town]:
+    """A town in virtual time, whose autoscaler asks the cloud directly."""
+    labs: list[Lab] = []
+
+    @asynccontextmanager
+    async def cloud(_: Client) -> AsyncIterator[Provider]:
+        yield wrap(labs[0].simulation.provider)
+
+    daemon = AutoscalerDaemon(cloud, options, profile=profile)
+    async with VirtualLab(spec, [schedulers(profile).lead, daemon.lead]) as lab:
+        labs.append(lab)
+        town = Town(lab, lab.client(), daemon)
+        town.watch()
+        yield town
+
+
+@asynccontextmanager
+async def live_town(
+    spec: ClusterSpec, folder: Path, options: AutoscalerOptions, *, profile: Profile | None = None
+) -> AsyncIterator[Town]:
+    """A town on the wall's clock: the API server over HTTPS, the cloud over gRPC and TLS."""
+    path = folder / "kubeconfig"
+    async with AsyncExitStack() as stack:
+        lab = await stack.enter_async_context(LiveLab(spec, ServerConfig(kubeconfig=path)))
+        client = await stack.enter_async_context(connect(path))
+        daemon = AutoscalerDaemon(_over_tls(lab, folder), options, profile=profile)
+        leading = [schedulers(profile).lead, daemon.lead]
+        tasks = [asyncio.ensure_future(lead(client)) for lead in leading]
+        town = Town(lab, client, daemon)
+        town.watch()
+        try:
+            yield town
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _over_tls(lab: Lab, folder: Path) -> OpenCloud:
+    @asynccontextmanager
+    async def cloud(_: Client) -> AsyncIterator[Provider]:
+        async with Served(lab.simulation.provider, "tls", folder) as provider:
+            yield provider
+
+    return cloud
+
+
+def all_run(count: int) -> Callable[[dict[str, Pod]], bool]:
+    """Whether there are so many pods, and all of them run."""
+
+    def holds(pods: dict[str, Pod]) -> bool:
+        return [pod.status.phase for pod in pods.values()] == ["Running"] * count
+
+    return holds

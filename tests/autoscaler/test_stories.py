@@ -1,0 +1,117 @@
+"""Stories 1, 3, 4 and 8 with our scheduler, in virtual time and over HTTPS and gRPC.
+
+What takes minutes in a cluster file takes seconds where the wall's clock is waited for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.fit import Profile
+from bayplan.kube.gates import FeatureGates
+from bayplan.lab import VirtualLab
+from bayplan.scheduler.skew import knows_the_gate
+from tests.autoscaler.running import Town, all_run, live_town, story, virtual_town
+
+FAST = AutoscalerOptions(scan_interval=0.3, initial_node_group_backoff_duration=1.0)
+IMPATIENT = replace(FAST, csi_driver_startup_time=4.0)
+OFF = Profile(gates=FeatureGates({"VolumeLimitScaling": False}))
+SOON = ("instanceType: large", "instanceType: large\n    start: 0.5")
+AT_ONCE = ("limit: 8", "limit: 8, delay: 0.5")
+DISK = "disk.csi.example.com"
+
+
+async def attach_limit_reached(town: Town) -> None:
+    await town.until(all_run(36))
+    assert await town.nodes() == [f"workers-{n}" for n in range(1, 6)]
+    assert (town.most, len(town.sold)) == (5, 5)
+    said = "pod triggered scale-up: [{workers 2->5 (max: 10)}]"
+    assert await town.said("TriggeredScaleUp") == [said] * 20
+    assert not await town.said("NotTriggerScaleUp")
+
+
+@pytest.mark.virtual
+async def test_attach_limit_reached_in_virtual_time() -> None:
+    async with virtual_town(story("1-attach-limit-reached")) as town:
+        await attach_limit_reached(town)
+
+
+async def test_attach_limit_reached_over_https(tmp_path: Path) -> None:
+    spec = story("1-attach-limit-reached", SOON, AT_ONCE, ("at: 5m", "at: 6s"))
+    async with live_town(spec, tmp_path, FAST) as town:
+        await attach_limit_reached(town)
+
+
+async def from_zero(town: Town) -> None:
+    await town.until(all_run(20))
+    assert await town.nodes() == ["workers-1", "workers-2", "workers-3"]
+    assert len(town.sold) == 3
+
+
+@pytest.mark.virtual
+async def test_from_zero_in_virtual_time() -> None:
+    async with virtual_town(story("3-from-zero")) as town:
+        await from_zero(town)
+
+
+async def test_from_zero_over_https(tmp_path: Path) -> None:
+    spec = story("3-from-zero", ("start: 45s", "start: 0.5"), ("delay: 15s", "delay: 0.5"))
+    async with live_town(spec, tmp_path, FAST) as town:
+        await from_zero(town)
+
+
+async def the_driver_that_never_came(town: Town) -> None:
+    """Three nodes are bought and no more; none gets its driver; they are replaced, and it comes."""
+    await town.until(all_run(20))
+    assert town.most == 3
+    assert {f"workers-{n}" for n in range(1, 7)} <= town.sold
+    assert not {"workers-1", "workers-2", "workers-3"} & set(await town.nodes())
+    said = await town.said("CSIDriverMissing")
+    assert any(f"has not reported CSI driver {DISK}" in text for text in said)
+    assert any("in backoff" in text for text in await town.said("NotTriggerScaleUp"))
+
+
+@pytest.mark.virtual
+async def test_the_driver_that_never_came_in_virtual_time() -> None:
+    async with virtual_town(story("4-the-driver-that-never-came")) as town:
+        await the_driver_that_never_came(town)
+
+
+async def test_the_driver_that_never_came_over_https(tmp_path: Path) -> None:
+    spec = story("4-the-driver-that-never-came", SOON, AT_ONCE, ("for: 20m", "for: 8s"))
+    async with live_town(spec, tmp_path, IMPATIENT) as town:
+        await the_driver_that_never_came(town)
+
+
+async def everything_on(town: Town) -> None:
+    """One more node with the driver is bought, and the late driver is waited for: all run."""
+    await town.until(all_run(20))
+    assert len(town.sold - {"workers-1", "late-1", "bare-1"}) == 1
+    assert knows_the_gate({"data": await town.status()})
+
+
+async def everything_off(town: Town) -> None:
+    """As before the feature: nodes without the driver are used, and nothing is bought."""
+    await town.lab.forward(300 if isinstance(town.lab, VirtualLab) else 5)
+    assert town.sold <= {"workers-1", "late-1", "bare-1"}
+    assert not knows_the_gate({"data": await town.status()})
+
+
+@pytest.mark.virtual
+async def test_everything_off_and_on_again_in_virtual_time() -> None:
+    for profile in (None, OFF, None):
+        async with virtual_town(story("8-everything-off"), profile=profile) as town:
+            await (everything_off if profile else everything_on)(town)
+
+
+async def test_everything_off_over_https(tmp_path: Path) -> None:
+    for number, profile in enumerate((None, OFF)):
+        spec = story("8-everything-off", SOON, ("delay: 10m", "delay: 2s"))
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with live_town(spec, folder, FAST, profile=profile) as town:
+            await (everything_off if profile else everything_on)(town)

@@ -65,6 +65,11 @@ class Purchase:
         """How many pods the new nodes are for."""
         return sum(map(len, self.pods))
 
+    def everybody(self) -> Iterator[Pod]:
+        """The pods of the new nodes, and those that are counted on to find a place."""
+        yield from (pod for on_node in self.pods for pod in on_node)
+        yield from (pod for pod, _ in self.placed)
+
     def in_order(self) -> Iterator[tuple[int, Pod]]:
         """The number of a new node, and a pod for it, one after another."""
         if self.order:

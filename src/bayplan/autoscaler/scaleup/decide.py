@@ -70,36 +70,29 @@ class _Buying:
         self._fits: dict[str, str] = {}
         self._purchases: list[Purchase] = []
         self._considered: dict[str, Considered] = {}
+        self._left: list[Group] = []
         self._causes: Counter[Cause] = Counter()
         self._notes: dict[Note, None] = {}
         self._mixed: Mixed | None = None
         self._take(placed)
 
     def run(self, groups: list[Group]) -> Decision:
-        left = self._tell_causes(groups)
-        while left:
+        while groups:
             limits = bounds(self._world)
             self._refuse(limits)
             bought = self._round(groups, limits)
             if not bought:
                 break
             groups = self._carry_on(groups, bought)
-            left = self._fill(groups)
         self._fill_for_good(groups)
-        return self._decision(left)
+        return self._decision(self._left if groups else [])
 
-    def _tell_causes(self, groups: Sequence[Group]) -> list[Group]:
-        """Those that no node has room for, counted by why."""
-        with self._snapshot.fork():
-            left = _some(fill_all(self._snapshot, groups)[1])
-            for group in left:
+    def _see(self, left: Sequence[Group]) -> None:
+        """Take note of those that no node has room for; at first also of why."""
+        if not self._purchases:
+            for group in _some(left):
                 self._causes[cause_of(self._snapshot, group.pods[0])] += len(group)
-            return left
-
-    def _fill(self, groups: Sequence[Group]) -> list[Group]:
-        """Those that no node has room for, as it stands."""
-        with self._snapshot.fork():
-            return _some(fill_all(self._snapshot, groups)[1])
+        self._left = _some(left)
 
     def _fill_for_good(self, groups: Sequence[Group]) -> None:
         self._take(fill_all(self._snapshot, groups)[0])
@@ -123,7 +116,8 @@ class _Buying:
     def _candidates(self, groups: Sequence[Group], limits: Bounds) -> list[Candidate]:
         asked = limits.templates(self._world)
         most = [limits.most[view.id] for view, _ in asked]
-        found = options(self._snapshot, [template for _, template in asked], groups, most)
+        templates = [template for _, template in asked]
+        found = options(self._snapshot, templates, groups, most, watch=self._see)
         candidates = []
         for (view, template), option in zip(asked, found, strict=True):
             needed, pods = option.estimate.nodes, option.estimate.pods
@@ -147,15 +141,18 @@ class _Buying:
     def _carry_on(self, groups: Sequence[Group], bought: Sequence[Purchase]) -> list[Group]:
         """Take what was bought as on its way; returns who has no place yet."""
         self._purchases += bought
-        gone = put_in_place(self._snapshot, bought)
         self._take([one for purchase in bought for one in purchase.placed])
+        gone = {pod.key for purchase in bought for pod in purchase.everybody()}
+        left = _some(group.of([p for p in group.pods if p.key not in gone]) for group in groups)
+        if left:
+            put_in_place(self._snapshot, bought)
         grown = {one.view.id: one.nodes for one in bought}
         views = {
             name: replace(view, target=view.target + grown[name]) if name in grown else view
             for name, view in self._world.groups.items()
         }
         self._world = replace(self._world, groups=views)
-        return _some(group.of([p for p in group.pods if p.key not in gone]) for group in groups)
+        return left
 
     def _take(self, placed: Iterable[Placed]) -> None:
         """Remember who fits where; what is only bought now helps, but is not there."""

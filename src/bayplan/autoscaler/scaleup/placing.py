@@ -12,15 +12,12 @@ from bayplan.fit.batches.fill import Placed
 from bayplan.fit.batches.placing import place_on
 
 
-def put_in_place(snapshot: Snapshot, purchases: Sequence[Purchase]) -> set[str]:
+def put_in_place(snapshot: Snapshot, purchases: Sequence[Purchase]) -> None:
     """Add the nodes and assume their pods, and those that are counted on to fit nodes which are
-    there; returns the keys of all these pods.
+    there.
     """
-    placed: set[str] = set()
     for pod, node in _placements(snapshot, purchases):
         place_on(snapshot, pod, node)
-        placed.add(pod.key)
-    return placed
 
 
 def holds(snapshot: Snapshot, purchases: Sequence[Purchase]) -> bool:

@@ -9,7 +9,7 @@ many pods the differences are small and only the first way is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from bayplan.fit.state.columns import FloatArray, IntArray
 from bayplan.kube.resources import CPU, MEMORY
 
 Rank = Callable[[Snapshot, Group], Ranking]
+Watch = Callable[[list[Group]], None]
 Way = tuple[tuple[int, ...], Rank]
 """The groups in an order, and how nodes are ranked for each."""
 
@@ -55,15 +56,20 @@ def options(
     templates: Sequence[Template],
     groups: Sequence[Group],
     most: Sequence[int],
-    among: Collection[str] | None = None,
+    *,
+    watch: Watch | None = None,
 ) -> list[Option]:
     """For each template its best option, with no more than so many new nodes; nothing is
-    changed.
+    changed. `watch` is told who is left once the nodes that are there are filled as usual, while
+    they are.
     """
     best: dict[int, Option] = {}
     for way, numbers in _ways(snapshot, templates, groups):
         with snapshot.fork():
-            placed, left = fill_all(snapshot, groups, way, among)
+            placed, left = fill_all(snapshot, groups, way)
+            if watch is not None:
+                watch(left)
+                watch = None
             for number in numbers:
                 found = Option(estimate(snapshot, templates[number], left, most[number]), placed)
                 if number not in best or found.merit > best[number].merit:
@@ -75,7 +81,6 @@ def fill_all(
     snapshot: Snapshot,
     groups: Sequence[Group],
     way: Way | None = None,
-    among: Collection[str] | None = None,
 ) -> tuple[tuple[Placed, ...], list[Group]]:
     """Fill the nodes that are there with all groups, one way; returns who found a place and the
     groups with who did not. They are left assumed, as `fill` does.
@@ -84,7 +89,7 @@ def fill_all(
     placed: list[Placed] = []
     left = list(groups)
     for number in order:
-        filled = fill(snapshot, groups[number], among=among, ranking=rank(snapshot, groups[number]))
+        filled = fill(snapshot, groups[number], ranking=rank(snapshot, groups[number]))
         placed.extend(filled.placed)
         left[number] = filled.left
     return tuple(placed), left

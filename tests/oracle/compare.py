@@ -1,4 +1,4 @@
-"""Comparing Bayplan's answers with kube-scheduler's, and counting where they agree."""
+"""Comparing Bayplan's answers with those recorded, and counting where they agree."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from bayplan.fit.preemption import preempt
 from bayplan.fit.verdicts import verdicts
 from bayplan.kube.codec import decode_object
 from bayplan.kube.pods import Pod
-from tests.oracle import scaledown, scaleup
-from tests.oracle.corpus import AnyCase, Case, Expectation, ScaleDownCase, ScaleUpCase
+from tests.oracle import queues, scaledown, scaleup
+from tests.oracle.corpus import (
+    AnyCase,
+    Case,
+    Expectation,
+    QueueCase,
+    ScaleDownCase,
+    ScaleUpCase,
+)
 
 
 @dataclass
@@ -39,7 +46,16 @@ class Tally:
     preemption: Score = field(default_factory=Score)
     scale_up: Score = field(default_factory=Score)
     scale_down: Score = field(default_factory=Score)
+    queues: dict[queues.Section, Score] = field(
+        default_factory=lambda: {section: Score() for section in queues.SECTIONS}
+    )
     differences: list[str] = field(default_factory=list)
+
+    @property
+    def asked(self) -> int:
+        """How many answers were asked for."""
+        scores = (self.verdicts, self.scale_up, self.scale_down, *self.queues.values())
+        return sum(score.asked for score in scores)
 
     @property
     def is_full(self) -> bool:
@@ -47,9 +63,11 @@ class Tally:
         return not self.differences
 
     def __str__(self) -> str:
+        of_queues = "".join(f", queue-{name} {score}" for name, score in self.queues.items())
         return (
             f"verdicts {self.verdicts}, reasons {self.reasons}, scores {self.scores}, "
             f"preemption {self.preemption}, scale-up {self.scale_up}, scale-down {self.scale_down}"
+            f"{of_queues}"
         )
 
     def note(self, score: Score, where: str, ours: object, theirs: object) -> None:
@@ -61,6 +79,9 @@ class Tally:
 
 def compare(case: AnyCase, tally: Tally) -> None:
     """Put one case to Bayplan and count the answers."""
+    if isinstance(case, QueueCase):
+        _compare_queues(case, tally)
+        return
     if isinstance(case, ScaleDownCase):
         problems = scaledown.differences(case)
         tally.scale_down.note(not problems)
@@ -82,6 +103,17 @@ def compare(case: AnyCase, tally: Tally) -> None:
         _compare_filters(case, expected, snapshot, pod, tally)
         if expected.preempt is not None:
             _compare_preemption(case, expected, snapshot, pod, tally)
+
+
+def _compare_queues(case: QueueCase, tally: Tally) -> None:
+    """Count what Volcano decided about queues, but for what shows a defect of Volcano's."""
+    if case.quirk:
+        return
+    for answer in queues.answers(case):
+        tally.queues[answer.section].note(answer.agrees)
+        if not answer.agrees:
+            told = f"{case.name} {answer.path}: ours {answer.ours}, Volcano's {answer.theirs}"
+            tally.differences.append(told)
 
 
 def _compare_filters(

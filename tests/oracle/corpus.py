@@ -7,7 +7,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -75,13 +75,27 @@ class ScaleDownCase(msgspec.Struct, kw_only=True):
     expected: dict[str, Any]
 
 
-AnyCase = Case | ScaleUpCase | ScaleDownCase
+class QueueCase(msgspec.Struct, kw_only=True):
+    """Queues, groups and pods, and what Volcano decided about them in one session."""
+
+    name: str
+    plugin: Literal["capacity", "proportion"]
+    hierarchy: bool
+    actions: list[Literal["enqueue", "allocate", "backfill", "preempt", "reclaim"]]
+    objects: list[dict[str, Any]]
+    expected: dict[str, Any]
+    quirk: str = ""
+    """The defect of Volcano's that it shows, if it does."""
+
+
+AnyCase = Case | ScaleUpCase | ScaleDownCase | QueueCase
 
 
 class _Asked(msgspec.Struct):
     """What tells corpora apart."""
 
     family: str
+    plugin: str = ""
     expected: msgspec.Raw = msgspec.Raw()
 
 
@@ -97,7 +111,9 @@ def read_any(path: Path) -> Iterator[AnyCase]:
     for line in text.splitlines():
         if line.strip():
             asked = msgspec.json.decode(line, type=_Asked)
-            if asked.family == "scaleup":
+            if asked.plugin:
+                yield msgspec.json.decode(line, type=QueueCase)
+            elif asked.family == "scaleup":
                 yield msgspec.json.decode(line, type=ScaleUpCase)
             elif bytes(asked.expected):
                 yield msgspec.json.decode(line, type=ScaleDownCase)

@@ -16,4 +16,4 @@ def test_every_recorded_case_holds(path: Path) -> None:
     for case in read_any(path):
         compare(case, tally)
     assert tally.differences == []
-    assert tally.verdicts.asked + tally.scale_up.asked + tally.scale_down.asked > 0
+    assert tally.asked > 0

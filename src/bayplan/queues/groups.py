@@ -32,6 +32,8 @@ class Group:
         self.members: dict[str, Member] = {}
         self._by_status: dict[Status, dict[str, Member]] = {}
         self._roles: Counter[tuple[Status, str]] = Counter()
+        self._reserved_roles: Counter[str] = Counter()
+        """By role the waiting pods that hold a part of the quota."""
         self._light_roles: Counter[str] = Counter()
         """By role the waiting pods that request nothing."""
         self.allocated = NOTHING
@@ -146,6 +148,8 @@ class Group:
             self.pipelined = _changed(self.pipelined, request, sign)
         if member.reserved:
             self.reserved = _changed(self.reserved, request, sign)
+            if status is Status.PENDING:
+                self._reserved_roles[member.role] += sign
         if member.gate is Gate.FOREIGN:
             self._foreign = _changed(self._foreign, request, sign)
 
@@ -188,6 +192,21 @@ class Group:
         return enough and self._roles_reached(ready_only=False)
 
     @property
+    def placed_count(self) -> int:
+        """How many pods have a node, are to have one, or had one and are done."""
+        return self.ready_count + self.count(Status.PIPELINED)
+
+    @property
+    def is_let_through(self) -> bool:
+        """Whether quota has let as many pods through as it needs, with or without nodes."""
+        if self.placed_count + self._reserved_roles.total() < self.min_member:
+            return False
+        if not self.counts_roles:
+            return True
+        let = self.role_counts(ready_only=False) + self._reserved_roles
+        return all(let[role] >= least for role, least in self.min_of_role.items())
+
+    @property
     def is_starving(self) -> bool:
         """Whether it needs more pods to start than have a node, or are to have one."""
         waiting = self.ready_count + self.count(Status.PIPELINED)
@@ -206,7 +225,7 @@ class Group:
 
     @property
     def _light_count(self) -> int:
-        return self._light_roles.total()
+        return self._light_roles.total() if self._rules.best_effort_counts_as_placed else 0
 
     def _roles_reached(self, *, ready_only: bool) -> bool:
         if not self.counts_roles or not self.min_of_role:
@@ -217,7 +236,8 @@ class Group:
     def role_counts(self, *, ready_only: bool = True) -> Counter[str]:
         """By task the pods that have a node or request nothing, and those that are to have one."""
         also = () if ready_only else (Status.PIPELINED,)
-        placed = Counter(self._light_roles)
+        light = self._light_roles if self._rules.best_effort_counts_as_placed else ()
+        placed = Counter(light)
         for (status, role), number in self._roles.items():
             if status.is_ready or status in also:
                 placed[role] += number

@@ -63,6 +63,8 @@ class Ledger:
         self._counted: dict[str, tuple[tuple[str, ...], Usage]] = {}
         """By group the queues that it is counted in, and as what."""
         self._by_queue: dict[str, dict[str, Group]] = {}
+        self._waiting: dict[str, Group] = {}
+        self._leaving: dict[str, Member] = {}
 
     # -- queues ----------------------------------------------------------------------------------
 
@@ -142,6 +144,7 @@ class Ledger:
     def delete_group(self, key: str) -> None:
         """Forget a PodGroup; its pods are kept for when it comes again."""
         group = self.groups.pop(key, None)
+        self._waiting.pop(key, None)
         if group is None:
             return
         self._uncount(key)
@@ -158,6 +161,7 @@ class Ledger:
         self.members[member.key] = member
         group = self._group_of(member)
         group.add(member)
+        self._note_leaving(member)
         self._count(group)
         return member
 
@@ -172,8 +176,23 @@ class Ledger:
         _ = self.accounts
         return self._by_queue.get(queue, {}).values()
 
+    def waiting(self) -> list[Group]:
+        """The groups that have yet to be admitted, or have pods without a node."""
+        return list(self._waiting.values())
+
+    def leaving(self) -> list[Member]:
+        """The pods that leave their nodes."""
+        return list(self._leaving.values())
+
+    def _note_leaving(self, member: Member) -> None:
+        if member.status is Status.RELEASING:
+            self._leaving[member.key] = member
+        else:
+            self._leaving.pop(member.key, None)
+
     def _drop(self, member: Member) -> None:
         del self.members[member.key]
+        self._leaving.pop(member.key, None)
         group = self.groups[member.group]
         group.remove(member)
         if group.is_known or group.members:
@@ -205,6 +224,7 @@ class Ledger:
         """Take a pod as standing elsewhere, before its object says so."""
         group = self.groups[member.group]
         group.move(member, status, reserved=reserved)
+        self._note_leaving(member)
         self._count(group)
 
     def reserve(self, member: Member) -> None:
@@ -214,6 +234,13 @@ class Ledger:
     def release(self, member: Member) -> None:
         """Hold no part of the quota for a pod any more."""
         self.move(member, member.status)
+
+    def freeze(self) -> None:
+        """Let what is asked of queues, promised and elastic stand as it is for a cycle."""
+        _ = self.accounts
+        for group in self.groups.values():
+            group.freeze()
+            self._count(group)
 
     # -- questions -------------------------------------------------------------------------------
 
@@ -269,6 +296,10 @@ class Ledger:
     def _count(self, group: Group) -> None:
         """Bring what a group is counted as up to date."""
         self.version += 1
+        if group.is_known and (group.is_pending or group.count(Status.PENDING)):
+            self._waiting[group.key] = group
+        else:
+            self._waiting.pop(group.key, None)
         if self._accounts is None:
             return
         path = self._accounts.tree.path(group.queue) if group.is_known else ()

@@ -43,14 +43,29 @@ def room_for_request(
         return refusal
     asked = request.asked
     for name in accounts.tree.path(queue):
-        limit, usage = accounts.limit(name), accounts.usage(name)
-        used = usage.allocated
-        if name == queue or not accounts.rules.reserved_not_in_ancestors:
-            used = used + usage.reserved - reserved
+        limit, used = accounts.limit(name), _used_beside(accounts, name, queue, request, reserved)
         over = (request + used).over(limit, asked)
         if over:
             return _no_room(name, over, request, limit.beyond(used))
     return None
+
+
+def _used_beside(
+    accounts: Accounts, name: str, queue: str, request: Resources, reserved: Resources
+) -> Resources:
+    """What is used in a queue beside a request of which so much is reserved.
+
+    Where all of it is reserved, other reservations do not count: those that together pass the
+    limit would keep each other from being placed.
+    """
+    usage, rules = accounts.usage(name), accounts.rules
+    if rules.proportion_caps_at_share and accounts.tree.policy == "proportion":
+        return usage.allocated
+    if name != queue and rules.reserved_not_in_ancestors:
+        return usage.allocated
+    if not rules.reserved_deadlock and request.fits(reserved):
+        return usage.allocated
+    return usage.allocated + usage.reserved - reserved
 
 
 def over_share(accounts: Accounts, queue: str, request: Resources) -> NoRoom | None:

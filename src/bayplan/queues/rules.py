@@ -16,30 +16,27 @@ class Rules:
 
     stale_ancestor_share: bool = False
     """Allocating refreshes the share of the leaf only, not of the queues above it."""
-    role_fit_cache: bool = False
-    """One pod of a task role that fits nowhere stops all others of the role, smaller ones too."""
     reserved_not_in_ancestors: bool = False
     """Reservations count in the leaf only: two leaves together pass their parent's limit."""
     reserved_deadlock: bool = False
     """Reservations that together pass the limit keep each other from being placed."""
     gates_of_incomplete_gang: bool = False
-    """Gates are removed pod by pod, so that a part of a gang may lose its gates."""
-    binding_in_a_later_session: bool = False
-    """A pod whose gate goes is not placed in the same cycle."""
+    """Quota, gates and nodes are looked at pod by pod, so that a part of a gang may lose its gates;
+    a pod whose gate goes is placed in a later cycle, one of a task that fits nowhere stops the
+    others of the task, and without nodes no gate goes.
+    """
     best_effort_stays_gated: bool = False
     """A pod that requests nothing keeps its gate for ever."""
-    no_nodes_no_gates: bool = False
-    """Without nodes nothing is looked at, and no gate is removed."""
+    best_effort_counts_as_placed: bool = False
+    """A pod that requests nothing counts towards its gang before it has a node."""
     reclaim_ignores_ancestor_limit: bool = False
     """Reclaiming looks at the limit of the leaf only: victims die, the reclaimer cannot start."""
     needless_eviction: bool = False
-    """Reclaiming evicts without looking for a node that has room."""
+    """Nobody looks for a node that has room before others are evicted."""
     closed_without_min_resources: bool = False
     """A group without minResources is admitted into a queue that is not open."""
     backfill_into_closed: bool = False
     """Pods that request nothing are placed for a queue that is not open."""
-    hierarchy_broken: bool = False
-    """One group in an inner queue, or one unknown parent, stops all queues."""
     root_partial_capability: bool = False
     """A resource that root's capability does not name is limited to nothing."""
     zero_min_member_completed: bool = False
@@ -52,13 +49,20 @@ class Rules:
     """A queue is open whatever the state of those above it."""
     session_keeps_inqueue: bool = False
     """What is held back for admitted groups, and what is elastic, is reckoned at the beginning of a
-    cycle and not lowered by placements in it."""
+    cycle and not lowered by placements in it.
+    """
     proportion_caps_at_share: bool = False
     """Under the policy proportion a queue may have what it deserves of the total and no more."""
+    room_within_incomplete_gang: bool = False
+    """Pods leave for others of their group, or nodes are kept for them, though it cannot start."""
+    spared_pods_run: bool = False
+    """A pod that was to be evicted, and then was not, counts as running though it is only bound."""
     victims_stay_reserved: bool = False
     """An evicted pod that asks for gates reserves what it had, so that evicting frees no quota."""
     dequeue_strategy_ignored: bool = False
     """`fifo` is as good as `traverse`."""
+    gated_pods_do_not_preempt: bool = False
+    """A pod that waits for quota behind its gate makes nobody leave."""
 
     @classmethod
     def all_on(cls) -> Rules:

@@ -1,0 +1,54 @@
+"""The groups that stand in line, queue by queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from bayplan.queues.groups import Group
+from bayplan.queues.orders import GroupKey, group_key
+from bayplan.queues.problems import NoRoom, Why
+from bayplan.queues.session import Session
+from bayplan.queues.turns import Turns
+
+
+class Lines:
+    """Groups by queue, each in its order; queues in turns."""
+
+    def __init__(self, session: Session, groups: Iterable[Group]) -> None:
+        self._session = session
+        self._groups: dict[str, Group] = {}
+        self._heaps: dict[str, list[GroupKey]] = {}
+        for group in groups:
+            self.push(group)
+        self.turns = Turns(session.accounts, self._heaps)
+
+    def push(self, group: Group) -> None:
+        """Put a group into its queue's line, where it now belongs."""
+        self._groups[group.key] = group
+        heappush(self._heaps.setdefault(group.queue, []), group_key(group))
+
+    def pop(self, queue: str) -> Group | None:
+        """The next group of a queue; None if none is left."""
+        heap = self._heaps[queue]
+        return self._groups[heappop(heap)[-1]] if heap else None
+
+    def next(self) -> Group | None:
+        """The next group of the queue whose turn it is; call `turns.keep` when it is done with."""
+        while (queue := self.turns.first()) is not None:
+            group = self.pop(queue)
+            if group is not None:
+                return group
+            self.turns.drop()
+        return None
+
+    def stop_behind(self, group: Group) -> None:
+        """Let nobody overtake a group that got nothing, if its queue is strict."""
+        if self._session.rules.dequeue_strategy_ignored or not self._is_strict(group.queue):
+            return
+        text = f"group {group.key} comes first in queue {group.queue}"
+        while (later := self.pop(group.queue)) is not None:
+            self._session.wait(later, NoRoom(Why.EARLIER_GROUP, group.queue, text))
+
+    def _is_strict(self, queue: str) -> bool:
+        return self._session.ledger.tree.nodes[queue].queue.spec.dequeue_strategy == "fifo"

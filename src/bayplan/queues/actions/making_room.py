@@ -1,0 +1,96 @@
+"""Making room for a pod: a node that takes it, and queues that allow it, once others have left.
+
+Who may leave is for others to say. Before anybody has to, a node is looked for that has room. Nodes
+are tried by name, and not all of many; victims go one by one, and only until there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from bayplan.queues.groups import Group
+from bayplan.queues.members import Gate, Member, Status
+from bayplan.queues.orders import member_key
+from bayplan.queues.placement import Choice
+from bayplan.queues.session import Evicting, Session, Statement
+
+MOST_TRIED = 100
+"""Nodes with victims on them that are looked at for one pod."""
+VictimsOn = Callable[[Member, str], list[Member] | None]
+"""The pods that may leave a node for another, in their order; None if it is not to be used."""
+HasRoom = Callable[[Member, str], bool]
+
+
+def starving(session: Session) -> list[Group]:
+    """The admitted groups that have too few pods with a node, and overtake nobody."""
+    return [
+        group
+        for group in session.groups()
+        if not group.is_pending
+        and group.invalid is None
+        and group.is_starving
+        and not session.is_held_up(group)
+    ]
+
+
+def in_need(session: Session, group: Group) -> list[Member]:
+    """A group's pods that wait for room and for nobody else's gate, the last one first."""
+    gates = {Gate.NONE} if session.rules.gated_pods_do_not_preempt else {Gate.NONE, Gate.OURS}
+    pending = group.of_status(Status.PENDING)
+    return sorted((one for one in pending if one.gate in gates), key=member_key, reverse=True)
+
+
+class RoomMaker:
+    """Makes room in one way: by preempting, or by reclaiming."""
+
+    def __init__(
+        self, session: Session, action: Evicting, victims_on: VictimsOn, has_room: HasRoom
+    ) -> None:
+        self._session = session
+        self._action = action
+        self._victims_on = victims_on
+        self._has_room = has_room
+
+    def make(self, statement: Statement, member: Member) -> bool:
+        """Find a node for a pod, and let those leave it that have to; whether there is one."""
+        if member.never_preempts:
+            return False
+        if not self._session.rules.needless_eviction and self._fits_already(statement, member):
+            return True
+        for node, victims in islice(self._candidates(member), MOST_TRIED):
+            trial = Statement(self._session)
+            if self._try(trial, member, node, victims):
+                statement.merge(trial)
+                return True
+            trial.discard()
+        return False
+
+    def _candidates(self, member: Member) -> Iterator[tuple[str, list[Member]]]:
+        """The nodes that would take a pod if all left that may, with these."""
+        for node in self._session.placement.helpful(member):
+            victims = self._victims_on(member, node)
+            if victims is None or not (victims or self._session.rules.needless_eviction):
+                continue
+            if self._session.placement.fits_without(member, node, victims):
+                yield node, victims
+
+    def _try(self, trial: Statement, member: Member, node: str, victims: list[Member]) -> bool:
+        for victim in victims:
+            if self._has_room(member, node):
+                break
+            trial.evict(victim, member, self._action)
+        if not self._has_room(member, node):
+            return False
+        trial.take(member, Choice(node, now=False))
+        return True
+
+    def _fits_already(self, statement: Statement, member: Member) -> bool:
+        """Take a node that has room, or will have, without anybody's leaving for it."""
+        if self._session.ledger.may_allocate(member) is not None:
+            return False
+        choice = self._session.placement.choose(member)
+        if choice is None:
+            return False
+        statement.take(member, choice)
+        return True

@@ -1,0 +1,49 @@
+"""Allocating as Volcano does: quota, gate and node pod by pod.
+
+A pod that quota lets through loses its gate at once, whatever becomes of its gang, and is placed in
+a later cycle. Without nodes nothing is looked at. A pod of a task that fits nowhere stops the other
+pods of that task.
+"""
+
+from __future__ import annotations
+
+from bayplan.queues.actions.gangs import GangFit
+from bayplan.queues.groups import Group
+from bayplan.queues.members import Gate, Member
+from bayplan.queues.session import Session, Statement
+
+
+class PodByPod:
+    """Volcano's way to give groups their turns."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._fits: dict[str, GangFit] = {}
+
+    def turn(self, group: Group, pods: list[Member]) -> bool:
+        """One turn of a group; whether it placed something and may have another."""
+        if not self._session.placement.has_nodes():
+            return False
+        fit = self._fits.setdefault(group.key, GangFit(group))
+        statement = Statement(self._session)
+        while pods:
+            member = pods.pop()
+            if not self._is_let_through(member) or not fit.is_worth_trying(member):
+                continue
+            choice = self._session.placement.choose(member)
+            if choice is not None:
+                statement.take(member, choice)
+                if group.is_ready:
+                    break
+            elif not fit.failed(member):
+                break
+        return statement.end(group)
+
+    def _is_let_through(self, member: Member) -> bool:
+        """Whether a pod can be placed in this cycle; its gate goes if quota lets it through."""
+        if self._session.ledger.may_allocate(member) is not None:
+            return False
+        if member.opted_in and not member.reserved:
+            self._session.ledger.reserve(member)
+        self._session.ungate(member)
+        return member.gate is Gate.NONE

@@ -1,0 +1,136 @@
+"""Who may be made to leave: for a pod of the same queue, or for one of another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from bayplan.queues.groups import Group
+from bayplan.queues.members import Member, Status
+from bayplan.queues.orders import VictimOrder
+from bayplan.queues.resources import DUST, Resources
+from bayplan.queues.session import Session
+
+
+def spare_gangs(session: Session, victims: Iterable[Member]) -> list[Member]:
+    """Those whose gangs can do without them, the first first."""
+    left: Counter[str] = Counter()
+    spared: list[Member] = []
+    for member in victims:
+        group = session.group_of(member)
+        if group.key not in left:
+            left[group.key] = group.ready_count - group.min_member
+        if left[group.key] > 0:
+            left[group.key] -= 1
+            spared.append(member)
+    return spared
+
+
+def in_order(session: Session, victims: Iterable[Member], queue: str) -> list[Member]:
+    """Victims in the order in which they leave for a pod of a queue."""
+    order = VictimOrder(session.accounts, session.ledger.groups, queue)
+    return sorted(victims, key=order.key)
+
+
+# -- in the same queue ---------------------------------------------------------------------------
+
+
+def preemptable(session: Session, preemptor: Member, node: str, *, own: bool) -> list[Member]:
+    """The pods on a node that may leave for another of their queue, or (`own`) of their group."""
+    group = session.group_of(preemptor)
+    found = [
+        one
+        for one in session.members_on(node)
+        if one.status in {Status.BOUND, Status.RUNNING}
+        and one.preemptable
+        and (one.is_best_effort or not preemptor.is_best_effort)
+        and _yields(session, one, preemptor, group, own=own)
+    ]
+    return spare_gangs(session, in_order(session, found, group.queue))
+
+
+def _yields(
+    session: Session, victim: Member, preemptor: Member, group: Group, *, own: bool
+) -> bool:
+    if (victim.group == group.key) != own:
+        return False
+    if own:
+        return victim.priority < preemptor.priority
+    other = session.ledger.groups[victim.group]
+    return other.is_known and other.queue == group.queue and other.priority < group.priority
+
+
+# -- in other queues -----------------------------------------------------------------------------
+
+
+def reclaimable(session: Session, reclaimer: Member, node: str) -> list[Member] | None:
+    """The pods on a node that may leave for one of another queue, since their queues have too much
+    with them; None if there are none of other queues that take back.
+    """
+    others = _others_on(session, reclaimer, node)
+    if not others:
+        return None
+    ordered = in_order(session, others, session.group_of(reclaimer).queue)
+    surplus = _Surplus(session, reclaimer).of(ordered)
+    return [one for one in spare_gangs(session, ordered) if one.key in surplus]
+
+
+def _others_on(session: Session, reclaimer: Member, node: str) -> list[Member]:
+    """The pods of other queues on a node that might leave for a pod of this one."""
+    queue = session.group_of(reclaimer).queue
+    nodes = session.ledger.tree.nodes
+    found = []
+    for one in session.members_on(node):
+        if one.status is not Status.RUNNING or not one.preemptable:
+            continue
+        group = session.group_of(one)
+        of = nodes.get(group.queue) if group.is_known else None
+        if of is not None and of.name != queue and of.queue.spec.reclaimable:
+            found.append(one)
+    return found
+
+
+class _Surplus:
+    """What queues have beyond what they deserve, as victims leave them."""
+
+    def __init__(self, session: Session, reclaimer: Member) -> None:
+        self._session = session
+        self._asked = reclaimer.request
+        self._left: dict[str, Resources] = {}
+
+    def of(self, victims: Iterable[Member]) -> set[str]:
+        """The keys of those that may leave."""
+        capacity = self._session.accounts.tree.policy == "capacity"
+        may_leave = self._beyond_deserved if capacity else self._over_share
+        found = set()
+        for member in victims:
+            queue = self._session.group_of(member).queue
+            left = self._left.get(queue) or self._session.accounts.usage(queue).allocated
+            if may_leave(member, queue, left):
+                self._left[queue] = left - member.request
+                found.add(member.key)
+        return found
+
+    def _over_share(self, _member: Member, queue: str, left: Resources) -> bool:
+        return not left.fits(self._session.accounts.quota(queue).deserved)
+
+    def _beyond_deserved(self, member: Member, queue: str, left: Resources) -> bool:
+        quota = self._session.accounts.quota(queue)
+        if not _share_a_resource(member.request, self._asked):
+            return False
+        if not quota.guarantee.fits(left - member.request):
+            return False
+        if not set(member.request.weighty) & set(quota.deserved.weighty):
+            return True
+        names = [n for n in member.request.asked if _is_deserved(quota.deserved, n)]
+        return bool(left.over(quota.deserved, names))
+
+
+def _share_a_resource(a: Resources, b: Resources) -> bool:
+    return bool({*a.weighty} & {*b.weighty} - {"pods"})
+
+
+def _is_deserved(deserved: Resources, name: str) -> bool:
+    if name in {"cpu", "memory"}:
+        return deserved[name] >= DUST
+    return name in deserved.amounts

@@ -1,0 +1,102 @@
+"""Who comes first: queues, groups in a queue, pods in a group, and victims.
+
+- *Queues*: priority high first, then share low first, those that deserve something before those
+  that do not, older, name. Shares are compared where the paths of two queues part (see `turns`).
+- *Groups*: the value of their PriorityClass, high first; those that cannot start yet before those
+  that can; older; key.
+- *Pods*: priority, high first; the index at the end of the name; older; uid.
+- *Victims*: those in queues nearest to the one that wants room, then the other way round.
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+
+from bayplan.kube.meta import KubeObject
+from bayplan.queues.accounts import Accounts
+from bayplan.queues.groups import Group
+from bayplan.queues.members import Member
+
+QueueKey = tuple[float, bool, str, str]
+GroupKey = tuple[int, bool, str, str]
+
+
+def age(obj: KubeObject) -> str:
+    """What sorts older objects first."""
+    return obj.metadata.creation_timestamp or ""
+
+
+def queue_key(accounts: Accounts, name: str) -> QueueKey:
+    """What sorts queues of equal priority that stand side by side."""
+    node = accounts.tree.nodes[name]
+    idle = accounts.tree.policy == "capacity" and accounts.quota(name).deserved.is_nothing
+    return accounts.share(name), idle, age(node.queue), name
+
+
+def group_key(group: Group) -> GroupKey:
+    """What sorts the groups of a queue."""
+    return -group.priority, group.has_enough, age(group.podgroup), group.key
+
+
+def _compare(a: Member, b: Member) -> int:
+    if a.priority != b.priority:
+        return b.priority - a.priority
+    if a.index is not None and b.index is not None and a.index != b.index:
+        return a.index - b.index
+    mine, other = _birth(a), _birth(b)
+    return (mine > other) - (mine < other)
+
+
+def _birth(member: Member) -> tuple[str, str]:
+    return age(member.pod), member.pod.metadata.uid
+
+
+member_key = cmp_to_key(_compare)
+"""What sorts the pods of a group."""
+
+
+class VictimOrder:
+    """Who leaves first, for a pod of one queue."""
+
+    def __init__(self, accounts: Accounts, groups: dict[str, Group], queue: str) -> None:
+        self._accounts = accounts
+        self._groups = groups
+        self._path = accounts.tree.path(queue)[::-1]
+        self.key = cmp_to_key(self._compare)
+
+    def _compare(self, a: Member, b: Member) -> int:
+        if a.group == b.group:
+            return _compare(b, a)
+        first, second = self._groups[a.group], self._groups[b.group]
+        if first.queue != second.queue:
+            return self._compare_queues(first.queue, second.queue)
+        mine, other = group_key(first)[:2], group_key(second)[:2]
+        return (mine < other) - (mine > other) or _compare(b, a)
+
+    def _compare_queues(self, a: str, b: str) -> int:
+        near_a, near_b = self._shared_levels(a), self._shared_levels(b)
+        return near_b - near_a or compare_queues(self._accounts, b, a)
+
+    def _shared_levels(self, queue: str) -> int:
+        """How many queues above it a queue shares with the one that wants room."""
+        path = self._accounts.tree.path(queue)[:0:-1]
+        pairs = list(zip(self._path[:-1], path, strict=False))
+        return next((n for n, (mine, other) in enumerate(pairs) if mine != other), len(pairs))
+
+
+def compare_queues(accounts: Accounts, a: str, b: str) -> int:
+    """Negative if one queue comes before another."""
+    nodes = accounts.tree.nodes
+    priority = nodes[b].queue.spec.priority - nodes[a].queue.spec.priority
+    if priority:
+        return priority
+    above_a, above_b = _parting(nodes[a].path, nodes[b].path)
+    mine = *queue_key(accounts, above_a)[:2], age(nodes[a].queue), a
+    other = *queue_key(accounts, above_b)[:2], age(nodes[b].queue), b
+    return (mine > other) - (mine < other)
+
+
+def _parting(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, str]:
+    """The queues where two paths from the root part."""
+    pairs = zip(a[::-1], b[::-1], strict=False)
+    return next(((one, two) for one, two in pairs if one != two), (a[0], b[0]))

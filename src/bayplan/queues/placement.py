@@ -1,0 +1,167 @@
+"""Where pods could go: what decisions about queues need to know of nodes, and how the model of what
+fits answers it.
+
+A node has room *now*, or *later*: once the pods that leave it have left, and beside those that wait
+for that. Whoever fits only later is pipelined: the node is kept for it, and it is placed when it
+can be.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from bayplan.fit import Assumption, Refusal, Snapshot
+from bayplan.fit.verdicts import refusers
+from bayplan.kube.pods import Pod
+from bayplan.queues.members import Member
+
+
+class Choice(NamedTuple):
+    """A node for a pod, and whether it has room now."""
+
+    node: str
+    now: bool
+
+
+class Placement(Protocol):
+    """What can be asked of nodes, and what is decided about them."""
+
+    def choose(self, member: Member) -> Choice | None:
+        """A node for a pod: one that has room now, or else one that will have."""
+
+    def likeness(self, member: Member) -> Hashable:
+        """What pods have in common that fit or do not fit together."""
+
+    def has_nodes(self) -> bool:
+        """Whether there are nodes at all."""
+
+    def helpful(self, member: Member) -> Iterator[str]:
+        """The nodes that might take a pod if others left them."""
+
+    def pods_on(self, node: str) -> Iterable[str]:
+        """The keys of the pods on a node."""
+
+    def fits_without(self, member: Member, node: str, victims: Iterable[Member] = ()) -> bool:
+        """Whether a node will take a pod once these have left it too."""
+
+    def place(self, member: Member, node: str) -> None:
+        """Take a pod as placed."""
+
+    def pipeline(self, member: Member, node: str) -> None:
+        """Keep a node for a pod."""
+
+    def withdraw(self, member: Member) -> None:
+        """Undo the placing or pipelining of a pod."""
+
+    def evict(self, member: Member) -> None:
+        """Take a pod as leaving its node."""
+
+    def spare(self, member: Member) -> None:
+        """Undo an eviction."""
+
+
+class SnapshotPlacement:
+    """The model of what fits, asked for queues.
+
+    What is placed is assumed in the snapshot; `assumptions` has the tokens.
+    """
+
+    def __init__(self, snapshot: Snapshot, leaving: Iterable[Member] = ()) -> None:
+        self._snapshot = snapshot
+        self.assumptions: dict[str, Assumption] = {}
+        self._leaving: defaultdict[str, dict[str, Member]] = defaultdict(dict)
+        self._kept: defaultdict[str, dict[str, Member]] = defaultdict(dict)
+        """By node the pods that wait for others to leave it."""
+        for member in leaving:
+            self.evict(member)
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def has_nodes(self) -> bool:
+        """Whether there are nodes at all."""
+        return len(self._snapshot.cluster.slots) > 0
+
+    def likeness(self, member: Member) -> Hashable:
+        """What pods have in common that fit the same nodes; one with volumes is like no other."""
+        shape = self._snapshot.cluster.shapes.of(member.pod)
+        return (shape, member.key) if member.pod.spec.volumes else shape
+
+    def choose(self, member: Member) -> Choice | None:
+        """A node for a pod: one that has room now, or else one that will have."""
+        taken = [n for n, kept in self._kept.items() if kept and not self.fits_without(member, n)]
+        node = self._decide(member.pod, taken)
+        if node is not None:
+            return Choice(node, now=True)
+        for name in sorted(node for node, leaving in self._leaving.items() if leaving):
+            if self.fits_without(member, name):
+                return Choice(name, now=False)
+        return None
+
+    def _decide(self, pod: Pod, taken: list[str]) -> str | None:
+        """The best node that has room now, without those that are kept for others."""
+        node = self._snapshot.decide(pod).node
+        if node is None or node not in taken:
+            return node
+        others = self._snapshot.cluster.slots.by_name.keys() - taken
+        return self._snapshot.decide(pod, among=others).node
+
+    def helpful(self, member: Member) -> Iterator[str]:
+        """The nodes that might take a pod if others left them, by name."""
+        evaluation = self._snapshot.evaluation(member.pod)
+        if isinstance(evaluation, Refusal):
+            return
+        evaluation.refresh()
+        hopeless: set[int] = set()
+        for refuser, slots in refusers(evaluation):
+            hopeless.update(slots[refuser.unresolvable(slots)].tolist())
+        slots_by_name = self._snapshot.cluster.slots.by_name
+        yield from sorted(name for name, slot in slots_by_name.items() if slot not in hopeless)
+
+    def pods_on(self, node: str) -> Iterable[str]:
+        """The keys of the pods on a node."""
+        return list(self._snapshot.cluster.pods.by_node.get(node, ()))
+
+    def fits_without(self, member: Member, node: str, victims: Iterable[Member] = ()) -> bool:
+        """Whether a node will take a pod once these have left it too."""
+        gone = {**self._leaving.get(node, {}), **{one.key: one for one in victims}}
+        kept = self._kept.get(node, {})
+        if not gone and not kept:
+            return self._snapshot.refusal(member.pod, node) is None
+        with self._snapshot.fork():
+            for key in gone:
+                self._snapshot.delete(Pod, key)
+            for other in kept.values():
+                self._assume(other, node)
+            return self._snapshot.refusal(member.pod, node) is None
+
+    # -- decisions -------------------------------------------------------------------------------
+
+    def place(self, member: Member, node: str) -> None:
+        """Take a pod as placed."""
+        self.assumptions[member.key] = self._assume(member, node)
+
+    def pipeline(self, member: Member, node: str) -> None:
+        """Keep a node for a pod."""
+        self._kept[node][member.key] = member
+
+    def withdraw(self, member: Member) -> None:
+        """Undo the placing or pipelining of a pod."""
+        token = self.assumptions.pop(member.key, None)
+        if token is None:
+            del self._kept[member.node][member.key]
+        else:
+            self._snapshot.forget(token)
+
+    def evict(self, member: Member) -> None:
+        """Take a pod as leaving its node."""
+        if member.node:
+            self._leaving[member.node][member.key] = member
+
+    def spare(self, member: Member) -> None:
+        """Undo an eviction."""
+        self._leaving[member.node].pop(member.key, None)
+
+    def _assume(self, member: Member, node: str) -> Assumption:
+        return self._snapshot.assume(member.pod, self._snapshot.decision_on(member.pod, node))

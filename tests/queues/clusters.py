@@ -1,0 +1,88 @@
+"""Small clusters with queues, for decisions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.fit import Snapshot
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, Queue
+from bayplan.kube.workloads import PriorityClass
+from bayplan.queues import OURS, Ledger, Policy, Rules, Status, read_amounts
+from bayplan.queues.actions import Action, act
+from bayplan.queues.placement import SnapshotPlacement
+from bayplan.queues.plan import Plan
+from bayplan.queues.session import Session
+from tests.builders import PodBuilder, make_node, make_pod, make_pod_group
+
+
+def node(name: str, cpu: str) -> Node:
+    """A node with so many cores."""
+    return make_node(name).capacity(cpu=cpu, memory="64Gi", pods=110).obj()
+
+
+def member(group: str, number: int, cpu: str = "1") -> PodBuilder:
+    """A pod of a group."""
+    pod = make_pod(f"{group}-w-{number}")
+    return make_pod_group(group).member(pod.cpu(cpu) if cpu else pod)
+
+
+def gated(pod: PodBuilder) -> Pod:
+    """A pod that waits for its queue behind the gate."""
+    asks = pod.annotation(QUEUE_ALLOCATION_GATE, "true")
+    return asks.gate(QUEUE_ALLOCATION_GATE).obj()
+
+
+def gang(group: str, pods: int, cpu: str = "1") -> list[Pod]:
+    """Gated pods of a group."""
+    return [gated(member(group, number, cpu)) for number in range(pods)]
+
+
+class Cluster:
+    """Objects, the books of their queues, and the nodes."""
+
+    def __init__(
+        self,
+        objects: Iterable[KubeObject],
+        *,
+        policy: Policy = "capacity",
+        rules: Rules = OURS,
+    ) -> None:
+        everything = list(objects)
+        self.snapshot = Snapshot(everything)
+        classes = {one.name: one.value for one in everything if isinstance(one, PriorityClass)}
+        self.ledger = Ledger(
+            policy=policy, rules=rules, priority_of=lambda name: classes.get(name, 0)
+        )
+        self.put(everything)
+        nodes = (one for one in everything if isinstance(one, Node))
+        if policy == "proportion":
+            shared = sum((read_amounts(one.status.allocatable) for one in nodes), read_amounts({}))
+            self.ledger.set_shared(shared)
+
+    def put(self, objects: Iterable[KubeObject]) -> None:
+        """Tell the books of objects."""
+        for one in objects:
+            if isinstance(one, Queue):
+                self.ledger.put_queue(one)
+            elif isinstance(one, PodGroup):
+                self.ledger.put_group(one)
+            elif isinstance(one, Pod):
+                self.ledger.put_pod(one)
+
+    def session(self) -> Session:
+        """The beginning of a cycle."""
+        placement = SnapshotPlacement(self.snapshot, self.ledger.leaving())
+        return Session(self.ledger, placement)
+
+    def act(self, *actions: Action) -> Plan:
+        """What a cycle decides."""
+        session = self.session()
+        act(session, actions or ("enqueue", "allocate", "preempt", "reclaim", "backfill"))
+        return session.plan
+
+    def status(self, key: str) -> Status:
+        """Where a pod stands."""
+        return self.ledger.members[f"default/{key}"].status

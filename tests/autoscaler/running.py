@@ -128,7 +128,7 @@ async def live_town(
     async with AsyncExitStack() as stack:
         lab = await stack.enter_async_context(LiveLab(spec, ServerConfig(kubeconfig=path)))
         client = await stack.enter_async_context(connect(path))
-        daemon = AutoscalerDaemon(_over_tls(lab, folder), options, profile=profile)
+        daemon = AutoscalerDaemon(over_tls(lab, folder), options, profile=profile)
         leading = [schedulers(profile).lead, daemon.lead]
         tasks = [asyncio.ensure_future(lead(client)) for lead in leading]
         town = Town(lab, client, daemon)
@@ -141,7 +141,9 @@ async def live_town(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _over_tls(lab: Lab, folder: Path) -> OpenCloud:
+def over_tls(lab: Lab, folder: Path) -> OpenCloud:
+    """The simulated cloud, asked over gRPC and TLS."""
+
     @asynccontextmanager
     async def cloud(_: Client) -> AsyncIterator[Provider]:
         async with Served(lab.simulation.provider, "tls", folder) as provider:

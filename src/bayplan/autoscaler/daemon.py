@@ -7,6 +7,7 @@ process it is in it cannot tell.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from bayplan.autoscaler.acting import Desk
 from bayplan.autoscaler.choosing import Choosing
 from bayplan.autoscaler.cloud.reading import CloudReader
+from bayplan.autoscaler.dryrun import Show, ShownCloud
 from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
 from bayplan.autoscaler.giving_up import GivingUp
 from bayplan.autoscaler.loop import Loop, Parts
@@ -29,6 +31,7 @@ from bayplan.autoscaler.telling.status import StatusWriter
 from bayplan.autoscaler.telling.teller import Teller
 from bayplan.autoscaler.tidying import Tidying
 from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Untyped
+from bayplan.client.events import NoEvents, Notes
 from bayplan.fit import Profile
 from bayplan.kube.storage import CSIDriver, StorageClass
 from bayplan.kube.workloads import DaemonSet
@@ -38,13 +41,15 @@ from bayplan.observe import LiveSnapshot, follow
 log = logging.getLogger(__name__)
 NAME = "cluster-autoscaler"
 """Who events are from: whoever looks for them looks for this."""
+GRACE = 4.0
+"""Seconds to write what was said when the autoscaler is told to stop."""
 OpenCloud = Callable[[Client], AbstractAsyncContextManager[Provider]]
 
 
 class AutoscalerDaemon:
     """An autoscaler that can be started on any client and cloud."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most have their defaults
         self,
         cloud: OpenCloud,
         options: AutoscalerOptions | None = None,
@@ -52,6 +57,7 @@ class AutoscalerDaemon:
         profile: Profile | None = None,
         registry: CollectorRegistry | None = None,
         instance: str = "bayplan",
+        show: Show | None = None,
     ) -> None:
         self._cloud = cloud
         self._options = options or AutoscalerOptions()
@@ -59,10 +65,14 @@ class AutoscalerDaemon:
         self._profile = profile or Profile()
         self._metrics = AutoscalerMetrics(registry or CollectorRegistry())
         self._instance = instance
+        self._show = show
+        """Where a dry run shows what it would do; None if it is none."""
         self.loop: Loop | None = None
         """The loop at work, while it leads."""
+        self.is_starting = False
+        """Whether it leads, and has not the whole picture yet."""
         self.ready = asyncio.Event()
-        """Set while it has the whole picture."""
+        """Set while it has."""
 
     def plans(self) -> tuple[Plan, ...]:
         """What the last loops decided, the newest last."""
@@ -71,20 +81,24 @@ class AutoscalerDaemon:
     async def lead(self, client: Client) -> None:
         """Buy and give back until cancelled."""
         log.info("leads")
-        recorder = Recorder(client, Reporter(NAME, self._instance), apart_by_text=True)
+        self.is_starting = True
+        notes = self._notes(client)
         async with follow(client, profile=self._profile) as live, self._cloud(client) as provider:
-            speaking = asyncio.ensure_future(recorder.run())
+            speaking = asyncio.ensure_future(notes.run())
             try:
-                self.loop = await self._begin(client, live, provider, recorder)
+                self.loop = await self._begin(client, live, self._shown(provider), notes)
+                self.is_starting = False
                 self.ready.set()
                 await self.loop.run()
             finally:
+                self.is_starting = False
                 self.ready.clear()
+                await _finish(notes)
                 speaking.cancel()
                 self.loop = None
 
     async def _begin(
-        self, client: Client, live: LiveSnapshot, provider: Provider, recorder: Recorder
+        self, client: Client, live: LiveSnapshot, provider: Provider, notes: Notes
     ) -> Loop:
         options, clock, snapshot = self._options, client.clock, live.snapshot
         daemon_sets = live.informers.of(DaemonSet)
@@ -94,24 +108,40 @@ class AutoscalerDaemon:
         await live.synced()
         await daemon_sets.synced.wait()
         daemon_sets.on_change(lambda _: sight.daemons_changed())
-        teller = Teller(recorder, options, clock)
+        teller = Teller(notes, options, clock)
         desk = Desk(provider, sight.registry, sight.backoff, teller, self._metrics, clock)
         gauges = Gauges(self._metrics, sight.fleet, snapshot)
-        writer = StatusWriter(self._profile.gates)
+        statuses = StatusWriter(self._profile.gates)
+        writer = client if self._show is None else None
         parts = Parts(
             reader=CloudReader(provider, options.group_defaults(), clock),
             sight=sight,
             desk=desk,
             tidying=Tidying(desk, options),
-            giving_up=GivingUp(desk, options, sight.fleet, client, snapshot.pods_on),
+            giving_up=GivingUp(desk, options, sight.fleet, writer, snapshot.pods_on),
             choosing=Choosing(
                 self._expanders, provider, snapshot, client.rng, self._priorities(live).objects
             ),
-            report=Report(client, options, sight, gauges, teller, writer),
+            report=Report(writer, options, sight, gauges, teller, statuses),
         )
         return Loop(parts, options, clock)
+
+    def _notes(self, client: Client) -> Notes:
+        if self._show is not None:
+            return NoEvents()
+        return Recorder(client, Reporter(NAME, self._instance), apart_by_text=True)
+
+    def _shown(self, provider: Provider) -> Provider:
+        return provider if self._show is None else ShownCloud(provider, self._show)
 
     def _priorities(self, live: LiveSnapshot) -> Informer[Untyped]:
         """The ConfigMap of the priority expander, whether or not there is one."""
         which = Selection(self._options.namespace, fields=f"metadata.name={CONFIG_MAP}")
         return live.informers.of(CONFIG_MAPS, which)
+
+
+async def _finish(notes: Notes) -> None:
+    """Let what was said be written, if that does not take long."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(GRACE):
+            await notes.drain()

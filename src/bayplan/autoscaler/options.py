@@ -8,20 +8,16 @@ to change.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
+from bayplan.kube.durations import Seconds
 from bayplan.nodegroups import GroupOptions
-
-Seconds = Annotated[float, "seconds"]
-"""A time, which the command line takes as `90s` or `10m`."""
-MINUTE, HOUR = 60.0, 3600.0
 
 
 @dataclass(frozen=True)
 class LoopOptions:
     """When the loop runs, and when it rather does nothing."""
 
-    scan_interval: Seconds = 10.0
+    scan_interval: Seconds = Seconds("10s")
     """How often the cluster is looked at."""
     ok_total_unready_count: int = 3
     """So many nodes may be unready, whatever part of the cluster that is."""
@@ -59,7 +55,7 @@ class ScaleUpOptions:
     """Buy where the cluster has no ready node at all."""
     expendable_pods_priority_cutoff: int = -10
     """Pods of a lower priority are never bought for, and do not keep a node."""
-    new_pod_scale_up_delay: Seconds = 0.0
+    new_pod_scale_up_delay: Seconds = Seconds("0s")
     """Pods younger than this do not count yet."""
     bypassed_scheduler_names: tuple[str, ...] = ()
     """Pods of these schedulers count before the scheduler has said anything of them."""
@@ -89,17 +85,17 @@ class ScaleUpOptions:
 class ReadinessOptions:
     """How long a node may take to come, and what happens to a group whose nodes do not."""
 
-    max_node_provision_time: Seconds = 15 * MINUTE
+    max_node_provision_time: Seconds = Seconds("15m")
     """How long an instance may take to register as a node."""
-    max_node_startup_time: Seconds = 15 * MINUTE
+    max_node_startup_time: Seconds = Seconds("15m")
     """How long a node may take to become ready."""
-    csi_driver_startup_time: Seconds = 10 * MINUTE
+    csi_driver_startup_time: Seconds = Seconds("10m")
     """How long a ready node may take to report every CSI driver that it was bought for."""
-    initial_node_group_backoff_duration: Seconds = 5 * MINUTE
+    initial_node_group_backoff_duration: Seconds = Seconds("5m")
     """How long a group rests after its first failure."""
-    max_node_group_backoff_duration: Seconds = 30 * MINUTE
+    max_node_group_backoff_duration: Seconds = Seconds("30m")
     """How long it rests at most; each failure doubles it."""
-    node_group_backoff_reset_timeout: Seconds = 3 * HOUR
+    node_group_backoff_reset_timeout: Seconds = Seconds("3h")
     """How long after its last failure a group counts as sound again."""
     force_delete_unregistered_nodes: bool = False
     """Give instances that never register back, even below a group's minimum."""
@@ -115,17 +111,17 @@ class ScaleDownOptions:
     """Give nodes back at all."""
     scale_down_unready_enabled: bool = True
     """Give unready nodes back, too."""
-    scale_down_delay_after_add: Seconds = 10 * MINUTE
+    scale_down_delay_after_add: Seconds = Seconds("10m")
     """How long after a purchase nothing is given back."""
-    scale_down_delay_after_delete: Seconds = 0.0
+    scale_down_delay_after_delete: Seconds = Seconds("0s")
     """How long after a node was given back no other is; 0 is --scan-interval."""
-    scale_down_delay_after_failure: Seconds = 3 * MINUTE
+    scale_down_delay_after_failure: Seconds = Seconds("3m")
     """How long after a failure nothing is given back."""
     scale_down_delay_type_local: bool = False
     """Count these delays group by group."""
-    scale_down_unneeded_time: Seconds = 10 * MINUTE
+    scale_down_unneeded_time: Seconds = Seconds("10m")
     """How long a node must be unneeded."""
-    scale_down_unready_time: Seconds = 20 * MINUTE
+    scale_down_unready_time: Seconds = Seconds("20m")
     """How long an unready node must be unneeded."""
     scale_down_utilization_threshold: float = 0.5
     """Nodes used more than this are needed."""
@@ -137,9 +133,9 @@ class ScaleDownOptions:
     """What part of all nodes are further candidates."""
     scale_down_candidates_pool_min_count: int = 50
     """How many nodes are further candidates at least."""
-    scale_down_simulation_timeout: Seconds = 30.0
+    scale_down_simulation_timeout: Seconds = Seconds("30s")
     """How long looking for places for their pods may take."""
-    unremovable_node_recheck_timeout: Seconds = 5 * MINUTE
+    unremovable_node_recheck_timeout: Seconds = Seconds("5m")
     """How long a node that cannot be given back is not asked about again."""
     max_scale_down_parallelism: int = 10
     """How many nodes are given back at the same time."""
@@ -147,17 +143,17 @@ class ScaleDownOptions:
     """How many nodes are drained at the same time."""
     max_bulk_soft_taint_count: int = 10
     """How many nodes are marked as candidates, or unmarked, in one loop; 0 is none."""
-    max_bulk_soft_taint_time: Seconds = 3.0
+    max_bulk_soft_taint_time: Seconds = Seconds("3s")
     """How long that may take."""
     max_graceful_termination_sec: int = 600
     """How many seconds a pod on a node that is drained gets to end."""
-    max_pod_eviction_time: Seconds = 2 * MINUTE
+    max_pod_eviction_time: Seconds = Seconds("2m")
     """How long an eviction that is refused is tried again."""
-    node_delete_delay_after_taint: Seconds = 5.0
+    node_delete_delay_after_taint: Seconds = Seconds("5s")
     """How long after its taint a node is deleted, so that schedulers have seen it."""
-    node_deletion_delay_timeout: Seconds = 2 * MINUTE
+    node_deletion_delay_timeout: Seconds = Seconds("2m")
     """How long annotations that ask for a delay may hold a deletion up."""
-    node_deletion_batcher_interval: Seconds = 0.0
+    node_deletion_batcher_interval: Seconds = Seconds("0s")
     """How long nodes of one group are gathered to be deleted together."""
     cordon_node_before_terminating: bool = True
     """Cordon a node before it is deleted."""
@@ -177,7 +173,7 @@ class ScaleDownOptions:
     """Keep nodes with pods of controllers that Kubernetes does not know."""
     min_replica_count: int = 0
     """Keep nodes with pods of sets that have fewer replicas than this."""
-    blocking_system_pod_distruption_timeout: Seconds = HOUR
+    blocking_system_pod_distruption_timeout: Seconds = Seconds("1h")
     """How long a pod of kube-system without a budget keeps its node."""
 
 
@@ -190,9 +186,9 @@ class AutoscalerOptions(LoopOptions, ScaleUpOptions, ReadinessOptions, ScaleDown
         return GroupOptions(
             scale_down_utilization_threshold=self.scale_down_utilization_threshold,
             scale_down_gpu_utilization_threshold=self.scale_down_gpu_utilization_threshold,
-            scale_down_unneeded_time=self.scale_down_unneeded_time,
-            scale_down_unready_time=self.scale_down_unready_time,
-            max_node_provision_time=self.max_node_provision_time,
-            max_node_startup_time=self.max_node_startup_time,
+            scale_down_unneeded_time=float(self.scale_down_unneeded_time),
+            scale_down_unready_time=float(self.scale_down_unready_time),
+            max_node_provision_time=float(self.max_node_provision_time),
+            max_node_startup_time=float(self.max_node_startup_time),
             ignore_daemon_sets_utilization=self.ignore_daemonsets_utilization,
         )

@@ -19,6 +19,7 @@ from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSE
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
+    "autoscaler": "bayplan.cli.autoscaler:autoscaler",
     "cloud": "bayplan.cli.cloud:app",
     "cri": "bayplan.cli.cri:cri",
     "explain": "bayplan.cli.explain:explain",
@@ -32,6 +33,7 @@ COMMANDS: dict[str, str] = {
 """Command name → where its function (or its sub-App) lives."""
 SUMMARIES: dict[str, str] = {
     "apiserver": "Serve the Kubernetes API from one process.",
+    "autoscaler": "Buy nodes for pods that wait, and give back those that nobody needs.",
     "cloud": "List, resize and disturb the simulated cloud of `bayplan up`.",
     "cri": "Serve images per runtime handler on a CRI socket.",
     "explain": "Say where a pod would go and why, or why nowhere and what would help.",

@@ -6,10 +6,8 @@ The options that kube-scheduler has are named as there, and mean the same.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import socket
-import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +18,10 @@ from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import RARELY, fastest_loop, listen_address
+from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.comparing import compare_on_signal, compare_once
+from bayplan.cli.daemons import settle, show
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.leading import LeaderOptions
 from bayplan.cli.logs import LogOptions
@@ -118,13 +117,13 @@ class _Work:
 
     async def run(self) -> int:
         identity = f"{socket.gethostname()}_{uuid4()}"
-        show = _show if self.dry_run else None
+        shown = show if self.dry_run else None
         daemon = SchedulerDaemon(
             self.settings,
             profile=self.profile,
             registry=self.registry,
             instance=identity,
-            show=show,
+            show=shown,
         )
         try:
             async with self._client() as client, AsyncExitStack() as stack:
@@ -132,7 +131,7 @@ class _Work:
                     return EXIT_OK if await compare_once(client, self.profile) else EXIT_NO
                 await self._serve(daemon, stack)
                 compare_on_signal(client, lambda: daemon.live)
-                settling = asyncio.ensure_future(_settle(daemon))
+                settling = asyncio.ensure_future(settle(daemon.ready))
                 stack.callback(settling.cancel)
                 await until_signalled(self._main(daemon, client, identity))
         except ClientError as error:
@@ -184,21 +183,8 @@ def _settings(config: Path | None, names: tuple[str, ...]) -> SchedulerSettings:
         raise BadInput(str(problem)) from problem
 
 
-async def _settle(daemon: SchedulerDaemon) -> None:
-    """Once the cluster is loaded, look for garbage among what comes after it, and seldom."""
-    await daemon.ready.wait()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*RARELY)
-
-
 def _not_ready(daemon: SchedulerDaemon) -> str:
     """A replica that waits to lead is ready to."""
     if daemon.scheduler is None or daemon.ready.is_set():
         return ""
     return "the cache is not filled yet"
-
-
-def _show(key: str, text: str) -> None:
-    sys.stdout.write(f"{printable(key)}: {printable(text)}\n")
-    sys.stdout.flush()

@@ -3,14 +3,17 @@
     async with serve_pages("127.0.0.1", 0, Pages(ready=..., metrics=...)) as url: ...
 
 They are read-only, ask for no token and tell no secrets, so they listen on this machine alone
-unless somebody says otherwise.
+unless somebody says otherwise. Pages that tell more than that are guarded: whoever asks from
+elsewhere needs the token, and without one they are for this machine only.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import hmac
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
@@ -25,6 +28,10 @@ class Pages:
     """Why it is not ready; empty if it is."""
     metrics: Callable[[], bytes]
     """All that is counted, as Prometheus reads it."""
+    guarded: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
+    """By path, further pages in JSON."""
+    token: str = ""
+    """What lets others than this machine see those."""
 
 
 @asynccontextmanager
@@ -58,4 +65,32 @@ def _app(pages: Pages) -> web.Application:
         app.router.add_get(path, alive)
     app.router.add_get("/readyz", ready)
     app.router.add_get("/metrics", metrics)
+    for path, page in pages.guarded.items():
+        app.router.add_get(path, _guarded(page, pages.token))
     return app
+
+
+def _guarded(
+    page: Callable[[], bytes], token: str
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        if not (_is_near(request) or _has_token(request, token)):
+            return web.Response(text="this page needs a token", status=403)
+        return web.Response(body=page(), content_type="application/json")
+
+    return answer
+
+
+def _is_near(request: web.Request) -> bool:
+    """Whether a request comes from this machine, and not through somebody else."""
+    if "X-Forwarded-For" in request.headers or "Forwarded" in request.headers:
+        return False
+    try:
+        return ipaddress.ip_address(request.remote or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _has_token(request: web.Request, token: str) -> bool:
+    said = request.headers.get("Authorization", "").encode()
+    return bool(token) and hmac.compare_digest(said, f"Bearer {token}".encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -36,3 +37,20 @@ def format_duration(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+if TYPE_CHECKING:
+    Seconds = float
+else:
+
+    class Seconds(float):
+        """Seconds, given as a number or as a duration, and shown as the shortest duration."""
+
+        def __new__(cls, said: str | float) -> float:
+            """DurationError if it is text, and no duration."""
+            return super().__new__(cls, parse_duration(said) if isinstance(said, str) else said)
+
+        def __repr__(self) -> str:
+            return format_duration(self)
+
+        __str__ = __repr__

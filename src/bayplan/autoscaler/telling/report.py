@@ -37,14 +37,13 @@ SELDOM = timedelta(minutes=1)
 class Report:
     """Tells how everything stands."""
 
-    client: Client
+    client: Client | None
+    """Whom the ConfigMap is written by; nobody in a dry run."""
     options: AutoscalerOptions
     sight: Sight
     gauges: Gauges
     teller: Teller
     writer: StatusWriter
-    writes: bool = True
-    """Whether the ConfigMap is written; not in a dry run."""
     _written: Mapping[str, str] = field(default_factory=dict)
     _due: datetime | None = None
 
@@ -61,14 +60,14 @@ class Report:
         """Say how everything stands."""
         status = self._status(cloud, plan, now)
         self.gauges.show(cloud, status)
-        if not (self.writes and self.options.write_status_configmap):
+        if self.client is None or not self.options.write_status_configmap:
             return
         data = self.writer.data(status, now)
         news = not same_but_for_time(data, self._written)
         if news or self._due is None or now >= self._due:
-            await self._write(data, now)
+            await self._write(self.client, data, now)
 
-    async def _write(self, data: Mapping[str, str], now: datetime) -> None:
+    async def _write(self, client: Client, data: Mapping[str, str], now: datetime) -> None:
         place = self.options.namespace, self.options.status_config_map_name
         meta: Untyped = {
             "namespace": place[0],
@@ -77,7 +76,7 @@ class Report:
         }
         wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
         try:
-            await self.client.patch(CONFIG_MAPS, *place, change=apply(wanted, MANAGER, force=True))
+            await client.patch(CONFIG_MAPS, *place, change=apply(wanted, MANAGER, force=True))
         except ClientError as error:
             log.warning("the status could not be written: %s", error)
             return

@@ -1,0 +1,180 @@
+"""`bayplan autoscaler`: buy nodes for pods that wait, and give back those that nobody needs.
+
+The options that Cluster Autoscaler has are named as there, and mean the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+import msgspec
+from cyclopts import Parameter
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bayplan.autoscaler.daemon import AutoscalerDaemon
+from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions, open_provider
+from bayplan.autoscaler.providers.opening import check_options
+from bayplan.autoscaler.scaleup.totals import TotalsError, read_totals
+from bayplan.cli.access import ClusterAccess
+from bayplan.cli.apiserver import fastest_loop, listen_address
+from bayplan.cli.cluster import Gates, Missing, profile_from
+from bayplan.cli.daemons import settle, show
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.leading import LeaderOptions
+from bayplan.cli.logs import LogOptions
+from bayplan.client.client import Client, Tuning
+from bayplan.client.daemon import elect, until_signalled
+from bayplan.client.errors import ClientError
+from bayplan.client.pages import Pages, serve_pages
+from bayplan.fit import Profile
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.nodegroups import NodeGroupError, Provider
+from bayplan.scheduler.config import LeaderSettings
+
+log = logging.getLogger(__name__)
+BUDGET = Tuning(qps=200.0, burst=400, in_flight=32)
+LEASE = LeaderSettings(name="cluster-autoscaler")
+SHORTEST_TOKEN = 16
+
+
+def autoscaler(  # noqa: PLR0913 - one for each option of the command
+    *,
+    cluster: ClusterAccess | None = None,
+    cloud: Annotated[ProviderOptions | None, Parameter(name="*")] = None,
+    options: Annotated[AutoscalerOptions | None, Parameter(name="*")] = None,
+    feature_gates: Gates = "",
+    missing_driver: Missing = "hold-back",
+    leader: LeaderOptions | None = None,
+    listen: Annotated[str, Parameter(name=["--listen", "--address"])] = "127.0.0.1:8085",
+    plan_token_file: Path | None = None,
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    logs: LogOptions | None = None,
+) -> int:
+    """Buy nodes for pods that wait, and give back those that nobody needs, until interrupted.
+
+    SIGTERM and Ctrl-C end it in order.
+
+    Parameters
+    ----------
+    listen
+        Address and port of /healthz, /readyz, /livez, /metrics and /plan; port 0 takes a free one,
+        an empty address serves nothing. /plan, what the last loops decided, is for this machine,
+        and for whoever has the token.
+    plan_token_file
+        A file with the token that lets others than this machine read /plan.
+    dry_run
+        Print what would be asked of the cloud; write nothing at all, not even events or a lease.
+    """
+    (logs or LogOptions()).begin()
+    work = _Work(
+        cloud or ProviderOptions(),
+        options or AutoscalerOptions(),
+        profile_from(feature_gates, missing_driver),
+        cluster or ClusterAccess(),
+        (leader or LeaderOptions()).over(LEASE),
+        listen_address(listen) if listen else None,
+        _token(plan_token_file),
+        dry_run=dry_run,
+    )
+    work.check()
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+        return runner.run(work.run())
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the command line asked for."""
+
+    cloud: ProviderOptions
+    options: AutoscalerOptions
+    profile: Profile
+    cluster: ClusterAccess
+    leader: LeaderSettings
+    listen: tuple[str, int] | None
+    token: str
+    dry_run: bool
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def check(self) -> None:
+        """BadInput if it makes no sense."""
+        try:
+            check_options(self.cloud)
+            parse_expanders(self.options.expander)
+            read_totals(self.options)
+        except (ProviderOptionError, ExpanderError, TotalsError) as error:
+            raise BadInput(str(error)) from None
+
+    async def run(self) -> int:
+        identity = f"{socket.gethostname()}_{uuid4()}"
+        daemon = AutoscalerDaemon(
+            self._open,
+            self.options,
+            profile=self.profile,
+            registry=self.registry,
+            instance=identity,
+            show=show if self.dry_run else None,
+        )
+        try:
+            async with self.cluster.connect(BUDGET) as client, AsyncExitStack() as stack:
+                await self._serve(daemon, stack)
+                settling = asyncio.ensure_future(settle(daemon.ready))
+                stack.callback(settling.cancel)
+                await until_signalled(self._main(daemon, client, identity))
+        except (ProviderOptionError, ConfigFileError) as error:
+            raise BadInput(str(error)) from None
+        except (ClientError, NodeGroupError) as error:
+            log.error("%s", error)  # noqa: TRY400 - the message says it all
+            return EXIT_NO
+        return EXIT_OK
+
+    def _open(self, client: Client) -> AbstractAsyncContextManager[Provider]:
+        return open_provider(self.cloud, client, writes=not self.dry_run)
+
+    async def _serve(self, daemon: AutoscalerDaemon, stack: AsyncExitStack) -> None:
+        if self.listen is None:
+            return
+        pages = Pages(
+            lambda: _not_ready(daemon),
+            lambda: generate_latest(self.registry),
+            {"/plan": lambda: msgspec.json.encode(daemon.plans())},
+            self.token,
+        )
+        try:
+            url = await stack.enter_async_context(serve_pages(*self.listen, pages))
+        except OSError as error:
+            raise BadInput(f"--listen {':'.join(map(str, self.listen))}: {error}") from None
+        log.info("serving health, metrics and plans at %s", url)
+
+    async def _main(self, daemon: AutoscalerDaemon, client: Client, identity: str) -> None:
+        if self.dry_run or not self.leader.elect:
+            await daemon.lead(client)
+        else:
+            leader = self.leader
+            main = elect(daemon.lead, leader.name, leader.namespace, leader.timing)
+            await main(client, identity)
+
+
+def _not_ready(daemon: AutoscalerDaemon) -> str:
+    """A replica that waits to lead is ready to."""
+    return "the cache is not filled yet" if daemon.is_starting else ""
+
+
+def _token(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--plan-token-file {path}: {error}") from None
+    if len(token) < SHORTEST_TOKEN:
+        raise BadInput(f"--plan-token-file {path}: a token has {SHORTEST_TOKEN} characters or more")
+    return token

@@ -1,0 +1,180 @@
+"""`bayplan autoscaler` as a process: it buys, serves its plans, shows, and ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from bayplan.cli.main import run
+from bayplan.client import Client, connect, strategic
+from bayplan.client.pages import Pages, serve_pages
+from bayplan.client.resources import LEASES
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.simulation.clusterfile import parse_cluster
+from bayplan.kube.pods import Pod
+from bayplan.lab import LiveLab
+from bayplan.nodegroups.externalgrpc.server import Places, serve
+from tests.scheduler.running import pod
+
+CLUSTER = b"""
+seed: 1
+instanceTypes: [{name: a, cpu: 4, memory: 16Gi}]
+nodeGroups: [{name: g, instanceType: a, count: 0, max: 5, start: 0.2}]
+"""
+FAST = ("--scan-interval", "200ms", "--listen", "127.0.0.1:0")
+PATIENCE = 60
+REFUSED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+class Command:
+    """A command at work."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+
+    async def said(self, *words: str) -> str:
+        """The next line of its log with all these words."""
+        assert self.process.stderr is not None
+        errors = []
+        while line := (await self.process.stderr.readline()).decode().strip():
+            errors.append(line)
+            if all(word in line for word in words):
+                return line
+        raise AssertionError(errors)
+
+    async def line(self) -> str:
+        assert self.process.stdout is not None
+        return (await self.process.stdout.readline()).decode().strip()
+
+
+@pytest.fixture
+async def lab(tmp_path: Path) -> AsyncIterator[LiveLab]:
+    spec = parse_cluster(CLUSTER, "cluster", tmp_path)
+    config = ServerConfig(kubeconfig=tmp_path / "kubeconfig")
+    async with LiveLab(spec, config) as lab:
+        running = asyncio.ensure_future(lab.run())
+        async with serve(lab.simulation.provider, Places(socket=tmp_path / "cloud.sock")):
+            yield lab
+        lab.stop()
+        await running
+
+
+@asynccontextmanager
+async def started(folder: Path, *options: str) -> AsyncIterator[Command]:
+    cloud = ("--cloud-provider", "simulated", "--cloud-config", str(folder / "cloud.sock"))
+    command = (sys.executable, "-m", "bayplan", "autoscaler", *cloud, *FAST, *options)
+    environment = {**os.environ, "KUBECONFIG": str(folder / "kubeconfig")}
+    process = await asyncio.create_subprocess_exec(
+        *command, env=environment, stdout=PIPE, stderr=PIPE
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield Command(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def refused_pod(client: Client, name: str, cpu: str = "3") -> None:
+    """A pod that no scheduler found a node for."""
+    await client.create(pod("default", name, cpu=cpu))
+    change = strategic({"status": {"conditions": [REFUSED]}})
+    await client.patch(Pod, "default", name, change=change, subresource="status")
+
+
+async def bought(lab: LiveLab, count: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        news = asyncio.Event()
+        lab.simulation.cloud.listeners.append(lambda _: news.set())
+        while len(lab.simulation.cloud.instances) < count:
+            news.clear()
+            await news.wait()
+
+
+async def fetched(url: str, **headers: str) -> tuple[int, Any]:
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
+        if answer.content_type == "application/json":
+            return answer.status, await answer.json()
+        return answer.status, await answer.text()
+
+
+async def test_it_buys_serves_its_plans_and_gives_its_lease_back(
+    lab: LiveLab, tmp_path: Path
+) -> None:
+    async with (
+        connect(tmp_path / "kubeconfig") as client,
+        started(tmp_path, "--leader-elect-retry-period", "200ms") as command,
+    ):
+        serving = await command.said("serving health, metrics and plans at")
+        url = serving.split("plans at ")[1].split('"')[0].split()[0]
+        await refused_pod(client, "a")
+        await refused_pod(client, "b")
+        await bought(lab, 2)
+        status, plans = await fetched(f"{url}/plan")
+        assert status == 200
+        scale_ups = [one for plan in plans for one in plan["scale_ups"]]
+        assert [one["group"] for one in scale_ups] == ["g"] * len(scale_ups)
+        _, metrics = await fetched(f"{url}/metrics")
+        assert "cluster_autoscaler_scaled_up_nodes_total 2.0" in metrics
+        assert await fetched(f"{url}/readyz") == (200, "ok")
+        command.process.send_signal(signal.SIGTERM)
+        assert await command.process.wait() == 0
+        lease = await client.get(LEASES, "kube-system", "cluster-autoscaler")
+        assert not lease.spec.holder_identity
+
+
+async def test_a_dry_run_shows_and_writes_nothing(lab: LiveLab, tmp_path: Path) -> None:
+    async with connect(tmp_path / "kubeconfig") as client:
+        await refused_pod(client, "a")
+        async with started(tmp_path, "--dry-run") as command:
+            assert await command.line() == "g: would be made larger by 1"
+        assert not lab.simulation.cloud.instances
+        assert not (await client.list(LEASES)).items
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--cloud-provider", "nowhere"], "there is no cloud provider 'nowhere'"),
+        (["--expander", "best"], "there is no expander 'best'"),
+        (["--cores-total", "many"], "--cores-total 'many': write it as MIN:MAX"),
+        (["--plan-token-file", "/nowhere"], "--plan-token-file /nowhere"),
+        (["--scan-interval", "soon"], "--scan-interval"),
+    ],
+)
+def test_what_makes_no_sense_is_said(
+    options: list[str],
+    problem: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    cloud = () if options[0] == "--cloud-provider" else ("--cloud-provider", "simulated")
+    nowhere = ("--kubeconfig", str(tmp_path / "none"))
+    assert run(["autoscaler", *nowhere, *cloud, *options]) == 2
+    assert problem in capsys.readouterr().err
+
+
+async def test_plans_are_for_this_machine_and_whoever_has_the_token() -> None:
+    pages = Pages(str, bytes, {"/plan": lambda: b"[]"}, token="a-token-of-some-length")
+    async with serve_pages("127.0.0.1", 0, pages) as url:
+        assert (await fetched(f"{url}/plan"))[0] == 200
+        forwarded = {"X-Forwarded-For": "192.0.2.1"}
+        assert (await fetched(f"{url}/plan", **forwarded))[0] == 403
+        wrong = {**forwarded, "Authorization": "Bearer a-token-of-some-lengtH"}
+        assert (await fetched(f"{url}/plan", **wrong))[0] == 403
+        right = {**forwarded, "Authorization": "Bearer a-token-of-some-length"}
+        assert (await fetched(f"{url}/plan", **right))[0] == 200
+    async with serve_pages("127.0.0.1", 0, Pages(str, bytes, {"/plan": lambda: b"[]"})) as url:
+        nothing = {"X-Forwarded-For": "192.0.2.1", "Authorization": "Bearer "}
+        assert (await fetched(f"{url}/plan", **nothing))[0] == 403

@@ -15,7 +15,7 @@ from bayplan.fit import MissingDriver, Profile, Snapshot
 from bayplan.kube import codec
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.gates import FeatureGates, GateError
-from bayplan.kube.loading import LoadError
+from bayplan.kube.loading import Loaded, LoadError, load
 
 if TYPE_CHECKING:
     from bayplan.kube.loading import Progress
@@ -79,15 +79,20 @@ def gates_from(written: str) -> FeatureGates:
 
 def load_snapshot(source: str | None, profile: Profile, command: str) -> Snapshot:
     """The snapshot of a dump; what of it cannot be used is told on standard error."""
+    return Snapshot.of(load_objects(source, command), profile=profile)
+
+
+def load_objects(source: str | None, command: str) -> Loaded:
+    """All objects of a dump; what of it cannot be used is told on standard error."""
     if not source:
         raise BadInput(NEEDS_A_DUMP.format(command=printable(command[:200])))
     try:
-        snapshot = _load_with_progress(source, profile)
+        loaded = _load_with_progress(source)
     except LoadError as error:
         raise BadInput(printable(str(error))) from None
-    report_problems(snapshot.problems)
-    report_misspelt(snapshot.skipped)
-    return snapshot
+    report_problems(loaded.problems)
+    report_misspelt(loaded.skipped)
+    return loaded
 
 
 def report_problems(problems: Sequence[ObjectError]) -> None:
@@ -110,17 +115,17 @@ def report_misspelt(skipped: Mapping[str, int]) -> None:
             notices().print(told, style="yellow")
 
 
-def _load_with_progress(source: str, profile: Profile) -> Snapshot:
+def _load_with_progress(source: str) -> Loaded:
     console = notices()
     if not console.is_terminal:
-        return Snapshot.load(source, profile=profile)
+        return load(source)
     with console.status("Loading") as status:
 
         def tell(name: str, count: int) -> None:
             status.update(f"Loading {printable(name)}: {count:,} objects")
 
         progress: Progress = tell
-        return Snapshot.load(source, profile=profile, progress=progress)
+        return load(source, progress=progress)
 
 
 def _max_volumes(written: str) -> int | None:

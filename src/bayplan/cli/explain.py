@@ -6,10 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from bayplan.cli.cluster import Gates, Missing, Output, Source, load_snapshot, profile_from
+from bayplan.cli.cluster import Gates, Missing, Output, Source, load_objects, profile_from
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.explain_data import as_data
 from bayplan.cli.explain_text import blocks
+from bayplan.cli.held import Held, held_by_queues
 from bayplan.cli.output import Format, emit, printable, show
 from bayplan.cli.pending import explain_pending
 from bayplan.fit import Snapshot
@@ -45,7 +46,8 @@ def explain(  # noqa: PLR0913 - one for each option
 
     For every node: the plugin that refuses the pod and its reasons, or the node's score. For a pod
     that fits nowhere: the line that kube-scheduler would write, what preemption would do, and the
-    nearest fixes, each of which has been tried on a copy of the cluster.
+    nearest fixes, each of which has been tried on a copy of the cluster. For a pod that waits for
+    its queue, that comes first; the dump must have the Queues and PodGroups then.
 
     With --all-pending, pods are taken as kube-scheduler takes them: by priority, then by age, and
     each that fits is taken as placed before the next is looked at.
@@ -55,15 +57,15 @@ def explain(  # noqa: PLR0913 - one for each option
     if (pod is None) is not all_pending:
         raise BadInput("give one pod as NAMESPACE/POD, or --all-pending")
     profile = profile_from(feature_gates, missing_driver)
-    snapshot = load_snapshot(filename, profile, "explain --all-pending" if all_pending else
-                             f"explain {pod}")  # fmt: skip
+    loaded = load_objects(filename, "explain --all-pending" if all_pending else f"explain {pod}")
+    snapshot, held = Snapshot.of(loaded, profile=profile), held_by_queues(loaded.objects)
     if pod is not None:
         found = [snapshot.explain(find_pod(snapshot, pod, namespace), with_fixes=fixes)]
     else:
         _refuse_nothing(snapshot)
-        found = list(explain_pending(snapshot, with_fixes=fixes))
-    _print(found, snapshot, output)
-    return _exit_code(found, snapshot, all_pending=all_pending)
+        found = list(explain_pending(snapshot, held, with_fixes=fixes))
+    _print(found, held, snapshot, output)
+    return _exit_code(found, held, snapshot, all_pending=all_pending)
 
 
 def find_pod(snapshot: Snapshot, name: str, namespace: str = DEFAULT_NAMESPACE) -> Pod:
@@ -102,15 +104,18 @@ def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
             raise BadInput(f"the pod cannot be used: {printable(str(problem))}")
 
 
-def _print(found: list[Explanation], snapshot: Snapshot, output: Format) -> None:
+def _print(found: list[Explanation], held: Held, snapshot: Snapshot, output: Format) -> None:
     left_out = len(snapshot.problems)
     if output.is_for_people:
-        show(blocks(found, left_out, wide=output is Format.wide))
+        show(blocks(found, held, left_out, wide=output is Format.wide))
     else:
-        emit({"leftOut": left_out, "explanations": [as_data(one) for one in found]}, output)
+        told = [as_data(one, held.get(one.pod)) for one in found]
+        emit({"leftOut": left_out, "explanations": told}, output)
 
 
-def _exit_code(found: list[Explanation], snapshot: Snapshot, *, all_pending: bool) -> int:
+def _exit_code(
+    found: list[Explanation], held: Held, snapshot: Snapshot, *, all_pending: bool
+) -> int:
     if all_pending and any(one.identity.startswith(MAY_BE_PODS) for one in snapshot.problems):
         return EXIT_BAD_INPUT
-    return EXIT_OK if all(one.fits for one in found) else EXIT_NO
+    return EXIT_OK if all(one.fits and one.pod not in held for one in found) else EXIT_NO

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bayplan.cli.queues_data import waiting_data
 from bayplan.fit.explanation import Explanation, Fix, NodeAnswer
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import Refusal
 
 if TYPE_CHECKING:
     from bayplan.kube.codec import JsonObject, JsonValue
+    from bayplan.scheduler.batch.inquiry import WaitingGroup
 
 
-def as_data(explanation: Explanation) -> JsonValue:
-    """An explanation."""
+def as_data(explanation: Explanation, held: WaitingGroup | None = None) -> JsonValue:
+    """An explanation, with the group that waits for its queue, if it does."""
     before, preemption = explanation.refused_before, explanation.preemption
     return {
         "pod": explanation.pod,
         "standing": explanation.standing.value,
-        "fits": explanation.fits,
+        "fits": explanation.fits and held is None,
+        **({"queue": waiting_data(held)} if held is not None else {}),
         "node": explanation.node,
         "message": explanation.message,
         "why": explanation.why,

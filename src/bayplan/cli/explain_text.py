@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -13,28 +14,46 @@ from bayplan.fit.explanation import Explanation, Fix, NodeAnswer, Standing
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import Refusal
 
+if TYPE_CHECKING:
+    from bayplan.cli.held import Held
+    from bayplan.scheduler.batch.inquiry import WaitingGroup
+
 MOST_NODES_SHOWN = 20
 """With more, a table shows the ways in which nodes refuse; `-o wide` shows every node."""
 MOST_FIXES_IN_BRIEF = 3
 
 
-def blocks(found: list[Explanation], left_out: int, *, wide: bool) -> Iterator[RenderableType]:
+def blocks(
+    found: list[Explanation], held: Held, left_out: int, *, wide: bool
+) -> Iterator[RenderableType]:
     """Explanations, one after another; of several, only `wide` shows every node."""
     for index, explanation in enumerate(found):
         if index:
             yield ""
+        yield from _heading(explanation, held.get(explanation.pod))
         yield from _one(explanation, wide=wide, brief=len(found) > 1 and not wide)
     if not found:
         yield "no pod waits for a node"
     if len(found) > 1:
-        yield f"\n{sum(one.fits for one in found)} of {len(found)} pods that wait fit"
+        fitting = sum(one.fits and one.pod not in held for one in found)
+        yield f"\n{fitting} of {len(found)} pods that wait fit"
     if left_out:
         those = "1 object" if left_out == 1 else f"{left_out} objects"
         yield f"note: {those} of the dump could not be used, and therefore did not count"
 
 
+def _heading(explanation: Explanation, held: WaitingGroup | None) -> Iterator[RenderableType]:
+    """The verdict; of a pod that waits for its queue, that first."""
+    name = (printable(explanation.pod), "bold")
+    if held is None:
+        yield Text.assemble(name, " ", _verdict(explanation))
+        return
+    text = f"waits for its queue {held.queue}, position {held.position}: {held.text}"
+    yield Text.assemble(name, " ", Text(printable(text), style="yellow"))
+    yield indented(Text.assemble("As for nodes, it ", _verdict(explanation)))
+
+
 def _one(explanation: Explanation, *, wide: bool, brief: bool) -> Iterator[RenderableType]:
-    yield Text.assemble((printable(explanation.pod), "bold"), " ", _verdict(explanation))
     if explanation.standing is Standing.WAITING and not explanation.fits:
         yield _indented(explanation.message)
     if explanation.why:

@@ -6,7 +6,7 @@ between, a pod of the same shape and needs gets the explanation of the one befor
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 
 from bayplan.fit import Refusal, Snapshot
@@ -15,8 +15,10 @@ from bayplan.fit.explanation.explain import standing_of
 from bayplan.kube.pods import Pod
 
 
-def explain_pending(snapshot: Snapshot, *, with_fixes: bool) -> Iterator[Explanation]:
-    """Explain each pod that waits, and take it as placed if it fits."""
+def explain_pending(
+    snapshot: Snapshot, held: Container[str] = (), *, with_fixes: bool
+) -> Iterator[Explanation]:
+    """Explain each pod that waits, and take it as placed if it fits and nobody holds it back."""
     known: dict[Hashable, Explanation] = {}
     with snapshot.fork():
         for pod in waiting_pods(snapshot):
@@ -27,7 +29,8 @@ def explain_pending(snapshot: Snapshot, *, with_fixes: bool) -> Iterator[Explana
                 if alike is None
                 else replace(alike, pod=pod.key)
             )
-            if explanation.fits and explanation.node is not None:
+            goes = explanation.fits and pod.key not in held
+            if goes and explanation.node is not None:
                 snapshot.assume(pod, snapshot.decision_on(pod, explanation.node))
                 known.clear()
             elif like is not None:

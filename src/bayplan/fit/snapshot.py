@@ -46,7 +46,7 @@ from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import ALL_ROWS, Rows
 from bayplan.fit.verdicts import Verdicts, refusing_plugins, verdicts
 from bayplan.kube.codec import ObjectError
-from bayplan.kube.loading import Progress, load, paused_collector
+from bayplan.kube.loading import Loaded, Progress, load, paused_collector
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 
@@ -109,7 +109,11 @@ class Snapshot:
         Objects that cannot be used are left out and told in `problems`; LoadError is raised only
         if the source cannot be read at all.
         """
-        loaded = load(source, progress=progress)
+        return cls.of(load(source, progress=progress), profile=profile)
+
+    @classmethod
+    def of(cls, loaded: Loaded, *, profile: Profile | None = None) -> Snapshot:
+        """A snapshot of what was loaded, with what was wrong with it."""
         snapshot = cls(loaded.objects, profile=profile)
         snapshot.problems = tuple(loaded.problems)
         snapshot.skipped = loaded.skipped

@@ -1,0 +1,161 @@
+"""`bayplan queues`: the tree of queues, what each has, and who waits for what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import RenderableType
+from rich.text import Text
+
+from bayplan.cli.access import ClusterAccess
+from bayplan.cli.cluster import Output, Source, load_objects
+from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.live import read_live
+from bayplan.cli.output import Format, emit, printable, show, table
+from bayplan.cli.queues_data import amounts, as_data
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.resources import PODS
+from bayplan.kube.workloads import PriorityClass
+from bayplan.queues import NOTHING, Policy, Resources, read_amounts
+from bayplan.queues.resources import AmountError
+from bayplan.scheduler.batch.inquiry import WaitingGroup
+from bayplan.scheduler.batch.survey import QueueView, Survey, survey
+
+LOOKED_AT: tuple[type[KubeObject], ...] = (Queue, PodGroup, PriorityClass, Node, Pod)
+
+
+def queues(
+    *,
+    filename: Source = None,
+    cluster: ClusterAccess | None = None,
+    output: Output = Format.table,
+    queue_policy: Policy = "capacity",
+    scheduler_name: Annotated[tuple[str, ...], Parameter(negative_iterable=())] = (),
+) -> int:
+    """Show the tree of queues: quota, what is allocated and reserved, and who waits for what.
+
+    Of the cluster that kubectl would talk to, or of a dump (-f). A queue's quota is what it can
+    really have: its capability, and no more than those above it leave it. What is reserved is held
+    for pods that quota has let through and that have no node yet. For each group that waits: its
+    position in its queue, what it asks for, and what it waits for; who has room takes it before the
+    next is asked. `-o wide` shows what queues deserve, are guaranteed and are asked for.
+
+    Exit codes: 0 it was shown, 2 bad input.
+
+    Parameters
+    ----------
+    queue_policy
+        What a queue deserves: what is written in it (capacity), or a share of the nodes by weight
+        (proportion).
+    scheduler_name
+        Count only pods of this schedulerName; may be repeated.
+    """
+    objects = _objects(filename, cluster or ClusterAccess())
+    found = survey_of(objects, queue_policy, frozenset(scheduler_name))
+    if output.is_for_people:
+        show(_blocks(found, wide=output is Format.wide))
+    else:
+        emit(as_data(found), output)
+    return EXIT_OK
+
+
+def survey_of(
+    objects: list[KubeObject], policy: Policy = "capacity", names: frozenset[str] = frozenset()
+) -> Survey:
+    """The queues of a cluster, with the pods of those schedulers, or of all."""
+    classes = [one for one in objects if isinstance(one, PriorityClass)]
+    values = {one.name: one.value for one in classes}
+    values.update(("", one.value) for one in classes if one.global_default)
+    return survey(
+        objects,
+        priority_of=lambda name: values.get(name, 0),
+        is_ours=lambda pod: not names or pod.spec.scheduler_name in names,
+        policy=policy,
+        shared=_all_nodes(objects) if policy == "proportion" else None,
+    )
+
+
+def _objects(filename: str | None, access: ClusterAccess) -> list[KubeObject]:
+    if filename:
+        where, objects = "dump", load_objects(filename, "queues").objects
+    else:
+        where, objects = "cluster", read_live(access, LOOKED_AT)
+    if not any(isinstance(one, Queue | PodGroup) for one in objects):
+        raise BadInput(f"there is neither a Queue nor a PodGroup in the {where}")
+    return objects
+
+
+def _all_nodes(objects: Iterable[KubeObject]) -> Resources:
+    """What all nodes have together; one that cannot be read has nothing."""
+    total = NOTHING
+    for one in objects:
+        if isinstance(one, Node):
+            try:
+                total += read_amounts(one.status.allocatable)
+            except AmountError:
+                continue
+    return total
+
+
+def _blocks(found: Survey, *, wide: bool) -> Iterator[RenderableType]:
+    headings = ["QUEUE", "STATE", "SHARE", "ALLOCATED", "RESERVED", "QUOTA", "WAITING"]
+    if wide:
+        headings += ["DESERVED", "GUARANTEED", "ASKED FOR", "PROMISED"]
+    yield table(headings, [_row(view, wide=wide) for view in found.queues])
+    waiting = list(found.waiting())
+    if waiting:
+        yield ""
+        headings = ["QUEUE", "POSITION", "GROUP", "PODS", "ASKS FOR", "WAITS FOR"]
+        yield table(headings, [_waiting_row(one, wide=wide) for one in waiting])
+    problems = [(view.node.name, text) for view in found.queues for text in view.problems]
+    if problems:
+        yield ""
+    for queue, text in problems:
+        yield Text(printable(f"queue {queue}: {text}"), style="yellow")
+
+
+def _row(view: QueueView, *, wide: bool) -> list[str | Text]:
+    node, usage, quota = view.node, view.usage, view.quota
+    state = "broken" if node.broken else node.queue.status.state or "Open"
+    row: list[str | Text] = [
+        "  " * view.depth + node.name,
+        Text(state, style="" if state == "Open" else "yellow"),
+        f"{view.share:.2f}",
+        _cell(usage.allocated, wide=wide),
+        _cell(usage.reserved, wide=wide),
+        _cell(quota.real_capability, wide=wide),
+        str(len(view.waiting)) if node.is_leaf or view.waiting else "",
+    ]
+    if wide:
+        more = (quota.deserved, quota.guarantee, usage.request, usage.inqueue)
+        row += [_cell(one, wide=wide) for one in more]
+    return row
+
+
+def _waiting_row(one: WaitingGroup, *, wide: bool) -> list[str | Text]:
+    return [
+        one.queue,
+        str(one.position),
+        one.group,
+        _pods(one),
+        _cell(one.asks, wide=wide),
+        Text(printable(one.text), style="yellow" if one.is_for_queue else ""),
+    ]
+
+
+def _pods(one: WaitingGroup) -> str:
+    """The first pod by name, and how many more there are, since groups' names say little."""
+    names = [key.partition("/")[2] for key in one.pods]
+    shown = names[0] + (f" +{len(names) - 1}" if names[1:] else "") if names else "none"
+    return f"{shown}, {one.gated} gated" if one.gated else shown
+
+
+def _cell(resources: Resources, *, wide: bool) -> str:
+    """Amounts in a few words; the count of pods is left out unless there is room."""
+    said = amounts(resources)
+    return ", ".join(f"{name} {said[name]}" for name in said if wide or name != PODS) or "-"

@@ -1,0 +1,138 @@
+"""Queues as somebody finds them who looks at a cluster once: what each has, and who waits for what.
+
+It is what a scheduler would find that starts now, and it decides nothing. Groups are asked in the
+order of their turns (`inquiry`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from bayplan.client import Change
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import ROOT_QUEUE, PodGroup, Queue
+from bayplan.queues import Group, Ledger, Policy, QueueNode, Quota, Resources, Status, Usage
+from bayplan.queues.ledger import PriorityOf
+from bayplan.scheduler.batch.book import Book
+from bayplan.scheduler.batch.inquiry import Inquiry, WaitingGroup
+from bayplan.scheduler.batch.ordering import group_order, queue_order
+
+_OVER = ("Completed", "Running")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A queue: what it may have, what it has, and who waits in it."""
+
+    node: QueueNode
+    depth: int
+    quota: Quota
+    usage: Usage
+    share: float
+    problems: tuple[str, ...]
+    waiting: tuple[WaitingGroup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All queues, in the order of the tree, and the groups whose queue does not exist."""
+
+    queues: tuple[QueueView, ...]
+    astray: tuple[WaitingGroup, ...]
+
+    def waiting(self) -> Iterator[WaitingGroup]:
+        """Every group that waits."""
+        for queue in self.queues:
+            yield from queue.waiting
+        yield from self.astray
+
+
+def survey(
+    objects: Iterable[KubeObject],
+    *,
+    priority_of: PriorityOf = lambda _: 0,
+    is_ours: Callable[[Pod], bool] = lambda _: True,
+    policy: Policy = "capacity",
+    shared: Resources | None = None,
+) -> Survey:
+    """Look at the queues, groups and pods of a cluster."""
+    ledger = Ledger(policy=policy, priority_of=priority_of)
+    if shared is not None:
+        ledger.set_shared(shared)
+    book = Book(ledger, is_ours)
+    for one in objects:
+        _see(book, one)
+    _recover(book)
+    views = _views(ledger)  # before anybody is let in
+    waiting = Inquiry(book).ask_all(_in_turn(ledger))
+    queues = [replace(one, waiting=tuple(waiting.pop(one.node.name, ()))) for one in views]
+    return Survey(tuple(queues), tuple(one for line in waiting.values() for one in line))
+
+
+def _see(book: Book, one: KubeObject) -> None:
+    if isinstance(one, Queue):
+        book.see_queue(Change("added", new=one))
+    elif isinstance(one, PodGroup):
+        book.see_group(Change("added", new=one))
+    elif isinstance(one, Pod):
+        book.see_pod(one if one.metadata.uid else _known_by_name(one))
+
+
+def _known_by_name(pod: Pod) -> Pod:
+    """A pod that was written by hand, as if it had been made: groups are told apart by uid."""
+    meta = msgspec.structs.replace(pod.metadata, uid=pod.key)
+    return msgspec.structs.replace(pod, metadata=meta)
+
+
+def _recover(book: Book) -> None:
+    """Hold the quota of pods that were let in, as far as it goes."""
+    ledger = book.ledger
+    members = [ledger.members[key] for key in book.recovered or () if key in ledger.members]
+    groups = {one.group: ledger.groups[one.group] for one in members}
+    for group in sorted(groups.values(), key=group_order):
+        own = [one for one in members if one.group == group.key]
+        if group.is_known and ledger.may_allocate_all(group, own) is None:
+            for one in own:
+                ledger.reserve(one)
+
+
+def _names(ledger: Ledger) -> Iterator[str]:
+    """Queues below their parents, and at last those that no path leads to."""
+    nodes, told, waiting = ledger.tree.nodes, set(), [ROOT_QUEUE]
+    while waiting:
+        name = waiting.pop()
+        told.add(name)
+        yield name
+        waiting += reversed(nodes[name].children)
+    yield from sorted(nodes.keys() - told)
+
+
+def _views(ledger: Ledger) -> list[QueueView]:
+    problems: dict[str, list[str]] = {}
+    for problem in ledger.tree.problems:
+        problems.setdefault(problem.queue, []).append(problem.text)
+    return [_view(ledger, name, tuple(problems.get(name, ()))) for name in _names(ledger)]
+
+
+def _view(ledger: Ledger, name: str, problems: tuple[str, ...]) -> QueueView:
+    node, depth = ledger.tree.nodes[name], len(ledger.tree.path(name)) - 1
+    quota, usage, share = ledger.quota(name), ledger.usage(name), ledger.share(name)
+    return QueueView(node, depth, quota, usage, share, problems)
+
+
+def _in_turn(ledger: Ledger) -> list[Group]:
+    """The groups that wait for something, in the order of their turns."""
+    orders = {group.queue: queue_order(ledger, group.queue) for group in ledger.groups.values()}
+    waiting = [group for group in ledger.groups.values() if _waits(group)]
+    return sorted(waiting, key=lambda group: (orders[group.queue], group_order(group)))
+
+
+def _waits(group: Group) -> bool:
+    """Whether it has pods without a node, or no pods and has not begun."""
+    if group.count(Status.PENDING):
+        return True
+    return group.is_known and not group.members and group.phase not in _OVER

@@ -53,6 +53,12 @@ def csi_node_of(name: str, limits: Mapping[str, int | None]) -> CSINode:
     return CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))
 
 
+def csi_limits(csi_node: CSINode | None) -> Limits:
+    """The limits that a CSINode says."""
+    drivers = csi_node.spec.drivers if csi_node is not None else []
+    return {one.name: one.allocatable.count if one.allocatable else None for one in drivers}
+
+
 def limits_text(limits: Mapping[str, int | None]) -> str:
     """Limits by driver as the annotation has them."""
     pairs = sorted(limits.items())

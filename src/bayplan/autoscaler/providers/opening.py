@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from bayplan.autoscaler.providers.aws.opening import open_aws
 from bayplan.autoscaler.providers.clusterapi.opening import open_cluster_api
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.files import read_groups
@@ -86,6 +87,7 @@ async def _external_grpc(options: ProviderOptions, _: Client) -> AsyncIterator[P
 
 
 PROVIDERS: Mapping[str, Opener] = {
+    "aws": open_aws,
     "clusterapi": open_cluster_api,
     "externalgrpc": _external_grpc,
     "simulated": _external_grpc,

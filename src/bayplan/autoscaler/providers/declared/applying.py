@@ -8,7 +8,7 @@ refuse what is beyond its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -19,13 +19,12 @@ from bayplan.kube.resources import CPU, MEMORY
 from bayplan.kube.storage import CSINode
 from bayplan.nodegroups import (
     CSI_DRIVERS,
-    GroupOptions,
     NodeGroup,
     NotOfferedError,
     Template,
     limits_text,
 )
-from bayplan.nodegroups.templates import Limits, csi_node_of
+from bayplan.nodegroups.templates import Limits, csi_limits, csi_node_of
 
 MOST_NODES = 1000
 """The maximum of a group of which nobody says any."""
@@ -63,20 +62,11 @@ def laid_over(template: Template, said: Declaration) -> Template:
     return Template(node, csi_node, template.problems)
 
 
-def options_over(said: Declaration, options: GroupOptions) -> GroupOptions:
-    """Options with those that are declared."""
-    return msgspec.convert({**asdict(options), **said.options}, GroupOptions)
-
-
 def _limits(found: CSINode | None, said: Declaration) -> Limits | None:
     """By driver; None if nobody says anything of drivers."""
     if found is None and said.limits is None:
         return None
-    drivers = found.spec.drivers if found is not None else []
-    limits: Limits = {
-        one.name: one.allocatable.count if one.allocatable else None for one in drivers
-    }
-    limits |= said.limits or {}
+    limits = csi_limits(found) | (said.limits or {})
     return {name: count for name, count in limits.items() if name not in said.unread}
 
 

@@ -14,11 +14,11 @@ from typing import Protocol
 from bayplan.autoscaler.providers.declared.applying import (
     laid_over,
     narrowed,
-    options_over,
     template_from,
 )
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.pricing import declared_machines, price_of
+from bayplan.autoscaler.providers.texts import options_over
 from bayplan.kube.misspelt import no_such
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import (
@@ -103,7 +103,7 @@ class Overlay:
             if said is None or not said.options:
                 raise
             options = defaults
-        return options if said is None else options_over(said, options)
+        return options if said is None else options_over(said.options, options)
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
         """What is declared, or else what the cloud says."""

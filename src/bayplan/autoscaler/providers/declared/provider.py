@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NoReturn
 
-from bayplan.autoscaler.providers.declared.applying import group_of, options_over, template_from
+from bayplan.autoscaler.providers.declared.applying import group_of, template_from
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.pricing import declared_machines, price_of
+from bayplan.autoscaler.providers.texts import options_over
 from bayplan.kube.misspelt import no_such
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -74,7 +75,7 @@ class DeclaredGroups:
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
         """What the declaration says, over the defaults."""
-        return options_over(self._find(group), defaults)
+        return options_over(self._find(group).options, defaults)
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
         """What the declaration of its group says."""

@@ -1,0 +1,45 @@
+"""Opening AWS: the region, the session, the groups that are asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from bayplan.autoscaler.providers.aws.inventory import Inventory
+from bayplan.autoscaler.providers.aws.provider import Aws
+from bayplan.autoscaler.providers.aws.sdk import Limits, Sdk, new_session
+from bayplan.autoscaler.providers.aws.specs import read_specs
+from bayplan.autoscaler.providers.drivers import InstalledDrivers
+from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
+from bayplan.client import Client
+from bayplan.nodegroups import Provider
+
+
+@asynccontextmanager
+async def open_aws(
+    options: ProviderOptions,
+    client: Client,
+    environment: Mapping[str, str] = os.environ,
+    limits: Limits | None = None,
+) -> AsyncIterator[Provider]:
+    """Answer for the groups that the options name or describe."""
+    if options.cloud_config is not None:
+        raise ProviderOptionError(
+            "--cloud-config: AWS is set up by its own variables and files, as AWS_REGION,"
+            " AWS_PROFILE and AWS_ENDPOINT_URL"
+        )
+    wanted = read_specs(options.nodes, options.node_group_auto_discovery)
+    sdk = Sdk(_region(environment), client.clock, client.rng, limits)
+    try:
+        yield Aws(sdk, Inventory(sdk, wanted, client.clock), InstalledDrivers(client))
+    finally:
+        sdk.close()
+
+
+def _region(known: Mapping[str, str]) -> str:
+    said = known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION")
+    region = said or new_session().region_name
+    if not region:
+        raise ProviderOptionError("--cloud-provider aws: which region? set AWS_REGION")
+    return str(region)

@@ -1,0 +1,130 @@
+"""AWS as moto plays it, in a process of its own, behind a wire on which things can go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from random import Random
+from urllib.request import Request, urlopen
+
+import pytest
+
+from bayplan.autoscaler.providers.aws.opening import open_aws
+from bayplan.autoscaler.providers.aws.sdk import Limits
+from bayplan.autoscaler.providers.options import ProviderOptions
+from bayplan.client import Client
+from bayplan.embedded.apiserver.config import PlaneConfig
+from bayplan.embedded.apiserver.plane import ControlPlane
+from bayplan.embedded.inprocess import in_process_client
+from bayplan.nodegroups import Provider
+from tests.cloud.clouds import Clock
+from tests.providers.aws.account import REGION, Account
+from tests.providers.aws.wire import Wire, wired
+
+_RUNNING = re.compile(r"Running on (http://[0-9.]+:\d+)")
+LIMITS = Limits(connect=2.0, read=10.0, whole=30.0)
+HASTE = Limits(connect=2.0, read=0.5, whole=10.0)
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    """Where moto's server is."""
+    command = [sys.executable, "-c", "from moto.server import main; main()"]
+    process = subprocess.Popen(
+        [*command, "-H", "127.0.0.1", "-p", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        found = (_RUNNING.search(line) for line in process.stderr)
+        yield next(one[1] for one in found if one)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+async def wire(moto: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Wire]:
+    """A fresh account behind a wire, which boto3 finds by its usual variables."""
+    reset = Request(f"{moto}/moto-api/reset", method="POST")
+    await asyncio.to_thread(lambda: urlopen(reset).read())
+    async with wired(moto) as made:
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "AKIASECRETKEYID",
+            "AWS_SECRET_ACCESS_KEY": "very/secret",
+            "AWS_ENDPOINT_URL": made.url,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": "/nonexistent",
+        }.items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def everything(moto: str) -> Account:
+    """Who made the account; boto3 takes its time to get to know AWS, so only once."""
+    return Account(moto)
+
+
+@pytest.fixture
+async def account(wire: Wire, everything: Account) -> Account:
+    return everything
+
+
+@pytest.fixture
+async def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def client(clock: Clock) -> AsyncIterator[Client]:
+    """The cluster whose nodes they are."""
+    plane = ControlPlane(PlaneConfig(clock=clock, rng=Random(1)))
+    await plane.start()
+    async with in_process_client(plane, rng=Random(1)) as made:
+        yield made
+    await plane.stop()
+
+
+class Opened:
+    """A provider of some groups, and its clock."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    def __call__(
+        self, *nodes: str, discovery: tuple[str, ...] = (), limits: Limits = LIMITS
+    ) -> Opening:
+        return Opening(self._client, ProviderOptions("aws", None, nodes, discovery), limits)
+
+    async def later(self, provider: Provider, seconds: float = 61.0) -> None:
+        """The next round, so much later."""
+        self._clock.moment += timedelta(seconds=seconds)
+        await provider.refresh()
+
+
+class Opening:
+    """Opens, and asks for the first time."""
+
+    def __init__(self, client: Client, options: ProviderOptions, limits: Limits) -> None:
+        self._opened = open_aws(options, client, {"AWS_REGION": REGION}, limits)
+
+    async def __aenter__(self) -> Provider:
+        provider = await self._opened.__aenter__()
+        await provider.refresh()
+        return provider
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._opened.__aexit__(None, None, None)
+
+
+@pytest.fixture
+async def opened(wire: Wire, client: Client, clock: Clock) -> Opened:
+    return Opened(client, clock)

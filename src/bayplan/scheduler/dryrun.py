@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, PodGroupStatus, Queue
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 
 Show = Callable[[str, str], None]
@@ -41,6 +42,17 @@ class ShownWrites:
     async def ungate(self, pod: Pod) -> None:
         """The pod would lose our gate."""
         self._show(pod.key, "would be let in by its queue, and lose its gate")
+
+    async def make_group(self, group: PodGroup) -> None:
+        """The group would be made."""
+        self._show(group.key, f"would be made, in queue {group.spec.queue}")
+
+    async def say_group(self, group: PodGroup, status: PodGroupStatus) -> None:
+        """The group's status would say how it stands."""
+        self._show(group.key, f"would be {status.phase}")
+
+    async def say_queue(self, queue: Queue, status: dict[str, object]) -> None:
+        """What queues have is not shown."""
 
     async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:  # noqa: ARG002 - as Writes has it
         """The victim would be deleted."""

@@ -100,7 +100,7 @@ class Scheduler:
             for work in (
                 self.binder.run(),
                 self.statuses.run(),
-                self.batch.ungating.run(),
+                self.batch.run(),
                 self._ends.look_after(),
             )
         ]

@@ -1,18 +1,19 @@
 """What the scheduler writes to the API server; each write is guarded by the uid it means.
 
 This is all of it: bind a pod, say how a pod stands, take our gate off it, send a victim away, give
-a claim its volume or its node, and take that back. Whoever decides hands these out; `LiveWrites`
-carries them out.
+a claim its volume or its node, and take that back; make a PodGroup, and say how groups and queues
+stand. Whoever decides hands these out; `LiveWrites` carries them out.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Protocol
 
 from bayplan.client import Client, deletion, json_patch, merge, strategic
-from bayplan.client.errors import NotFoundError
+from bayplan.client.errors import AlreadyExistsError, NotFoundError
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
+from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, PodGroupStatus, Queue
 from bayplan.kube.storage import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
@@ -44,6 +45,18 @@ class Writes(Protocol):
 
     async def ungate(self, pod: Pod) -> None:
         """Take our gate off a pod that has no other, and is as it was read."""
+        ...
+
+    async def make_group(self, group: PodGroup) -> None:
+        """Make a PodGroup, unless it is there."""
+        ...
+
+    async def say_group(self, group: PodGroup, status: PodGroupStatus) -> None:
+        """Change a PodGroup's status."""
+        ...
+
+    async def say_queue(self, queue: Queue, status: dict[str, object]) -> None:
+        """Change a Queue's status."""
         ...
 
     async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:
@@ -100,6 +113,22 @@ class LiveWrites:
             {"op": "remove", "path": "/spec/schedulingGates/0"},
         )
         await self._client.patch(Pod, pod.namespace, pod.name, change=json_patch(operations))
+
+    async def make_group(self, group: PodGroup) -> None:
+        """Make a PodGroup, unless it is there."""
+        with suppress(AlreadyExistsError):
+            await self._client.create(group)
+
+    async def say_group(self, group: PodGroup, status: PodGroupStatus) -> None:
+        """Change a PodGroup's status."""
+        said = {name: getattr(status, name) for name in ("phase", "running", "conditions")}
+        change = merge({"metadata": {"uid": group.metadata.uid}, "status": said})
+        await self._client.patch(PodGroup, group.namespace, group.name, change=change)
+
+    async def say_queue(self, queue: Queue, status: dict[str, object]) -> None:
+        """Change a Queue's status."""
+        change = merge({"metadata": {"uid": queue.metadata.uid}, "status": status})
+        await self._client.patch(Queue, queue.name, change=change, subresource="status")
 
     async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:
         """Mark a pod as preempted and delete it, with the grace that it asks for."""

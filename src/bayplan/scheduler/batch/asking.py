@@ -54,20 +54,21 @@ Order = tuple[int, int, str, str]
 
 
 class Candidates:
-    """The pods of each group that may go, in their order."""
+    """The pods of each group that may go: those for which quota is held, then in their order."""
 
     def __init__(self) -> None:
-        self._of: dict[str, list[tuple[Order, str]]] = {}
+        self._of: dict[str, list[tuple[bool, Order, str]]] = {}
 
     def put(self, member: Member) -> None:
         """A pod may go, for all that is known."""
-        heapq.heappush(self._of.setdefault(member.group, []), (member_order(member), member.key))
+        waiting = self._of.setdefault(member.group, [])
+        heapq.heappush(waiting, (not member.reserved, member_order(member), member.key))
 
     def first(self, group: Group, stage_of: StageOf) -> Member | None:
         """The first that still may; those that may not are forgotten."""
         waiting = self._of.get(group.key, [])
         while waiting:
-            member = group.members.get(waiting[0][1])
+            member = group.members.get(waiting[0][2])
             if member is not None and stage_of(member) in _GOES:
                 return member
             heapq.heappop(waiting)

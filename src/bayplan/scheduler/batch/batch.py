@@ -10,6 +10,8 @@ the same loses it: there is no quota that it could wait for.
 
 from __future__ import annotations
 
+import asyncio
+
 from bayplan.client import Change
 from bayplan.fit.events import Event
 from bayplan.kube.gates import QUEUE_ALLOCATION_GATE
@@ -20,6 +22,7 @@ from bayplan.queues import Gate, Ledger, gate_of
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.making import uses_queues
 from bayplan.scheduler.batch.reservations import Reservations
+from bayplan.scheduler.batch.standing import Standing
 from bayplan.scheduler.batch.telling import Telling
 from bayplan.scheduler.batch.turns import Hands, Turns
 from bayplan.scheduler.batch.ungating import Ungated, Ungating
@@ -43,6 +46,7 @@ class Batch:
         reservations = Reservations(settings.reservation_timeout)
         hands = Hands(tries, self.ungating, telling)
         self.turns = Turns(desk, self._book, hands, reservations, gates=gates)
+        self.standing = Standing(self._book, writes, desk.clock, telling.waits_for)
         self._served: bool | None = None
         """Whether the cluster has queues; None as long as that is not known."""
 
@@ -53,6 +57,10 @@ class Batch:
     def turn(self) -> bool:
         """Give the next group its turn; says whether there was one."""
         return self._served is True and self.turns.one()
+
+    async def run(self) -> None:
+        """Carry out what is decided, until cancelled."""
+        await asyncio.gather(self.ungating.run(), self.standing.run())
 
     def next_due(self) -> float | None:
         """When there may be a turn without anybody telling us; None if never."""

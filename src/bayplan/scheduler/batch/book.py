@@ -13,6 +13,7 @@ What differs from the room's plain accounts is what only a live cluster knows:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 
 from bayplan.client import Change
@@ -35,10 +36,15 @@ class Book:
         self.candidates = Candidates()
         self.stirred: dict[str, None] = {}
         """The groups about which something is new."""
+        self.unsaid: dict[str, None] = {}
+        """The groups that may stand otherwise than their objects say."""
+        self.news = asyncio.Event()
+        """Set when there are some."""
         self.recovered: dict[str, None] | None = {}
         """The pods that were let in before we came; None once that is looked after."""
         self._is_ours = is_ours
-        self._made: dict[str, PodGroup] = {}
+        self.made: dict[str, PodGroup] = {}
+        """The PodGroups that the server has."""
 
     # -- what is there -------------------------------------------------------------------------
 
@@ -71,16 +77,29 @@ class Book:
         self._count(pod, known)
 
     def lose_pod(self, pod: Pod) -> None:
-        """A pod is gone, or has ended."""
+        """A pod is gone, or has ended: one that ran to its end counts for its gang."""
         member = self.member(pod)
-        if member is None:
+        if member is None or member.status is Status.SUCCEEDED:
             return
-        self.ledger.delete_pod(member.key)
-        self.stir(member.group)
-        if member.group not in self.ledger.groups:
-            self.candidates.forget(member.group)
-        elif not self.ledger.groups[member.group].members and member.group not in self._made:
-            self.ledger.delete_group(member.group)
+        group = self.group_of(member)
+        ended = member.status.is_allocated and not pod.is_terminating
+        if ended and group.count(Status.SUCCEEDED) < max(group.min_member, 1):
+            self.ledger.move(member, Status.SUCCEEDED)
+        else:
+            self.ledger.delete_pod(member.key)
+        self._tidy(group)
+        self.stir(group.key)
+
+    def _tidy(self, group: Group) -> None:
+        """Forget a group that nobody made and that has no pods any more."""
+        if group.key not in self.made and group.count(Status.SUCCEEDED) == len(group.members):
+            self._forget(group)
+            self.candidates.forget(group.key)
+
+    def _forget(self, group: Group) -> None:
+        for key in [one.key for one in group.of_status(Status.SUCCEEDED)]:
+            self.ledger.delete_pod(key)
+        self.ledger.delete_group(group.key)
 
     def _count(self, pod: Pod, known: Member | None) -> None:
         was_in = known is not None and known.reserved and _is_same(known.pod, pod)
@@ -106,15 +125,16 @@ class Book:
         """A PodGroup came, changed or went."""
         group = change.object
         if change.type == "deleted":
-            self._made.pop(group.key, None)
+            self.made.pop(group.key, None)
             self._lose_group(group.key)
         else:
-            self._made[group.key] = group
+            self.made[group.key] = group
             self.ledger.put_group(group)
         self.stir(group.key)
 
     def _lose_group(self, key: str) -> None:
-        self.ledger.delete_group(key)
+        if (known := self.ledger.groups.get(key)) is not None:
+            self._forget(known)
         group = self.ledger.groups.get(key)
         members: Iterable[Member] = group.members.values() if group is not None else ()
         if (first := next(iter(members), None)) is not None:
@@ -137,6 +157,12 @@ class Book:
     def stir(self, group: str) -> None:
         """Something is new about a group."""
         self.stirred[group] = None
+        self.touch(group)
+
+    def touch(self, group: str) -> None:
+        """A group may stand otherwise than its object says."""
+        self.unsaid[group] = None
+        self.news.set()
 
 
 def _is_same(one: Pod, other: Pod) -> bool:

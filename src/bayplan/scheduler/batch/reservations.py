@@ -12,6 +12,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+AGAIN = 2.0
+"""Seconds between two tries to tell that a time is over."""
 SHORTEST, LONGEST = 60.0, 1800.0
 """Seconds of rest after the first time-out, and at most."""
 
@@ -32,6 +34,8 @@ class _Time:
     until: float | None = None
     """When its reservation ends; None if it has none."""
     timeouts: int = 0
+    is_over: bool = False
+    """Whether its time is over, and its pods are being told."""
     rests_until: float | None = None
 
 
@@ -59,8 +63,19 @@ class Reservations:
         time = self._times.get(group)
         return time is not None and time.rests_until is not None and now < time.rests_until
 
+    def is_over(self, group: str) -> bool:
+        """Whether its time is over, and its pods are being told."""
+        time = self._times.get(group)
+        return time is not None and time.is_over
+
+    def again(self, group: str, now: float) -> None:
+        """Its time is over, and not all of its pods say so: look again soon."""
+        time = self._times[group]
+        time.until, time.is_over = now + AGAIN, True
+        heapq.heappush(self._due, (now + AGAIN, group))
+
     def due(self, now: float) -> list[Due]:
-        """The groups whose time or whose rest is over; after its time a group rests."""
+        """The groups whose time or whose rest is over."""
         over = []
         while self._due and self._due[0][0] <= now:
             moment, group = heapq.heappop(self._due)
@@ -68,7 +83,6 @@ class Reservations:
             if time is None:
                 continue
             if time.until == moment:
-                self._rest(group, time, now)
                 over.append(Due(group, is_over=True))
             elif time.rests_until == moment:
                 time.rests_until = None
@@ -79,8 +93,10 @@ class Reservations:
         """When a time or a rest is over; None if never."""
         return self._due[0][0] if self._due else None
 
-    def _rest(self, group: str, time: _Time, now: float) -> None:
+    def rest(self, group: str, now: float) -> None:
+        """A group has given its quota back: it rests."""
+        time = self._times[group]
         time.timeouts += 1
-        time.until = None
+        time.until, time.is_over = None, False
         time.rests_until = now + min(LONGEST, SHORTEST * 2.0 ** min(time.timeouts - 1, 64))
         heapq.heappush(self._due, (time.rests_until, group))

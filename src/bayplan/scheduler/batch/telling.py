@@ -17,15 +17,17 @@ were gates, for pods that asked for none.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from bayplan.kube.pods import Pod
 from bayplan.queues import Gate, Group, Member, NoRoom, Status, Why
 from bayplan.scheduler import messages
 from bayplan.scheduler.desk import Desk
-from bayplan.scheduler.messages import Reason
+from bayplan.scheduler.messages import POD_SCHEDULED, Reason
 
 PASSING = frozenset((Why.QUOTA, Why.SHARE, Why.EARLIER_GROUP, Why.NO_NODE, Why.NOT_ENOUGH_PODS))
 """What a pod waits for that comes by itself; the rest somebody has to put right."""
+TIMED_OUT: Reason = "ReservationTimedOut"
 Saying = tuple[Why, str]
 
 
@@ -37,6 +39,7 @@ class Telling:
         self._gates = gates
         """Whether pods that ask for a gate are told apart from those that do not."""
         self._told: dict[str, Saying] = {}
+        self._waits: dict[str, NoRoom] = {}
         self._untold: dict[str, set[str]] = {}
 
     def came(self, member: Member) -> None:
@@ -46,6 +49,11 @@ class Telling:
     def forget(self, group: str) -> None:
         """The group is gone, or waits no longer."""
         self._told.pop(group, None)
+        self._waits.pop(group, None)
+
+    def waits_for(self, group: str) -> NoRoom | None:
+        """What a group waits for, as it was told."""
+        return self._waits.get(group)
 
     def waits(self, group: Group, no_room: NoRoom) -> bool:
         """Tell the pods of a group that they wait for their queue; says whether that is news."""
@@ -54,6 +62,8 @@ class Telling:
         untold = self._untold.pop(group.key, set())
         keys = group.members.keys() if news else untold & group.members.keys()
         self._told[group.key] = saying
+        if news:
+            self._waits[group.key] = replace(no_room, text=saying[1])
         for key in tuple(keys):
             self._tell(group.members[key], no_room, saying[1])
         return news
@@ -83,13 +93,19 @@ class Telling:
         """No node was found in time."""
         text = f"no node was found in time; queue {group.queue} has its quota back"
         for member in members:
-            self._say(member.pod, text, "ReservationTimedOut")
+            self._say(member.pod, text, TIMED_OUT)
 
     def _say(self, pod: Pod, text: str, reason: Reason) -> None:
         desk, name = self._desk, pod.spec.scheduler_name
         condition = messages.refused_condition(text, reason, desk.moment())
         if desk.statuses.say(pod, condition, None):
             desk.note(name, pod, messages.failed(text))
+
+
+def says_timed_out(pod: Pod) -> bool:
+    """Whether a pod says that no node was found for it in time."""
+    conditions = pod.status.conditions
+    return any(one.type == POD_SCHEDULED and one.reason == TIMED_OUT for one in conditions)
 
 
 def _text(no_room: NoRoom) -> str:

@@ -22,7 +22,7 @@ from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.lineup import Lineup
 from bayplan.scheduler.batch.ordering import group_order, queue_order
 from bayplan.scheduler.batch.reservations import Reservations
-from bayplan.scheduler.batch.telling import Telling
+from bayplan.scheduler.batch.telling import Telling, says_timed_out
 from bayplan.scheduler.batch.trial import Fitted, Unfit, try_together
 from bayplan.scheduler.batch.ungating import Ungating
 from bayplan.scheduler.desk import Desk
@@ -106,9 +106,9 @@ class Turns:
         elif isinstance(asked, Asking):
             known = self.lineup.put(group, asked.ask, group_order(group), now)
             if known is not None:
-                self._hands.telling.waits(group, known)
+                self._wait(group, known)
         elif isinstance(asked, NoRoom):
-            self._hands.telling.waits(group, asked)
+            self._wait(group, asked)
 
     def _asked(self, group: Group) -> Asking | NoRoom | None:
         if not group.is_known:
@@ -144,11 +144,16 @@ class Turns:
             ever = self._fits_ever(group, asked)
             for key in self.lineup.refuse(group.key, no_room, now, ever=ever):
                 if (told := self._ledger.groups.get(key)) is not None:
-                    self._hands.telling.waits(told, no_room)
+                    self._wait(told, no_room)
             return
         self.lineup.remove(group.key)
         self._hands.telling.forget(group.key)
+        self._book.touch(group.key)
         self._let_in(group, asked, now)
+
+    def _wait(self, group: Group, no_room: NoRoom) -> None:
+        if self._hands.telling.waits(group, no_room):
+            self._book.touch(group.key)
 
     def _no_room(self, group: Group, asked: Asking) -> NoRoom | None:
         if group.is_pending:
@@ -206,13 +211,14 @@ class Turns:
     def _refuse(self, group: Group, unfit: Unfit, began: float) -> None:
         tries, telling = self._hands.tries, self._hands.telling
         rests = self.reservations.rests(group.key, began)
+        silent = rests or self.reservations.is_over(group.key)
         for entry, refused in unfit.refused:
             tries.count_refusal(entry, refused, began)
-            if not rests:
+            if not silent:
                 telling.refused(entry.pod, refused.message)
         for entry in unfit.could:
             tries.count_refusal(entry, Refused(unfit.plugins, ""), began)
-            if not rests:
+            if not silent:
                 telling.would_fit(entry.pod, group.key)
         if self._keeps(group) and not rests:
             self.reservations.begin(group.key, began)
@@ -266,19 +272,26 @@ class Turns:
         for due in self.reservations.due(now):
             group = self._ledger.groups.get(due.group)
             if group is not None and due.is_over:
-                self._time_out(group)
+                self._time_out(group, now)
             elif group is not None:
                 for member in group.of_status(Status.PENDING):
                     self._desk.queue.activate(member.pod.metadata.uid)
                 self._book.stir(group.key)
 
-    def _time_out(self, group: Group) -> None:
-        released = self._release(group)
-        log.info("reservation timed out", extra={"group": group.key, "queue": group.queue})
-        for member in _gated(released):
+    def _time_out(self, group: Group, now: float) -> None:
+        """Give a group's quota back, once its pods say so: until then a node may be bought."""
+        waiting = _reserved(group)
+        for member in _gated(waiting):
             self._hands.ungating.drop(member.pod.metadata.uid)
-        free = [member for member in released if member.gate is Gate.NONE]
-        self._hands.telling.timed_out(free, group)
+            self._ledger.release(member)
+        untold = [one for one in waiting if one.gate is Gate.NONE and not says_timed_out(one.pod)]
+        if untold:
+            self._hands.telling.timed_out(untold, group)
+            self.reservations.again(group.key, now)
+            return
+        log.info("reservation timed out", extra={"group": group.key, "queue": group.queue})
+        self._release(group)
+        self.reservations.rest(group.key, now)
         self._book.stir(group.key)
 
 

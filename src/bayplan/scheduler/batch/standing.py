@@ -1,0 +1,124 @@
+"""How groups and queues stand, written to their objects: in the background, and when it changes.
+
+Whatever happens to a group within a second is one write: PodGroups that pods need and nobody made
+are made with the status that they have by then, others have their phase, counts and conditions
+changed, and queues what is allocated in them and how many groups of each phase they have. What
+could not be written is written with the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+
+from msgspec.structs import replace
+
+from bayplan.client.errors import ClientError, NotFoundError
+from bayplan.kube.clock import Clock
+from bayplan.kube.queueing import Queue
+from bayplan.kube.times import timestamp
+from bayplan.queues import Group, NoRoom
+from bayplan.scheduler.batch.book import Book
+from bayplan.scheduler.batch.conditions import group_said, queue_said
+from bayplan.scheduler.writes import Writes
+
+log = logging.getLogger(__name__)
+PAUSE = 1.0
+"""Seconds between two rounds of writing."""
+AT_ONCE = 16
+Work = Coroutine[object, object, None]
+
+
+class Standing:
+    """Writes the status of groups and queues."""
+
+    def __init__(
+        self, book: Book, writes: Writes, clock: Clock, waits_for: Callable[[str], NoRoom | None]
+    ) -> None:
+        self._book = book
+        self._writes = writes
+        self._clock = clock
+        self._waits_for = waits_for
+        self._phases: dict[str, tuple[str, str]] = {}
+        """By group its queue and its phase, as they were last counted."""
+        self._counts: dict[str, Counter[str]] = {}
+        self._again: set[str] = set()
+        """The queues whose status could not be written."""
+        self._hands = asyncio.Semaphore(AT_ONCE)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._book.news.wait()
+            self._book.news.clear()
+            await self._clock.sleep(PAUSE)
+            await self.say_all()
+
+    async def say_all(self) -> None:
+        """Write whatever has changed."""
+        groups, self._book.unsaid = self._book.unsaid, {}
+        queues, self._again = self._again, set()
+        queues.update(name for key in groups for name in self._counted(key))
+        await asyncio.gather(*self._of_groups(groups), *self._of_queues(queues))
+
+    # -- groups ----------------------------------------------------------------------------------
+
+    def _of_groups(self, keys: Iterable[str]) -> list[Work]:
+        groups = (self._book.ledger.groups.get(key) for key in keys)
+        works = ((one, self._of_group(one)) for one in groups if one is not None and one.is_known)
+        return [
+            self._say(group.key, work, self._book.touch)
+            for group, work in works
+            if work is not None
+        ]
+
+    def _of_group(self, group: Group) -> Work | None:
+        status = group_said(group, self._waits_for(group.key), timestamp(self._clock.now()))
+        made = self._book.made.get(group.key)
+        if made is not None:
+            return self._writes.say_group(made, status) if status != made.status else None
+        if group.members:
+            return self._writes.make_group(replace(group.podgroup, status=status))
+        return None
+
+    # -- queues ----------------------------------------------------------------------------------
+
+    def _counted(self, key: str) -> set[str]:
+        """Count a group by its phase; returns the queues that may stand otherwise now."""
+        group = self._book.ledger.groups.get(key)
+        old, new = self._phases.pop(key, None), None
+        if group is not None and group.is_known:
+            new = self._phases[key] = (group.queue, group_said(group, None, "").phase)
+        for one, number in ((old, -1), (new, 1)):
+            if one is not None:
+                self._counts.setdefault(one[0], Counter())[one[1]] += number
+        queues = [one[0] for one in (old, new) if one is not None]
+        return {name for queue in queues for name in self._book.ledger.tree.path(queue)}
+
+    def _of_queues(self, names: Iterable[str]) -> list[Work]:
+        nodes = self._book.ledger.tree.nodes
+        queues = [nodes[name].queue for name in names if name in nodes]
+        works = ((one, self._of_queue(one)) for one in queues if one.metadata.uid)
+        return [self._say(queue.name, work, self._see_again) for queue, work in works
+                if work is not None]  # fmt: skip
+
+    def _of_queue(self, queue: Queue) -> Work | None:
+        allocated = self._book.ledger.usage(queue.name).allocated
+        status = queue_said(queue, allocated, self._counts.get(queue.name, Counter()))
+        return self._writes.say_queue(queue, status) if status else None
+
+    def _see_again(self, queue: str) -> None:
+        self._again.add(queue)
+        self._book.news.set()
+
+    async def _say(self, key: str, work: Work, again: Callable[[str], None]) -> None:
+        async with self._hands:
+            try:
+                await work
+            except NotFoundError:
+                return
+            except ClientError as error:
+                log.info("status of %s not written: %s", key, error)
+                again(key)

@@ -81,6 +81,11 @@ class Desk:
         """The profile that a pod of ours is served by."""
         return self.profiles[pod.spec.scheduler_name]
 
+    @property
+    def first_name(self) -> str:
+        """The scheduler that speaks of what is nobody's in particular."""
+        return next(iter(self.profiles))
+
     def is_ours(self, pod: Pod) -> bool:
         """Whether a pod waits for us."""
         return pod.spec.scheduler_name in self.profiles and not pod.spec.node_name

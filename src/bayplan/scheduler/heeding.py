@@ -82,7 +82,7 @@ class Heeding:
             return
         is_pod = problem.kind is Pod
         notice = messages.unreadable_pod(problem.text) if is_pod else messages.unused(problem.text)
-        desk.note(next(iter(desk.profiles)), _reference(problem), notice)
+        desk.note(desk.first_name, _reference(problem), notice)
         if pod is not None:
             condition = messages.refused_condition(notice.text, "SchedulerError", desk.moment())
             desk.statuses.say(pod, condition, None)

@@ -89,7 +89,7 @@ class Scheduler:
 
     def warn(self, about: Untyped, notice: Notice) -> None:
         """Tell those who run us, in the name of our first profile."""
-        self._desk.note(next(iter(self._desk.profiles)), about, notice)
+        self._desk.note(self._desk.first_name, about, notice)
 
     async def run(self) -> None:
         """Schedule until cancelled, then finish what is under way."""

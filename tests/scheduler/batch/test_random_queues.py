@@ -95,20 +95,25 @@ async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
 async def check(schedule: Schedule) -> None:
     """Play a schedule, and see that all is well in the end."""
     async with stage(schedule) as it:
-        it.replica(schedule)
-        for moment, act, job in sorted(_acts(schedule), key=lambda one: one[0]):
-            await it.lab.forward(max(0.0, moment - it.lab.clock.monotonic()))
-            await _carry_out(it, schedule, act, job)
-        await it.lab.forward(max(0.0, LAST - it.lab.clock.monotonic()))
-        await it.lab.forward(QUIET)
+        await play(it, schedule)
         assert it.truth.wrongs == []
         assert {uid: n for uid, n in it.truth.binds.items() if n != 1} == {}
-        ledger = await _ledger(it.client)
+        ledger = await ledger_of(it.client)
         assert split(ledger) == []
         assert starved(ledger) == []
         for replica in it.replicas:
             if not replica.wire.is_dead:
                 check_at_rest(replica)
+
+
+async def play(it: Stage, schedule: Schedule) -> None:
+    """Let all happen that is to, and then nothing for a while."""
+    it.replica(schedule)
+    for moment, act, job in sorted(_acts(schedule), key=lambda one: one[0]):
+        await it.lab.forward(max(0.0, moment - it.lab.clock.monotonic()))
+        await _carry_out(it, schedule, act, job)
+    await it.lab.forward(max(0.0, LAST - it.lab.clock.monotonic()))
+    await it.lab.forward(QUIET)
 
 
 Act = tuple[float, str, Job | None]
@@ -165,7 +170,7 @@ def _pod(job: Job, number: int) -> Untyped:
     return made
 
 
-async def _ledger(client: Client) -> Ledger:
+async def ledger_of(client: Client) -> Ledger:
     """All queues, reckoned afresh from what the API server has."""
     ledger = Ledger()
     for queue in (await client.list(Queue)).items:

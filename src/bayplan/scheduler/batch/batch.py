@@ -18,7 +18,7 @@ from bayplan.kube.gates import QUEUE_ALLOCATION_GATE
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues import Gate, Ledger, gate_of
+from bayplan.queues import Gate, Ledger, Problem, gate_of
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.making import uses_queues
 from bayplan.scheduler.batch.reservations import Reservations
@@ -28,6 +28,7 @@ from bayplan.scheduler.batch.turns import Hands, Turns
 from bayplan.scheduler.batch.ungating import Ungated, Ungating
 from bayplan.scheduler.config import QueueSettings
 from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.messages import Notice, cut
 from bayplan.scheduler.queue import QueuedPod
 from bayplan.scheduler.tries import Tries
 from bayplan.scheduler.writes import Writes
@@ -46,7 +47,8 @@ class Batch:
         reservations = Reservations(settings.reservation_timeout)
         hands = Hands(tries, self.ungating, telling)
         self.turns = Turns(desk, self._book, hands, reservations, gates=gates)
-        self.standing = Standing(self._book, writes, desk.clock, telling.waits_for)
+        self.standing = Standing(desk, self._book, writes, telling.waits_for)
+        self._problems: tuple[Problem, ...] = ()
         self._served: bool | None = None
         """Whether the cluster has queues; None as long as that is not known."""
 
@@ -56,7 +58,23 @@ class Batch:
 
     def turn(self) -> bool:
         """Give the next group its turn; says whether there was one."""
-        return self._served is True and self.turns.one()
+        if self._served is not True:
+            return False
+        self._tell_queues()
+        return self.turns.one()
+
+    def _tell_queues(self) -> None:
+        """Tell the owners of queues what is wrong with them, once each."""
+        problems = self.ledger.tree.problems
+        if problems is self._problems:
+            return
+        for name in {one.queue for one in problems if one not in self._problems}:
+            queue = self.ledger.tree.nodes[name].queue
+            text = "; ".join(one.text for one in problems if one.queue == name)
+            notice = Notice("Warning", "InvalidQueue", "Scheduling", cut(text))
+            if queue.metadata.uid:
+                self._desk.note(self._desk.first_name, queue, notice)
+        self._problems = problems
 
     async def run(self) -> None:
         """Carry out what is decided, until cancelled."""

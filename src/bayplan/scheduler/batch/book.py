@@ -21,7 +21,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.queues import Gate, Group, Ledger, Member, Status
 from bayplan.scheduler.batch.asking import Candidates
-from bayplan.scheduler.batch.making import group_for, names_group, uses_queues
+from bayplan.scheduler.batch.making import group_for, malformed, names_group, uses_queues
 from bayplan.scheduler.messages import POD_SCHEDULED
 
 LET_IN = frozenset(("SchedulingGated", "Unschedulable", "Schedulable", "SchedulerError"))
@@ -43,6 +43,8 @@ class Book:
         self.recovered: dict[str, None] | None = {}
         """The pods that were let in before we came; None once that is looked after."""
         self._is_ours = is_ours
+        self._malformed: dict[str, str] = {}
+        """By pod what is wrong with its annotations."""
         self.made: dict[str, PodGroup] = {}
         """The PodGroups that the server has."""
 
@@ -56,6 +58,10 @@ class Book:
     def group_of(self, member: Member) -> Group:
         """The group of a pod."""
         return self.ledger.groups[member.group]
+
+    def malformed(self, group: Group) -> str:
+        """What a pod says wrongly of a group that is its own; empty if nothing."""
+        return next((text for key, text in self._malformed.items() if key in group.members), "")
 
     # -- pods ----------------------------------------------------------------------------------
 
@@ -81,6 +87,7 @@ class Book:
         member = self.member(pod)
         if member is None or member.status is Status.SUCCEEDED:
             return
+        self._malformed.pop(member.key, None)
         group = self.group_of(member)
         ended = member.status.is_allocated and not pod.is_terminating
         if ended and group.count(Status.SUCCEEDED) < max(group.min_member, 1):
@@ -104,6 +111,10 @@ class Book:
     def _count(self, pod: Pod, known: Member | None) -> None:
         was_in = known is not None and known.reserved and _is_same(known.pod, pod)
         member = self.ledger.put_pod(pod)
+        if (text := malformed(pod)) and not names_group(pod):
+            self._malformed[member.key] = text
+        elif self._malformed:
+            self._malformed.pop(member.key, None)
         if member.status is Status.RELEASING:
             self.ledger.reserve(member)
         elif member.reserved and not was_in:

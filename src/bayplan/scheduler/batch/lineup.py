@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
 from bayplan.queues.problems import NoRoom
-from bayplan.queues.resources import Resources
+from bayplan.queues.resources import NOTHING, Resources
 from bayplan.scheduler.batch.patience import Patience
 
 FIFO = "fifo"
@@ -175,7 +175,12 @@ class Lineup:
     # -- groups ----------------------------------------------------------------------------------
 
     def _first_of(self, line: _Line, holder: str) -> str | None:
-        """The first of a queue who was not refused, and whom nobody holds up."""
+        """The first of a queue who was not refused, and whom nobody holds up; who was let in before
+        and asks for nothing more is held up by nobody.
+        """
+        let_in = self._head(NOTHING, line.rows.get(NOTHING, []))
+        if let_in is not None:
+            return let_in[1]
         if line.stopped:
             return None
         heads = (head for ask, row in line.rows.items() if ask not in line.refused

@@ -69,6 +69,14 @@ def min_member_of(pod: Pod) -> int | None:
     return number if 1 <= number <= MOST else None
 
 
+def malformed(pod: Pod) -> str:
+    """What a pod's annotations say that cannot be; empty if nothing."""
+    said = pod.metadata.annotations.get(GROUP_MIN_MEMBER)
+    if said is None or min_member_of(pod) is not None:
+        return ""
+    return f"annotation {GROUP_MIN_MEMBER} of pod {pod.name}: {said[:40]!r} is no number of pods"
+
+
 def _owner(pod: Pod) -> OwnerReference:
     controller = pod.metadata.controller
     if controller is not None and controller.uid:

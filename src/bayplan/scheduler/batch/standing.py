@@ -16,12 +16,14 @@ from collections.abc import Callable, Coroutine, Iterable
 from msgspec.structs import replace
 
 from bayplan.client.errors import ClientError, NotFoundError
-from bayplan.kube.clock import Clock
-from bayplan.kube.queueing import Queue
+from bayplan.kube.queueing import PodGroup, PodGroupCondition, PodGroupStatus, Queue
 from bayplan.kube.times import timestamp
 from bayplan.queues import Group, NoRoom
+from bayplan.queues.status import UNSCHEDULABLE
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.conditions import group_said, queue_said
+from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.messages import Notice, cut
 from bayplan.scheduler.writes import Writes
 
 log = logging.getLogger(__name__)
@@ -31,15 +33,21 @@ AT_ONCE = 16
 Work = Coroutine[object, object, None]
 
 
+def _unschedulable(status: PodGroupStatus) -> PodGroupCondition | None:
+    found = (one for one in status.conditions if one.type == UNSCHEDULABLE)
+    return next((one for one in found if one.status == "True"), None)
+
+
 class Standing:
     """Writes the status of groups and queues."""
 
     def __init__(
-        self, book: Book, writes: Writes, clock: Clock, waits_for: Callable[[str], NoRoom | None]
+        self, desk: Desk, book: Book, writes: Writes, waits_for: Callable[[str], NoRoom | None]
     ) -> None:
+        self._desk = desk
         self._book = book
         self._writes = writes
-        self._clock = clock
+        self._clock = desk.clock
         self._waits_for = waits_for
         self._phases: dict[str, tuple[str, str]] = {}
         """By group its queue and its phase, as they were last counted."""
@@ -77,11 +85,21 @@ class Standing:
     def _of_group(self, group: Group) -> Work | None:
         status = group_said(group, self._waits_for(group.key), timestamp(self._clock.now()))
         made = self._book.made.get(group.key)
+        if made is not None and status != made.status:
+            self._note(made, status)
+            return self._writes.say_group(made, status)
         if made is not None:
-            return self._writes.say_group(made, status) if status != made.status else None
+            return None
         if group.members:
             return self._writes.make_group(replace(group.podgroup, status=status))
         return None
+
+    def _note(self, made: PodGroup, status: PodGroupStatus) -> None:
+        """Have an event written of what a group waits for, if that is news."""
+        told = _unschedulable(status)
+        if told is not None and told != _unschedulable(made.status):
+            notice = Notice("Warning", UNSCHEDULABLE, "Scheduling", cut(told.message))
+            self._desk.note(self._desk.first_name, made, notice)
 
     # -- queues ----------------------------------------------------------------------------------
 

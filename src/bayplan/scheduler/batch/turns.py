@@ -114,6 +114,8 @@ class Turns:
         if not group.is_known:
             text = f"PodGroup {group.key} does not exist"
             return NoRoom(Why.BAD_GROUP, group.queue, text) if group.members else None
+        if (text := self._book.malformed(group)) and group.count(Status.PENDING):
+            return NoRoom(Why.BAD_GROUP, group.queue, text)
         return what_is_asked(group, self._book.candidates, self.stage_of)
 
     def stage_of(self, member: Member) -> Stage:

@@ -157,7 +157,10 @@ class Ledger:
         old = self.members.get(member.key)
         if old is not None:
             member.keep_decisions(old)
-            self._drop(old)
+            if old.group == member.group:
+                self.groups[old.group].remove(old)  # it is counted anew below, once
+            else:
+                self._drop(old)
         self.members[member.key] = member
         group = self._group_of(member)
         group.add(member)

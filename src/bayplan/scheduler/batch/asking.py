@@ -12,8 +12,10 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from bayplan.queues import NOTHING, Group, Member, NoRoom, Resources, Status, Why
+from bayplan.queues.orders import member_key
 
 
 class Stage(Enum):
@@ -50,19 +52,18 @@ class Asking:
 
 
 StageOf = Callable[[Member], Stage]
-Order = tuple[int, int, str, str]
 
 
 class Candidates:
     """The pods of each group that may go: those for which quota is held, then in their order."""
 
     def __init__(self) -> None:
-        self._of: dict[str, list[tuple[bool, Order, str]]] = {}
+        self._of: dict[str, list[tuple[bool, Any, str]]] = {}
 
     def put(self, member: Member) -> None:
         """A pod may go, for all that is known."""
         waiting = self._of.setdefault(member.group, [])
-        heapq.heappush(waiting, (not member.reserved, member_order(member), member.key))
+        heapq.heappush(waiting, (not member.reserved, member_key(member), member.key))
 
     def first(self, group: Group, stage_of: StageOf) -> Member | None:
         """The first that still may; those that may not are forgotten."""
@@ -103,7 +104,7 @@ def _gang(group: Group, stage_of: StageOf) -> list[Member] | None:
     """The pods that a group needs to start; None if too many are held by others."""
     pending = group.of_status(Status.PENDING)
     able = [one for one in pending if stage_of(one) in _WITH_OTHERS]
-    able.sort(key=lambda one: (not one.reserved, member_order(one)))
+    able.sort(key=lambda one: (not one.reserved, member_key(one)))
     needed = group.min_member - group.ready_count
     chosen: dict[str, Member] = {}
     if group.counts_roles:
@@ -118,12 +119,6 @@ def _gang(group: Group, stage_of: StageOf) -> list[Member] | None:
             break
         chosen.setdefault(one.key, one)
     return list(chosen.values()) if len(chosen) >= needed else None
-
-
-def member_order(member: Member) -> Order:
-    """Sorts the pod to go first to the front: by priority, number, age and uid."""
-    meta = member.pod.metadata
-    return (-member.priority, member.index or 0, meta.creation_timestamp or "", meta.uid)
 
 
 def _too_few(group: Group, why: Why) -> str:

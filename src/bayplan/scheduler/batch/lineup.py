@@ -38,6 +38,8 @@ class _Line:
     """By what they ask for, those that came since it was refused last."""
     stopped: str = ""
     """The queue for whose room everybody waits behind the first, if it is strict."""
+    stopped_by: str = ""
+    """Who that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,9 @@ class Lineup:
 
     def remove(self, key: str) -> None:
         """The group asks for nothing any more."""
-        self.patience.end(key)
         self._leave(key)
+        if self.patience.end(key):
+            self.let_all_look()
 
     def next(self, now: float) -> str | None:
         """The group whose turn it is; None if nobody can be served now."""
@@ -131,7 +134,7 @@ class Lineup:
         self._waiting_for.setdefault(level, set()).add(standing.queue)
         node = self._ledger.tree.get(standing.queue)
         if node is not None and node.queue.spec.dequeue_strategy == FIFO:
-            line.stopped = level
+            line.stopped, line.stopped_by = level, key
         elif ever:
             self.patience.refused(key, level, now)
         untold = line.untold.pop(standing.ask, [])
@@ -217,3 +220,6 @@ class Lineup:
         if not line.rows:
             del self._lines[standing.queue]
             self._open.discard(standing.queue)
+        elif line.stopped_by == key:
+            line.stopped = line.stopped_by = ""
+            self._enter(standing.queue)

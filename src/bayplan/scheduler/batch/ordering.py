@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.queues import Group, Ledger
+from bayplan.queues.orders import age, group_key, queue_key
 
 Order = tuple[object, ...]
 
@@ -14,18 +15,13 @@ def queue_order(ledger: Ledger, queue: str) -> Order:
     node = ledger.tree.get(queue)
     if node is None:
         return (0, (), "", queue)
-    levels = tuple(_level(ledger, name) for name in reversed(node.path[:-1]))
-    age = node.queue.metadata.creation_timestamp or ""
-    return (-node.queue.spec.priority, levels, age, queue)
-
-
-def _level(ledger: Ledger, name: str) -> tuple[float, bool]:
-    return ledger.share(name), ledger.quota(name).deserved.is_nothing
+    above = reversed(node.path[:-1])
+    levels = tuple(queue_key(ledger.accounts, name)[:2] for name in above)
+    return (-node.queue.spec.priority, levels, age(node.queue), queue)
 
 
 def group_order(group: Group) -> Order:
     """Sorts groups of one queue: those that were let in and have no nodes yet, then by priority,
     those that have not started, by age and by name.
     """
-    created = group.podgroup.metadata.creation_timestamp or ""
-    return (group.reserved.is_nothing, -group.priority, group.is_ready, created, group.key)
+    return (group.reserved.is_nothing, *group_key(group))

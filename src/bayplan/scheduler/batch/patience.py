@@ -30,10 +30,10 @@ class Patience:
         """A group waits, or waits on."""
         self._patient_since.setdefault(key, now)
 
-    def end(self, key: str) -> None:
-        """A group waits no longer."""
+    def end(self, key: str) -> bool:
+        """A group waits no longer; says whether it held others up."""
         self._patient_since.pop(key, None)
-        self._let_go(key)
+        return self._let_go(key)
 
     def refused(self, key: str, queue: str, now: float) -> None:
         """A group was refused for want of room in a queue."""
@@ -63,6 +63,8 @@ class Patience:
         """When somebody has held the others up for long enough; None if nobody does."""
         return min((until for _, until in self._holds.values()), default=None)
 
-    def _let_go(self, key: str) -> None:
-        for queue in [queue for queue, (who, _) in self._holds.items() if who == key]:
+    def _let_go(self, key: str) -> bool:
+        held = [queue for queue, (who, _) in self._holds.items() if who == key]
+        for queue in held:
             del self._holds[queue]
+        return bool(held)

@@ -27,7 +27,8 @@ MOST_PROBLEMS_SHOWN = 20
 KINDS = (
     "pods,nodes,namespaces,csinodes,csidrivers,csistoragecapacities,storageclasses,"
     "persistentvolumes,persistentvolumeclaims,volumeattachments,services,replicasets,statefulsets,"
-    "replicationcontrollers,poddisruptionbudgets,priorityclasses"
+    "replicationcontrollers,poddisruptionbudgets,priorityclasses,daemonsets,"
+    "jobs"
 )
 """Every kind that decides what fits, as kubectl takes them."""
 NEEDS_A_DUMP = (

@@ -5,7 +5,7 @@ Nodes of one kind have the same size, zone, instance type, taints and volume lim
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 
 from bayplan.fit.batches.template import Template
@@ -25,7 +25,8 @@ NodeKind = tuple[object, ...]
 def one_more_node(snapshot: Snapshot, pod: Pod) -> Iterator[Step]:
     """For each kind of node on which the pod would fit, one more of it."""
     cluster = snapshot.cluster
-    for original, count in _kinds(cluster):
+    for nodes in node_kinds(cluster)[:MOST_KINDS]:
+        original, count = nodes[0], len(nodes)
         name = _new_name(cluster, original.name)
         puts = tuple(Template.like(snapshot, original.name).objects(name))
         with snapshot.fork():
@@ -38,16 +39,13 @@ def one_more_node(snapshot: Snapshot, pod: Pod) -> Iterator[Step]:
             yield Step(FixKind.ADD_NODE, text, 4.0 + 0.5 / count, pod, puts)
 
 
-def _kinds(cluster: Cluster) -> list[tuple[Node, int]]:
-    """One node of each kind with how many there are, the most usual kind first."""
-    firsts: dict[NodeKind, Node] = {}
-    counts: Counter[NodeKind] = Counter()
+def node_kinds(cluster: Cluster) -> list[list[Node]]:
+    """The nodes of each kind by name, the most usual kind first."""
+    found: dict[NodeKind, list[Node]] = defaultdict(list)
     for name in sorted(cluster.slots.by_name):
         node = cluster.node_at(cluster.slots.by_name[name])
-        kind = _kind(node, cluster.csinodes.get(name))
-        firsts.setdefault(kind, node)
-        counts[kind] += 1
-    return [(firsts[kind], count) for kind, count in counts.most_common(MOST_KINDS)]
+        found[_kind(node, cluster.csinodes.get(name))].append(node)
+    return sorted(found.values(), key=len, reverse=True)
 
 
 def _kind(node: Node, csinode: CSINode | None) -> NodeKind:

@@ -1,0 +1,126 @@
+"""`bayplan plan`: what the autoscaler would buy and give back, shown instead of done."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from bayplan.autoscaler.choosing import PRICE
+from bayplan.autoscaler.cloud.reading import Cloud, CloudReader
+from bayplan.autoscaler.expanders import Chain, ExpanderError, Market, PodPrices, parse_expanders
+from bayplan.autoscaler.expanders.prices import pod_prices
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.planning import Shown, Still, kinds_of_nodes, show
+from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.cli.access import ClusterAccess
+from bayplan.cli.cluster import Gates, Missing, Output, Source, load_objects, profile_from
+from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.live import read_live
+from bayplan.cli.output import Format, emit
+from bayplan.cli.output import show as show_blocks
+from bayplan.cli.plan_data import as_data
+from bayplan.cli.plan_text import blocks
+from bayplan.kube.clock import WallClock
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import DaemonSet, Job
+from bayplan.observe.kinds import OBSERVED
+
+EXIT_NODES_TO_ADD = 3
+EXIT_STAYS_PENDING = 4
+SEED = 1
+"""Ties are broken by chance, and the same cluster gives the same plan."""
+KINDS: tuple[type[KubeObject], ...] = (*OBSERVED, DaemonSet, Job)
+NO_ACCESS = ClusterAccess()
+
+
+def plan(  # noqa: PLR0913 - one for each option
+    *,
+    filename: Source = None,
+    access: ClusterAccess = NO_ACCESS,
+    groups: Annotated[
+        Path | None, Parameter(help="Node groups with their templates, bounds and prices, as YAML.")
+    ] = None,
+    expander: Annotated[
+        str, Parameter(help="How the best group is chosen; several with commas.")
+    ] = "least-waste",
+    max_nodes_total: Annotated[
+        int, Parameter(help="No more nodes than this in the whole cluster; 0 is no limit.")
+    ] = 0,
+    output: Output = Format.table,
+    feature_gates: Gates = "",
+    missing_driver: Missing = "hold-back",
+) -> int:
+    """Show what the autoscaler would buy and give back, and why; nothing is changed.
+
+    For each node that would be bought: the pods that it is for and what it costs. For each pod that
+    would stay pending: why, group by group. For each node that is not needed: where its pods would
+    go. And how many nodes a planner would buy that knows nothing of how many volumes nodes attach.
+
+    The cluster is a dump (-f), or the live one of --context or --kubeconfig. Pods count that wait
+    for a node and are not gated, whether or not a scheduler has tried them. Without --groups, every
+    kind of node that the cluster has may grow.
+
+    Exit codes: 0 nothing to add, 3 nodes to add, 4 some pods stay pending whatever is added, 2 bad
+    input.
+    """
+    profile = profile_from(feature_gates, missing_driver)
+    still = Still.of(_objects(filename, access), profile)
+    options = replace(AutoscalerOptions(), max_nodes_total=max_nodes_total)
+    shown = asyncio.run(_shown(still, groups, expander, options))
+    if output.is_for_people:
+        show_blocks(blocks(shown, wide=output is Format.wide))
+    else:
+        emit(as_data(shown), output)
+    return _exit_code(shown)
+
+
+def _objects(filename: str | None, access: ClusterAccess) -> list[KubeObject]:
+    if filename is None and access != NO_ACCESS:
+        return read_live(access, KINDS)
+    found = list(load_objects(filename, "plan").objects)
+    if not any(isinstance(obj, Node | Pod) for obj in found):
+        raise BadInput("there is neither a pod nor a node in the dump")
+    return found
+
+
+async def _shown(
+    still: Still, file: Path | None, expander: str, options: AutoscalerOptions
+) -> Shown:
+    clock = WallClock()
+    try:
+        names = parse_expanders(expander)
+        provider = None if file is None else DeclaredGroups(read_groups(file), still.nodes())
+    except ExpanderError as error:
+        raise BadInput(f"--expander: {error}") from None
+    except ConfigFileError as error:
+        raise BadInput(str(error)) from None
+    defaults = options.group_defaults()
+    cloud, prices = kinds_of_nodes(still, defaults), PodPrices()
+    if provider is not None:
+        cloud = await CloudReader(provider, defaults, clock).read()
+        if PRICE in names:
+            waiting = [one for one in still.pods() if not one.spec.node_name]
+            prices = await pod_prices(provider, still.snapshot, waiting, clock.now())
+    _refuse_nothing(cloud, file)
+    chain = Chain(names, Market(Random(SEED), prices))  # noqa: S311 - not for secrets
+    return show(still, cloud, chain, options, clock.now())
+
+
+def _refuse_nothing(cloud: Cloud, file: Path | None) -> None:
+    if not cloud.groups and file is None:
+        raise BadInput("there is no node in the cluster: say with --groups what can be bought")
+
+
+def _exit_code(shown: Shown) -> int:
+    if shown.plan.pending:
+        return EXIT_STAYS_PENDING
+    return EXIT_NODES_TO_ADD if shown.plan.scale_ups else EXIT_OK

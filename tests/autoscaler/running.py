@@ -102,21 +102,42 @@ async def virtual_town(
     options: AutoscalerOptions | None = None,
     *,
     profile: Profile | None = None,
-    wrap: Callable[[Provider], Provider] = lambda provider: provider,
+    wrap: Callable[[VirtualLab, Provider], Provider] = lambda _, provider: provider,
+    leads: bool = True,
 ) -> AsyncIterator[Town]:
-    """A town in virtual time, whose autoscaler asks the cloud directly."""
-    labs: list[Lab] = []
+    """A town in virtual time, whose autoscaler asks the cloud directly; unless it `leads` from the
+    beginning, it is to be `led`.
+    """
+    async with VirtualLab(spec, [schedulers(profile).lead]) as lab:
+        provider = wrap(lab, lab.simulation.provider)
 
-    @asynccontextmanager
-    async def cloud(_: Client) -> AsyncIterator[Provider]:
-        yield wrap(labs[0].simulation.provider)
+        @asynccontextmanager
+        async def cloud(_: Client) -> AsyncIterator[Provider]:
+            yield provider
 
-    daemon = AutoscalerDaemon(cloud, options, profile=profile)
-    async with VirtualLab(spec, [schedulers(profile).lead, daemon.lead]) as lab:
-        labs.append(lab)
+        daemon = AutoscalerDaemon(cloud, options, profile=profile)
         town = Town(lab, lab.client(), daemon)
         town.watch()
-        yield town
+        task = led(town, lab.client()) if leads else None
+        try:
+            yield town
+        finally:
+            if task is not None:
+                await ended(task)
+
+
+def led(town: Town, client: Client) -> asyncio.Task[None]:
+    """Let the autoscaler begin."""
+    return asyncio.ensure_future(town.autoscaler.lead(client))
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """End it, and say if it had failed before."""
+    failed = task.done()
+    task.cancel()
+    (said,) = await asyncio.gather(task, return_exceptions=True)
+    if failed and said is not None:
+        raise said
 
 
 @asynccontextmanager
@@ -130,7 +151,7 @@ async def live_town(
         client = await stack.enter_async_context(connect(path))
         daemon = AutoscalerDaemon(over_tls(lab, folder), options, profile=profile)
         leading = [schedulers(profile).lead, daemon.lead]
-        tasks = [asyncio.ensure_future(lead(client)) for lead in leading]
+        tasks = [asyncio.ensure_future(one(client)) for one in leading]
         town = Town(lab, client, daemon)
         town.watch()
         try:

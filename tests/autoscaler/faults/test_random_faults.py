@@ -1,0 +1,155 @@
+"""Random moods of the cloud, faults of machines and restarts of the autoscaler, in virtual time.
+
+However they come together: no group is ever asked above its maximum, nothing is bought twice for
+the same pods, and once all is well everything runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.embedded.control.faults import Fault, FaultKind
+from bayplan.lab import run_virtually
+from bayplan.nodegroups import Provider
+from tests.autoscaler.faults.moody import Mood, MoodyCloud, Spell
+from tests.autoscaler.faults.test_faults import SURE, spec
+from tests.autoscaler.running import Town, all_run, ended, led, virtual_town
+
+LAST = 900
+"""When the last fault is over."""
+HARMLESS: tuple[FaultKind, ...] = ("stock-out", "quota", "slow-start")
+"""What never makes a node necessary that is bought already."""
+HARMFUL: tuple[FaultKind, ...] = (*HARMLESS, "never-registers", "no-driver")
+QUESTIONS = ("", "refresh", "groups", "instances", "target_size", "increase", "delete_nodes")
+moments = st.integers(0, LAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A machine fault, between two moments."""
+
+    kind: FaultKind
+    start: int
+    end: int
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """All that goes wrong."""
+
+    spells: tuple[Spell, ...]
+    troubles: tuple[Trouble, ...]
+    restarts: tuple[int, ...]
+    second: bool
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> tuple[int, int]:
+    one, other = draw(moments), draw(moments)
+    return min(one, other), max(one, other) + 1
+
+
+@st.composite
+def schedules(draw: st.DrawFn, kinds: tuple[FaultKind, ...]) -> Schedule:
+    """Anything that can go wrong, of these kinds."""
+    groups = st.sampled_from(["", "first", "second"])
+    spells = []
+    for _ in range(draw(st.integers(0, 3))):
+        start, end = draw(spans())
+        mood, asked = draw(st.sampled_from(Mood)), draw(st.sampled_from(QUESTIONS))
+        chance = draw(st.sampled_from([0.3, 1.0]))
+        spells.append(Spell(mood, asked, start, end, chance, draw(groups)))
+    troubles = []
+    for _ in range(draw(st.integers(0, 2))):
+        start, end = draw(spans())
+        troubles.append(Trouble(draw(st.sampled_from(kinds)), start, end, draw(groups)))
+    restarts = draw(st.lists(moments, max_size=3).map(sorted))
+    return Schedule(tuple(spells), tuple(troubles), tuple(restarts), draw(st.booleans()))
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was asked of the cloud."""
+
+    above: list[str] = field(default_factory=list)
+    """Purchases that would have taken a group above its maximum."""
+
+
+class WatchedCloud(MoodyCloud):
+    """A moody cloud that takes note of purchases out of bounds."""
+
+    seen: Seen
+
+    async def increase(self, group: str, count: int) -> None:
+        size = await self._inner.target_size(group)
+        most = {one.id: one.max_size for one in await self._inner.groups()}[group]
+        if size + count > most:
+            self.seen.above.append(f"{group}: {size} + {count} > {most}")
+        await super().increase(group, count)
+
+
+async def play(schedule: Schedule, seen: Seen) -> int:
+    """Let it all happen; how many instances were bought that could be had."""
+
+    def wrap(lab: object, provider: Provider) -> Provider:
+        cloud = WatchedCloud(provider, lab.clock, schedule.spells, Random(7))  # type: ignore[attr-defined]
+        cloud.seen = seen
+        return cloud
+
+    async with virtual_town(spec(second=schedule.second), SURE, wrap=wrap, leads=False) as town:
+        failed: set[str] = set()
+        cloud = town.lab.simulation.cloud
+        cloud.listeners.append(lambda name: failed.add(name) if _has_failed(town, name) else None)
+        task = led(town, town.lab.client())
+        for moment, what in _events(schedule):
+            await town.lab.run(moment)
+            if isinstance(what, Trouble):
+                _strike(town, what, moment)
+            else:
+                await ended(task)
+                task = led(town, town.lab.client())
+        await town.lab.run(LAST + 2)
+        await town.until(all_run(20), within=4 * 3600)
+        await ended(task)
+        return len(town.sold - failed)
+
+
+def _events(schedule: Schedule) -> list[tuple[int, Trouble | None]]:
+    found: list[tuple[int, Trouble | None]] = [(moment, None) for moment in schedule.restarts]
+    for one in schedule.troubles:
+        found += [(one.start, one), (one.end, one)]
+    return sorted(found, key=lambda event: event[0])
+
+
+def _strike(town: Town, trouble: Trouble, moment: int) -> None:
+    faults, name = town.lab.simulation.faults, repr(trouble)
+    if moment == trouble.start:
+        faults.inject(name, Fault(kind=trouble.kind, group=trouble.group))
+    else:
+        faults.clear(name)
+
+
+def _has_failed(town: Town, name: str) -> bool:
+    one = town.lab.simulation.cloud.instances.get(name)
+    return one is not None and one.state == "failed"
+
+
+@settings(max_examples=10)
+@given(schedules(HARMLESS))
+def test_nothing_is_ever_bought_twice_for_the_same_pods(schedule: Schedule) -> None:
+    seen = Seen()
+    assert run_virtually(play(schedule, seen)) == 3
+    assert not seen.above
+
+
+@settings(max_examples=10)
+@given(schedules(HARMFUL))
+def test_everything_runs_in_the_end_and_no_maximum_is_ever_passed(schedule: Schedule) -> None:
+    seen = Seen()
+    run_virtually(play(schedule, seen))
+    assert not seen.above

@@ -1,0 +1,117 @@
+"""A node is upcoming until it reports what was promised; only a new one can be late for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import pytest
+
+from bayplan.autoscaler.cluster.standing import (
+    DRIVER_LABEL,
+    DRIVER_PREFIX,
+    Member,
+    Promise,
+    Standing,
+    stand,
+)
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.kube.meta import Condition
+from bayplan.kube.nodes import Node
+from bayplan.kube.storage import CSINode
+from bayplan.kube.times import timestamp
+from tests.autoscaler.worlds import DISK, NOW
+from tests.builders import make_csinode, make_node
+
+OPTIONS = AutoscalerOptions()
+PROMISED = Promise({DISK: True})
+FILES = "files.csi.example.com"
+
+
+def node(labels: Mapping[str, str] | None = None, *, ready: bool = True) -> Node:
+    made = make_node("n").uid("u").created(timestamp(NOW)).labels(labels or {}).obj()
+    status = "True" if ready else "False"
+    since = timestamp(NOW)
+    made.status.conditions = [Condition(type="Ready", status=status, last_transition_time=since)]
+    return made
+
+
+def after(minutes: float) -> datetime:
+    return NOW + timedelta(minutes=minutes)
+
+
+def look(
+    member: Member, csinode: CSINode | None, minutes: float, promise: Promise | None = PROMISED
+) -> Standing:
+    stand(member, csinode, promise, OPTIONS, after(minutes))
+    return member.standing
+
+
+def test_a_node_that_says_it_is_not_ready_is_starting_and_then_unready() -> None:
+    member = Member(node(ready=False))
+    assert look(member, None, 14.9) is Standing.STARTING
+    assert look(member, None, 15) is Standing.UNREADY
+
+
+def test_a_node_with_a_startup_taint_is_starting() -> None:
+    made = node()
+    tainted = make_node("n").taint("startup-taint.cluster-autoscaler.kubernetes.io/x").obj()
+    made.spec.taints = tainted.spec.taints
+    assert look(Member(made), make_csinode("n").driver(DISK, 8).obj(), 1) is Standing.STARTING
+
+
+def test_a_ready_node_waits_for_its_driver_and_is_late_after_ten_minutes() -> None:
+    member = Member(node())
+    assert look(member, None, 1) is Standing.AWAITING
+    assert member.missing == (DISK,)
+    assert look(member, make_csinode("n").obj(), 9.9) is Standing.AWAITING
+    assert look(member, None, 10) is Standing.LATE
+    assert look(member, None, 1000) is Standing.LATE
+    assert look(member, make_csinode("n").driver(DISK, 8).obj(), 1001) is Standing.READY
+
+
+def test_a_driver_without_the_count_that_was_promised_is_still_missing() -> None:
+    reports = make_csinode("n").driver(DISK).obj()
+    assert look(Member(node()), reports, 1) is Standing.AWAITING
+    assert look(Member(node()), reports, 1, Promise({DISK: False})) is Standing.READY
+
+
+def test_a_node_that_was_complete_once_is_never_late_for_a_driver() -> None:
+    member = Member(node())
+    assert look(member, make_csinode("n").driver(DISK, 8).obj(), 1) is Standing.READY
+    assert look(member, None, 60) is Standing.READY
+
+
+def test_a_node_that_had_long_been_ready_when_first_seen_is_not_late() -> None:
+    assert look(Member(node()), None, 20) is Standing.READY
+    assert look(Member(node()), None, 19.9) is Standing.LATE
+
+
+def test_without_a_template_labels_say_what_to_wait_for() -> None:
+    nothing = Promise()
+    one = Member(node({DRIVER_LABEL: DISK}))
+    assert look(one, None, 1, nothing) is Standing.AWAITING
+    assert look(one, make_csinode("n").driver(DISK).obj(), 2, nothing) is Standing.READY
+    several = Member(node({f"{DRIVER_PREFIX}{DISK}": "", f"{DRIVER_PREFIX}{FILES}": ""}))
+    assert look(several, make_csinode("n").driver(DISK, 1).obj(), 1, nothing) is Standing.AWAITING
+    assert several.missing == (FILES,)
+    assert look(several, None, 10, nothing) is Standing.LATE
+
+
+def test_drivers_that_are_only_hoped_for_are_waited_for_and_not_missed() -> None:
+    hoped = Promise(hoped=frozenset({DISK}))
+    member = Member(node())
+    assert look(member, None, 1, hoped) is Standing.AWAITING
+    assert look(member, None, 10, hoped) is Standing.READY
+    assert member.complete
+
+
+def test_a_promise_of_zero_volumes_is_kept_by_reporting_zero() -> None:
+    assert look(Member(node()), make_csinode("n").driver(DISK, 0).obj(), 1) is Standing.READY
+
+
+@pytest.mark.parametrize("minutes", [0, 5, 100])
+def test_with_the_gate_off_drivers_do_not_matter(minutes: float) -> None:
+    member = Member(node({DRIVER_LABEL: DISK}))
+    assert look(member, None, minutes, None) is Standing.READY
+    assert not member.complete  # it is asked again once the gate is on

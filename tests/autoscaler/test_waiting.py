@@ -1,0 +1,105 @@
+"""Which pods count: those that a scheduler found no node for, and few others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bayplan.autoscaler.cluster.waiting import DELAY, WaitingPods, Waits, counting, how_it_waits
+from bayplan.autoscaler.options import ScaleUpOptions
+from bayplan.fit.events import Event
+from bayplan.kube.pods import Pod
+from bayplan.kube.times import timestamp
+from tests.autoscaler.worlds import NOW
+from tests.builders import PodBuilder, make_pod
+
+
+def refused(name: str = "p") -> PodBuilder:
+    """A pod that a scheduler found no node for."""
+    return make_pod(name).uid(name).condition("PodScheduled", "False", "Unschedulable")
+
+
+QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
+CASES = [
+    (refused(), Waits.UNSCHEDULABLE),
+    (make_pod(), Waits.UNPROCESSED),
+    (make_pod().condition("PodScheduled", "False", "SchedulerError"), Waits.UNPROCESSED),
+    (refused().nominated("n"), Waits.NOMINATED),
+    (make_pod().gate("example.com/wait"), Waits.GATED),
+    (make_pod().gate(QUEUE_GATE).condition("PodScheduled", "False", "SchedulingGated"),
+     Waits.QUEUED),
+    (refused().node("n"), None),
+    (refused().terminating(), None),
+    (refused().phase("Failed"), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pod", "how"), CASES)
+def test_how_a_pod_waits(pod: PodBuilder, how: Waits | None) -> None:
+    assert how_it_waits(pod.obj()) is how
+
+
+def told(*pods: PodBuilder) -> WaitingPods:
+    waiting = WaitingPods()
+    for pod in pods:
+        waiting.hear(Event.of(None, pod.obj()))
+    return waiting
+
+
+def counted(waiting: WaitingPods, **options: object) -> tuple[list[str], dict[str, int]]:
+    def priority(pod: Pod) -> int:
+        return pod.spec.priority or 0
+
+    found = counting(waiting, ScaleUpOptions(**options), NOW, priority)  # type: ignore[arg-type]
+    return [pod.name for pod in found.pods], dict(found.aside)
+
+
+def test_a_pod_is_followed_from_its_beginning_to_its_node() -> None:
+    waiting = told(make_pod("p"))
+    assert counted(waiting) == ([], {})
+    waiting.hear(Event.of(make_pod("p").obj(), refused("p").obj()))
+    assert counted(waiting)[0] == ["p"]
+    waiting.hear(Event.of(refused("p").obj(), refused("p").node("n").obj()))
+    assert counted(waiting)[0] == []
+    assert not any(waiting.counts().values())
+    waiting.hear(Event.of(refused("p").node("n").obj(), None))
+
+
+def test_pods_of_schedulers_that_are_bypassed_count_at_once() -> None:
+    waiting = told(make_pod("a").scheduler("fast"), make_pod("b"), refused("c"))
+    assert counted(waiting, bypassed_scheduler_names=("fast",))[0] == ["a", "c"]
+    assert counted(waiting)[0] == ["c"]
+
+
+def test_gated_and_nominated_pods_never_count() -> None:
+    waiting = told(
+        refused("a").gate(QUEUE_GATE), refused("b").gate("x"), refused("c").nominated("n")
+    )
+    found = counted(waiting, bypassed_scheduler_names=("default-scheduler",))
+    assert found == ([], {"queue": 1, "scheduling_gated": 1, "nominated": 1})
+
+
+def test_daemons_and_expendable_pods_do_not_count() -> None:
+    daemon = refused("d").owner("DaemonSet", "d")
+    marked = refused("m").annotation("cluster-autoscaler.kubernetes.io/daemonset-pod", "true")
+    cheap, dear = refused("e").priority(-11), refused("f").priority(-10)
+    found = counted(told(daemon, marked, cheap, dear))
+    assert found == (["f"], {"daemonset": 2, "expendable": 1})
+
+
+def test_young_pods_wait_as_long_as_they_or_the_option_say() -> None:
+    def born(seconds: float) -> str:
+        return timestamp(NOW - timedelta(seconds=seconds))
+
+    old, young = refused("old").created(born(60)), refused("young").created(born(59))
+    patient = refused("patient").created(born(60)).annotation(DELAY, "2m")
+    hasty = refused("hasty").created(born(1)).annotation(DELAY, "1s")
+    odd = refused("odd").created(born(60)).annotation(DELAY, "soon")
+    found = counted(told(old, young, patient, hasty, odd), new_pod_scale_up_delay=60.0)
+    assert found == (["old", "odd"], {"too young": 3})
+
+
+def test_only_pods_of_allowed_schedulers_count_if_there_are_some() -> None:
+    waiting = told(refused("a").scheduler("batch"), refused("b"))
+    assert counted(waiting, allowed_scheduler_names=("batch",)) == (["a"], {"other scheduler": 1})

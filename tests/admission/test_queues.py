@@ -12,6 +12,7 @@ from bayplan.admission.review import Verdict
 from bayplan.client import Change
 from bayplan.kube.queueing import Queue
 from bayplan.queues.tree import MAX_DEPTH, QueueTree
+from tests.admission.reviews import ask, make_app, review
 from tests.builders.queueing import QueueBuilder
 
 
@@ -170,8 +171,8 @@ def test_queues_that_are_wrong_already_do_not_fail_others() -> None:
 
 
 def test_a_change_of_other_things_is_let_in() -> None:
-    alone = make().parent("nobody")
-    labelled = make().parent("nobody").labels(a="b")
+    alone = make().parent("nobody").capability(cpu="-1")
+    labelled = make().parent("nobody").capability(cpu="-1").labels(a="b")
     assert not changed(alone, labelled)
 
 
@@ -189,6 +190,12 @@ def test_a_queue_with_queues_below_it_is_not_deleted() -> None:
     assert text == "queue q has queues below it: c0, c1, c2 and 2 more"
     assert not said(judge_deletion("c0", book(make(), *children)))
     assert not said(judge_deletion("unknown", book()))
+
+
+async def test_a_queue_that_is_deleted_with_all_others_is_known_by_its_object() -> None:
+    old = {"metadata": {"name": "default"}, "spec": {}}
+    answer = await ask(make_app(), "/queues/validate", review("queues", "DELETE", None, old))
+    assert answer.response["status"]["code"] == 403
 
 
 @pytest.mark.parametrize(
@@ -223,7 +230,7 @@ def test_a_queue_opens_after_those_above_it() -> None:
 
 # -- the book -------------------------------------------------------------------------------------
 
-NAMES = ("a", "b", "c", "d")
+NAMES = ("a", "bb", "ccc", "dddd")
 STEPS = st.lists(
     st.tuples(st.sampled_from(NAMES), st.sampled_from(("", "root", *NAMES)), st.booleans()),
     max_size=20,
@@ -235,7 +242,7 @@ def test_the_book_knows_who_is_below_whom(steps: list[tuple[str, str, bool]]) ->
     held: dict[str, Queue] = {}
     kept = QueueBook()
     for name, parent, stays in steps:
-        queue = make(name).parent(parent).obj()
+        queue = make(name).parent(parent).deserved(cpu=len(name)).obj()
         was = held.pop(name, None)
         if stays:
             held[name] = queue
@@ -245,6 +252,9 @@ def test_the_book_knows_who_is_below_whom(steps: list[tuple[str, str, bool]]) ->
         for one in (*NAMES, "root"):
             below = {n for n, q in held.items() if (q.spec.parent or "root") == one}
             assert {q.name for q in kept.below(one)} == below
+            assert kept.has_below(one) is bool(below)
+            promised = kept.promised_below(one, without="a")["spec.deserved"]["cpu"]
+            assert promised == 1000 * sum(len(n) for n in below - {"a"})
 
 
 AMOUNT = st.none() | st.integers(0, 6)

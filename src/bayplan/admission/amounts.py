@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from bayplan.admission.review import Fault
 from bayplan.kube.meta import Quantity
 from bayplan.kube.quantity import QuantityError, parse
 from bayplan.kube.resources import PODS, is_extended
-from bayplan.queues.resources import AmountError, Resources, read_amounts
+from bayplan.queues.resources import NOTHING, AmountError, Resources, read_amounts
 
 
 def amount_faults(place: str, written: Mapping[str, Quantity]) -> Iterator[Fault]:
@@ -48,12 +48,9 @@ def _exact(quantity: Quantity) -> Fraction | None:
         return None
 
 
-def sum_of(maps: Iterable[Mapping[str, Quantity]]) -> Resources:
-    """What some maps amount to together; those that cannot be read count for nothing."""
-    total = Resources()
-    for one in maps:
-        try:
-            total += read_amounts(one)
-        except AmountError:
-            continue
-    return total
+def readable(written: Mapping[str, Quantity]) -> Resources:
+    """What a map amounts to; one that cannot be read is nothing."""
+    try:
+        return read_amounts(written)
+    except AmountError:
+        return NOTHING

@@ -1,18 +1,25 @@
-"""All queues by name, and those below each: what a new one is judged against.
+"""All queues by name, those below each, and what these are promised: what a new one is judged by.
 
 `root` and `default` are in it whether or not somebody made them. It follows the cluster, so it may
-be a moment behind; what slips in meanwhile, the scheduler tells of.
+be a moment behind; what slips in meanwhile, the scheduler tells of. Sums are kept up as queues come
+and go, so that the five thousandth child of a queue costs no more than the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from bayplan.admission.amounts import readable
 from bayplan.client import Change
 from bayplan.kube.meta import ObjectMeta, Quantity
 from bayplan.kube.queueing import DEFAULT_QUEUE, ROOT_QUEUE, Queue
+from bayplan.queues.resources import NOTHING, Resources
 from bayplan.queues.tree import MAX_DEPTH
 
+Promises = Mapping[str, Resources]
+"""What is promised, by field."""
+CAPABILITY, DESERVED, GUARANTEE = "spec.capability", "spec.deserved", "spec.guarantee.resource"
+NO_PROMISES: Promises = {DESERVED: NOTHING, GUARANTEE: NOTHING}
 BUILT_IN = (ROOT_QUEUE, DEFAULT_QUEUE)
 _ALWAYS = {name: Queue(metadata=ObjectMeta(name=name)) for name in BUILT_IN}
 _OPEN = ("Open", "")
@@ -24,6 +31,8 @@ class QueueBook:
     def __init__(self, queues: Iterable[Queue] = ()) -> None:
         self._queues: dict[str, Queue] = {}
         self._below: dict[str, dict[str, None]] = {}
+        self._promised: dict[str, Promises] = {}
+        """By queue, what those below it are promised together."""
         for queue in queues:
             self.put(queue)
 
@@ -34,6 +43,17 @@ class QueueBook:
     def below(self, name: str) -> list[Queue]:
         """The queues whose parent that is."""
         return [self._queues[child] for child in self._below.get(name, ())]
+
+    def has_below(self, name: str) -> bool:
+        """Whether there are such queues."""
+        return bool(self._below.get(name))
+
+    def promised_below(self, name: str, *, without: str = "") -> Promises:
+        """What the queues below one are promised together, but for one of them."""
+        total, left_out = self._promised.get(name, NO_PROMISES), self._queues.get(without)
+        if left_out is None or parent_of(left_out) != name:
+            return total
+        return _changed(total, promises_of(left_out), -1)
 
     def above(self, queue: Queue) -> Iterator[Queue | str]:
         """Its parent, that one's parent and so on, without the root; the name of one that is not
@@ -60,12 +80,20 @@ class QueueBook:
         self.drop(queue.name)
         self._queues[queue.name] = queue
         self._below.setdefault(parent_of(queue), {})[queue.name] = None
+        self._promise(queue, 1)
 
     def drop(self, name: str) -> None:
         """A queue is gone."""
         queue = self._queues.pop(name, None)
         if queue is not None:
             self._below[parent_of(queue)].pop(name)
+            self._promise(queue, -1)
+
+    def _promise(self, queue: Queue, sign: int) -> None:
+        parent, own = parent_of(queue), promises_of(queue)
+        if any(amounts.amounts for amounts in own.values()):
+            total = self._promised.get(parent, NO_PROMISES)
+            self._promised[parent] = _changed(total, own, sign)
 
     def take(self, change: Change[Queue]) -> None:
         """What an informer tells."""
@@ -92,7 +120,19 @@ def amounts_of(queue: Queue) -> Mapping[str, Mapping[str, Quantity]]:
     """Every map of quantities in a queue, by its field."""
     spec = queue.spec
     return {
-        "spec.capability": spec.capability,
-        "spec.deserved": spec.deserved,
-        "spec.guarantee.resource": spec.guarantee.resource,
+        CAPABILITY: spec.capability,
+        DESERVED: spec.deserved,
+        GUARANTEE: spec.guarantee.resource,
     }
+
+
+def promises_of(queue: Queue) -> Promises:
+    """What a queue is promised, by field; what cannot be read is nothing."""
+    said = amounts_of(queue)
+    return {place: readable(said[place]) for place in NO_PROMISES}
+
+
+def _changed(total: Promises, change: Promises, sign: int) -> Promises:
+    if sign > 0:
+        return {place: total[place] + change[place] for place in total}
+    return {place: total[place] - change[place] for place in total}

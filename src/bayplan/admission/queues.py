@@ -9,8 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.admission.amounts import above, amount_faults, sum_of, uncounted
-from bayplan.admission.book import BUILT_IN, QueueBook, amounts_of, is_open, parent_of
+from bayplan.admission.amounts import above, amount_faults, readable, uncounted
+from bayplan.admission.book import (
+    BUILT_IN,
+    CAPABILITY,
+    DESERVED,
+    GUARANTEE,
+    Promises,
+    QueueBook,
+    amounts_of,
+    is_open,
+    parent_of,
+    promises_of,
+)
 from bayplan.admission.review import Fault, Verdict
 from bayplan.kube.codec import shorten
 from bayplan.kube.queueing import ROOT_QUEUE, Queue
@@ -20,25 +31,23 @@ from bayplan.queues.tree import MAX_DEPTH
 
 _MOST_NAMED = 3
 _MOST_WEIGHT = 65535
-_CAPABILITY, _DESERVED, _GUARANTEE = "spec.capability", "spec.deserved", "spec.guarantee.resource"
 
 
 def judge_queue(queue: Queue, old: Queue | None, book: QueueBook) -> Verdict:
     """Whether a queue may be made, or changed like that."""
+    if old is not None and old.spec == queue.spec:
+        return Verdict()
     faults = tuple(_own_faults(queue))
     if faults:
         return Verdict(faults)
-    if old is not None and old.spec == queue.spec:
-        return Verdict()
     moved = old is None or parent_of(old) != parent_of(queue)
     placed = tuple(_place_faults(queue, book)) if moved else ()
     faults = placed or (*_faults_above(queue, book), *_faults_below(queue, book))
     return Verdict(faults, warnings=tuple(_warnings(queue, book)))
 
 
-def judge_deletion(queue: Queue | str, book: QueueBook) -> Verdict:
+def judge_deletion(name: str, book: QueueBook) -> Verdict:
     """Whether a queue may go."""
-    name = queue if isinstance(queue, str) else queue.name
     if name in BUILT_IN:
         return Verdict((Fault("", f"queue {name} cannot be deleted"),))
     below = [child.name for child in book.below(name)]
@@ -83,9 +92,9 @@ def _disagreements(queue: Queue) -> Iterator[Fault]:
     """Where a queue's guarantee, deserved and capability do not stand in this order."""
     said = amounts_of(queue)
     for less, more in (
-        (_GUARANTEE, _DESERVED),
-        (_DESERVED, _CAPABILITY),
-        (_GUARANTEE, _CAPABILITY),
+        (GUARANTEE, DESERVED),
+        (DESERVED, CAPABILITY),
+        (GUARANTEE, CAPABILITY),
     ):
         for name, high, low in above(said[less], said[more]):
             yield Fault(less, f"{name}: {high} is more than the {low} of {more}")
@@ -128,9 +137,9 @@ def _height(queue: Queue, book: QueueBook) -> int:
 def _work_in(parent: str, book: QueueBook) -> Iterator[Fault]:
     """A queue that has pods of its own cannot have queues below it: only leaves take work."""
     found = book.get(parent)
-    if found is None or parent == ROOT_QUEUE or book.below(parent):
+    if found is None or parent == ROOT_QUEUE or book.has_below(parent):
         return
-    pods = sum_of([found.status.allocated])[PODS]
+    pods = readable(found.status.allocated)[PODS]
     if pods:
         yield Fault("spec.parent", f"queue {parent} has {pods:.0f} pods, and only leaves take work")
 
@@ -140,9 +149,10 @@ def _faults_above(queue: Queue, book: QueueBook) -> Iterator[Fault]:
     parent = book.get(parent_of(queue))
     if parent is None or parent.name == ROOT_QUEUE:
         return
-    siblings = [one for one in book.below(parent.name) if one.name != queue.name]
     yield from _limits(queue, book)
-    yield from _sums(parent, [*siblings, queue], f"with {queue.name}, queues below {parent.name}")
+    others, own = book.promised_below(parent.name, without=queue.name), promises_of(queue)
+    asked = {place: others[place] + own[place] for place in own}
+    yield from _sums(parent, asked, f"with {queue.name}, queues below {parent.name}")
 
 
 def _limits(queue: Queue, book: QueueBook) -> Iterator[Fault]:
@@ -153,7 +163,7 @@ def _limits(queue: Queue, book: QueueBook) -> Iterator[Fault]:
             return
         for name, high, low in above(rest, one.spec.capability):
             text = f"{name}: {high} is more than the {low} of queue {one.name} above it"
-            yield Fault(_CAPABILITY, text)
+            yield Fault(CAPABILITY, text)
         rest = {name: value for name, value in rest.items() if name not in one.spec.capability}
 
 
@@ -165,21 +175,19 @@ def _faults_below(queue: Queue, book: QueueBook) -> Iterator[Fault]:
     for child in children:
         for name, high, low in above(child.spec.capability, queue.spec.capability):
             yield Fault(
-                _CAPABILITY, f"{name}: {low} is less than the {high} of queue {child.name} below it"
+                CAPABILITY, f"{name}: {low} is less than the {high} of queue {child.name} below it"
             )
-    yield from _sums(queue, children, f"queues below {queue.name}")
+    yield from _sums(queue, book.promised_below(queue.name), f"queues below {queue.name}")
 
 
-def _sums(parent: Queue, children: list[Queue], whose: str) -> Iterator[Fault]:
+def _sums(parent: Queue, asked: Promises, whose: str) -> Iterator[Fault]:
     """Children that are promised more, all together, than their parent is."""
-    for place, promised in amounts_of(parent).items():
-        if place == _CAPABILITY or not promised:
-            continue
-        limit = sum_of([promised])
-        asked = sum_of(amounts_of(child)[place] for child in children)
-        for name in asked.over(limit, [one for one in asked if one in limit.amounts]):
-            total = write_amounts(asked)[name]
-            yield Fault(place, f"{name}: {whose} have {total}, and it has {promised[name]}")
+    written = amounts_of(parent)
+    for place, total in asked.items():
+        limit = readable(written[place])
+        for name in total.over(limit, [one for one in total if one in limit.amounts]):
+            have = write_amounts(total)[name]
+            yield Fault(place, f"{name}: {whose} have {have}, and it has {written[place][name]}")
 
 
 def _warnings(queue: Queue, book: QueueBook) -> Iterator[str]:
@@ -190,10 +198,10 @@ def _warnings(queue: Queue, book: QueueBook) -> Iterator[str]:
     if parent is None or parent.name == ROOT_QUEUE:
         return
     kept = parent.spec.guarantee.resource
-    missing = [name for name in said[_GUARANTEE] if name not in kept]
+    missing = [name for name in said[GUARANTEE] if name not in kept]
     if missing:
         yield (
-            f"{_GUARANTEE}: {_several(missing)}: queue {parent.name} above it has no such"
+            f"{GUARANTEE}: {_several(missing)}: queue {parent.name} above it has no such"
             " guarantee, so that only its siblings keep to it"
         )
 

@@ -81,7 +81,9 @@ class AdmissionRules:
         if not _is_about(question, "queues", "", "status"):
             return ADMITTED
         if question.operation == "DELETE":
-            return judge_deletion(question.name, self._book)
+            # Where many are deleted at once, only the object says which it is.
+            name = question.name or _decoded(question.old_object, Queue).name
+            return judge_deletion(name, self._book)
         queue, old = _now_and_before(question, Queue)
         if not question.sub_resource:
             return judge_queue(queue, old, self._book)

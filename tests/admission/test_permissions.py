@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bayplan.admission.certificates.sources import SECRETS
 from bayplan.admission.configurations import MUTATING
@@ -15,28 +14,23 @@ from bayplan.client.errors import ForbiddenError
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.pods import Pod
+from tests.accounts import restricted, write_token
 from tests.admission.manifests import DEPLOY, documents, install_kinds
 from tests.admission.test_registration import OURS, daemon
 
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-webhook"
-TOKEN = "webhook-test"
 
 
 async def test_what_the_manifest_grants_is_enough_and_not_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tokens, path = tmp_path / "tokens.csv", tmp_path / "kubeconfig"
-    tokens.write_text(f"{TOKEN},{ACCOUNT},1\n")
+    tokens, path = write_token(tmp_path, ACCOUNT), tmp_path / "kubeconfig"
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac")
     async with ApiServer(config), connect(path) as admin:
         await install_kinds(admin)
         for one in documents(DEPLOY / "webhook.yaml"):
             await admin.create(one)
-        said = yaml.safe_load(path.read_text())
-        said["users"][0]["user"] = {"token": TOKEN}
-        restricted = tmp_path / "restricted"
-        restricted.write_text(yaml.safe_dump(said))
-        async with connect(restricted) as client:
+        async with connect(restricted(path)) as client:
             for _ in range(2):  # the second time all is there, and has to be put right
                 hook = daemon()
                 leading = asyncio.ensure_future(hook.lead(client))

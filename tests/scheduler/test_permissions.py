@@ -19,26 +19,23 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.storage import SELECTED_NODE, PersistentVolumeClaim
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
+from tests.accounts import restricted, write_token
 from tests.scheduler.running import Running, node, pod
 from tests.scheduler.test_first_consumers import CLASS, claim
 
 MANIFEST = Path(__file__).parents[2] / "deploy" / "scheduler.yaml"
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-scheduler"
-TOKEN = "bayplan-test"
 
 
 async def test_what_the_manifest_grants_is_enough_and_not_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tokens, path = tmp_path / "tokens.csv", tmp_path / "kubeconfig"
-    tokens.write_text(f"{TOKEN},{ACCOUNT},1\n")
+    tokens, path = write_token(tmp_path, ACCOUNT), tmp_path / "kubeconfig"
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac")
     async with ApiServer(config), connect(path) as admin:
         for one in yaml.safe_load_all(MANIFEST.read_text()):
             await admin.create(one)
-        restricted = tmp_path / "restricted"
-        restricted.write_text(_as_account(path))
-        async with connect(restricted) as client:
+        async with connect(restricted(path)) as client:
             await _schedules(admin, client)
             with pytest.raises(ForbiddenError):
                 await client.delete(Node, "bayplan-a")
@@ -79,13 +76,6 @@ async def _schedules(admin: Client, client: Client) -> None:
 def _selected(it: Running) -> str:
     found = it.live.copy_of(PersistentVolumeClaim).get("default/c")
     return "" if found is None else found.metadata.annotations.get(SELECTED_NODE, "")
-
-
-def _as_account(kubeconfig: Path) -> str:
-    """The kubeconfig with the account's token in place of the administrator's."""
-    said = yaml.safe_load(kubeconfig.read_text())
-    said["users"][0]["user"] = {"token": TOKEN}
-    return yaml.safe_dump(said)
 
 
 def _important() -> Untyped:

@@ -12,16 +12,12 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import uvicorn
-
 from bayplan.admission.app import AdmissionApp
-from bayplan.client.serving.connection import BoundedConnection
-from bayplan.client.serving.sockets import Uvicorn
+from bayplan.client.serving.sockets import Uvicorn, https
 
 _POLL_SECONDS = 0.005
 _GRACE_SECONDS = 5
 _MOST_AT_ONCE = 1024
-_IDLE_SECONDS = 120
 
 
 @asynccontextmanager
@@ -29,7 +25,7 @@ async def serving(
     app: AdmissionApp, listener: socket.socket, tls: ssl.SSLContext
 ) -> AsyncIterator[None]:
     """Answer whoever connects for as long as the context lasts."""
-    server = Uvicorn(_config(app, tls))
+    server = Uvicorn(https(app, tls, grace_seconds=_GRACE_SECONDS, most_at_once=_MOST_AT_ONCE))
     task = asyncio.create_task(server.serve([listener]), name="webhook")
     try:
         while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn tells no other way
@@ -38,24 +34,3 @@ async def serving(
     finally:
         server.should_exit = True
         await task
-
-
-def _config(app: AdmissionApp, tls: ssl.SSLContext) -> uvicorn.Config:
-    config = uvicorn.Config(
-        app,
-        http=BoundedConnection,
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        limit_concurrency=_MOST_AT_ONCE,
-        timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-    )
-    config.load()
-    config.ssl = tls
-    return config

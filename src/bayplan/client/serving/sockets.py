@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Generator
+import ssl
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeAlias
 
 import uvicorn
+
+from bayplan.client.serving.connection import BoundedConnection
+
+App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+_IDLE_SECONDS = 120
 
 
 class Uvicorn(uvicorn.Server):
@@ -16,6 +23,38 @@ class Uvicorn(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Capture none."""
         yield
+
+
+def https(
+    app: App,
+    tls: ssl.SSLContext,
+    connection: type[BoundedConnection] = BoundedConnection,
+    *,
+    grace_seconds: int,
+    most_at_once: int | None = None,
+) -> uvicorn.Config:
+    """How an application is served: over TLS, on connections that stay, saying nothing of itself.
+
+    A server that stops waits for its clients as long as `grace_seconds`.
+    """
+    config = uvicorn.Config(
+        app,
+        http=connection,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        limit_concurrency=most_at_once,
+        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_graceful_shutdown=grace_seconds,
+    )
+    config.load()
+    config.ssl = tls
+    return config
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -15,10 +15,8 @@ import ssl
 from types import TracebackType
 from typing import Self
 
-import uvicorn
-
 from bayplan.client.serving.authority import KeyPair
-from bayplan.client.serving.sockets import Uvicorn, address_of, listen
+from bayplan.client.serving.sockets import Uvicorn, address_of, https, listen
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.http.wire.protocol import Connection
 from bayplan.embedded.apiserver.identity.credentials import load_authority, server_context
@@ -71,7 +69,9 @@ class ApiServer:
     async def start(self) -> None:
         """Begin to serve; returns when clients can connect."""
         await self.plane.start()
-        self._server = Uvicorn(self._uvicorn_config())
+        self._server = Uvicorn(
+            https(self.plane.app, self._tls(), Connection, grace_seconds=self.config.grace_seconds)
+        )
         self._task = asyncio.create_task(self._server.serve([self._socket]), name="apiserver")
         while not self._server.started and not self._task.done():  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)
@@ -95,25 +95,6 @@ class ApiServer:
     def client_certificate(self, user: str, groups: tuple[str, ...] = ()) -> KeyPair:
         """A certificate by which a client is a certain user."""
         return self.authority.client_pair(user, groups, self.config.clock.now())
-
-    def _uvicorn_config(self) -> uvicorn.Config:
-        config = uvicorn.Config(
-            self.plane.app,
-            http=Connection,
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=120,
-            timeout_graceful_shutdown=self.config.grace_seconds,
-        )
-        config.load()
-        config.ssl = self._tls()
-        return config
 
     def _tls(self) -> ssl.SSLContext:
         names = ("127.0.0.1", "::1", "localhost", "kubernetes.default.svc", self.config.host)

@@ -11,7 +11,7 @@ from a typed object; the others are patched, or read and updated as dictionaries
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 from urllib.parse import quote
 
@@ -39,6 +39,13 @@ class Resource(Generic[T_co]):
     kind: str
     namespaced: bool = True
     whole: bool = False
+    typed_kind: Kind | None = field(init=False, default=None, compare=False, repr=False)
+    """The same as the codec names it; None if objects are dictionaries."""
+
+    def __post_init__(self) -> None:
+        if issubclass(self.type, KubeObject):
+            kind = Kind(self.type, self.group, self.version, self.namespaced)
+            object.__setattr__(self, "typed_kind", kind)
 
     @property
     def api_version(self) -> str:
@@ -49,13 +56,6 @@ class Resource(Generic[T_co]):
     def root(self) -> str:
         """The path under which the group and version are served."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-
-    @property
-    def typed_kind(self) -> Kind | None:
-        """The same as the codec names it; None if objects are dictionaries."""
-        if issubclass(self.type, KubeObject):
-            return Kind(self.type, self.group, self.version, self.namespaced)
-        return None
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of an object, of its subresource, or (without a name) of the collection."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from bayplan.kube.meta import KubeObject
 
 Action = Literal["added", "updated", "deleted"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """An object came, changed or went."""
 
     kind: type[KubeObject]

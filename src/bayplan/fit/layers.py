@@ -54,14 +54,20 @@ class Layers:
 
     def observe(self, obj: KubeObject) -> None:
         """Put what an informer says, unless something newer is there."""
-        if not self.objects.knows(type(obj)):
-            return
-        admitted = self.objects.admit(obj)
+        if isinstance(obj, Pod):
+            self._observe_pod(obj, self.objects.shape(obj))
+        elif self.objects.knows(type(obj)):
+            admitted = self.objects.admit(obj)
+            if self._journal.depth:
+                self._waiting.append(admitted)
+            elif not self._is_stale(admitted):
+                self._take(admitted)
+
+    def _observe_pod(self, pod: Pod, shape: Shape) -> None:
         if self._journal.depth:  # until it is put, a pod is read from its object
-            is_pod = isinstance(admitted, Pod)
-            self._waiting.append(private_copy(admitted) if is_pod else admitted)
-        elif not self._is_stale(admitted):
-            self._take(admitted)
+            self._waiting.append(private_copy(pod))
+        elif not self._is_stale(pod):
+            self._take_pod(pod, shape)
 
     def observe_gone(self, kind: Kind, key: str) -> None:
         """Remove what an informer says is gone."""

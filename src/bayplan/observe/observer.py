@@ -19,10 +19,10 @@ from bayplan.fit import Snapshot
 from bayplan.fit.events import Event
 from bayplan.fit.filters.waiting import place_of
 from bayplan.kube.codec import ObjectError
-from bayplan.kube.loading.slimming import slim
+from bayplan.kube.loading.slimming import keep_spec, slim, slim_around
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
-from bayplan.kube.validation import check
+from bayplan.kube.validation import check, check_again
 from bayplan.observe.setaside import Problem, SetAside, unsound
 
 Listener = Callable[[Event], None]
@@ -60,12 +60,24 @@ class Observer:
     def _seen(self, change: Change[KubeObject]) -> Event | None:
         obj = change.object
         try:
-            check(obj)
+            self._check(obj, change.old)
         except ObjectError as error:
             self.aside.put(unsound(obj, error), change.old)
             return None
-        slim(obj)
         return Event.of(self.aside.take_back(type(obj), obj.key, change.old), obj)
+
+    def _check(self, obj: KubeObject, old: KubeObject | None) -> None:
+        """Check an object, and make it slim.
+
+        Most of what is told of a pod is where it is and how it stands, while its spec stays.
+        """
+        sound = isinstance(old, Pod) and (Pod, obj.key) not in self.aside
+        if isinstance(obj, Pod) and isinstance(old, Pod) and sound and keep_spec(obj, old):
+            check_again(obj)
+            slim_around(obj)
+        else:
+            check(obj)
+            slim(obj)
 
     def _gone(self, change: Change[KubeObject]) -> Event | None:
         known = change.old if change.old is not None else change.object

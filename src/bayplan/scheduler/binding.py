@@ -127,8 +127,8 @@ class Binder:
 
     @property
     def is_busy(self) -> bool:
-        """Whether most hands are full."""
-        return len(self._open) - len(self._with_volumes) > IN_FLIGHT // 2
+        """Whether pods come faster than one after the other."""
+        return len(self._open) - len(self._with_volumes) > 1
 
     async def room(self) -> None:
         """Wait until there is room for more."""

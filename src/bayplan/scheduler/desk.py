@@ -150,5 +150,5 @@ class Desk:
         return self.batch is not None and self.batch.holds(entry)
 
     def _moved(self, place: Place, why: str) -> None:
-        if place not in {Place.IN_FLIGHT, Place.GONE}:
+        if place is not Place.IN_FLIGHT and place is not Place.GONE:
             self.told.metrics.incoming(place.value, why)

@@ -108,6 +108,9 @@ class SchedulerMetrics:
             registry=registry,
         )
         self._incoming_of = lru_cache(256)(self._incoming.labels)
+        self._attempts_of = lru_cache(256)(self._attempts.labels)
+        self._attempt_seconds_of = lru_cache(256)(self._attempt_seconds.labels)
+        self._sli_seconds_of = lru_cache(256)(self._sli_seconds.labels)
 
     def read(
         self,
@@ -130,8 +133,8 @@ class SchedulerMetrics:
 
     def attempt(self, profile: str, result: Result, seconds: float) -> None:
         """A try has come to its end."""
-        self._attempts.labels(result, profile).inc()
-        self._attempt_seconds.labels(result, profile).observe(seconds)
+        self._attempts_of(result, profile).inc()
+        self._attempt_seconds_of(result, profile).observe(seconds)
 
     def decided(self, seconds: float) -> None:
         """A decision was made."""
@@ -140,7 +143,7 @@ class SchedulerMetrics:
     def bound(self, attempts: int, seconds: float) -> None:
         """A pod is bound, so many seconds after it came."""
         label = str(attempts) if attempts < _MOST_ATTEMPTS else f"{_MOST_ATTEMPTS}+"
-        self._sli_seconds.labels(label).observe(seconds)
+        self._sli_seconds_of(label).observe(seconds)
         self._pod_attempts.observe(attempts)
 
     def preempted(self, victims: int) -> None:

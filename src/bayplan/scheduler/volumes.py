@@ -71,6 +71,8 @@ class VolumeBinder:
 
     def heed(self, event: Event) -> None:
         """Claims and volumes changed: whoever waits for them looks again."""
+        if not self._waiting:
+            return
         for one in (event.before, event.after):
             keys = []
             if isinstance(one, PersistentVolumeClaim):

@@ -4,8 +4,9 @@
 
 Noting never waits and never fails: reports are queued, counted together where they repeat, and sent
 by `run` in the background, several at once. Whoever has more urgent things to send says so
-(`is_busy`); then they go one by one. Events are help for people, not a record: when the queue is
-full, or the server will not take them, they are dropped and counted.
+(`is_busy`); then they go one by one, with a pause before each unless too many wait. Events are help
+for people, not a record: when the queue is full, or the server will not take them, they are dropped
+and counted.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ QUEUE = 20_000
 IN_FLIGHT = 8
 """Events that are sent and not answered yet, at most."""
 TICK = 30.0
+PAUSE = 0.02
+"""Seconds before each event while there is something more urgent."""
+MANY = QUEUE // 2
+"""Events that may wait for something more urgent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +133,18 @@ class Recorder:
         try:
             while True:
                 report = await self._queue.get()
-                while len(self._sending) >= (1 if self._is_busy() else IN_FLIGHT):
-                    await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
+                await self._turn()
                 self._start(report)
         finally:
             for task in self._sending:
                 task.cancel()
+
+    async def _turn(self) -> None:
+        """Wait until one more may go."""
+        if self._is_busy() and self.waiting < MANY:
+            await self._client.clock.sleep(PAUSE)
+        while len(self._sending) >= (1 if self._is_busy() else IN_FLIGHT):
+            await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
 
     def _start(self, report: Report) -> None:
         """Count a report, and have it sent if that is called for."""

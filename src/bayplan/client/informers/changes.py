@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, Literal
+
+import msgspec
 
 from bayplan.client.objects import key_of
 from bayplan.client.resources import T
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class Change(msgspec.Struct, Generic[T], frozen=True):
     """One step in an object's life.
 
     `old` is what we knew before, `new` what the server says now. Of a deleted object `new` is its

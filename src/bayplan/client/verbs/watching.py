@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Generic, Literal, Self
 
 import msgspec
@@ -34,8 +33,7 @@ class Frame(Struct):
 _read_frame = msgspec.json.Decoder(Frame).decode
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[T]):
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     """Something that happened. A bookmark, and what does not fit its type, has no object."""
 
     type: EventKind
@@ -91,7 +89,7 @@ class WatchStream(Generic[T]):
             if kind == "DELETED":
                 raise  # which object is gone only a new list can tell for certain
             self._unfit(error)
-            return replace(self._bookmark(raw), type="UNFIT")
+            return msgspec.structs.replace(self._bookmark(raw), type="UNFIT")
         return WatchEvent(kind, item, version_of(item))
 
     def _bookmark(self, raw: msgspec.Raw) -> WatchEvent[T]:

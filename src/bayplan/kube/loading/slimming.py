@@ -8,17 +8,37 @@ from __future__ import annotations
 
 from sys import intern
 
+from msgspec.structs import replace
+
 from bayplan.kube.meta import Condition, KubeObject, ObjectMeta
-from bayplan.kube.pods import Container, Pod
+from bayplan.kube.pods import Container, Pod, PodSpec, PodStatus
 
 _COPY_OF_ITSELF = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def slim(obj: KubeObject) -> None:
     """Share the texts of an object that are likely to be repeated in others."""
+    slim_around(obj)
+    if isinstance(obj, Pod):
+        _slim_spec(obj.spec)
+
+
+def slim_around(obj: KubeObject) -> None:
+    """The same for an object whose spec needs no more of it."""
     _slim_meta(obj.metadata)
     if isinstance(obj, Pod):
-        _slim_pod(obj)
+        _slim_status(obj.status)
+
+
+def keep_spec(pod: Pod, before: Pod) -> bool:
+    """Let a pod keep the spec that it had before, if it says the same but for the node."""
+    known, node = before.spec, pod.spec.node_name
+    pod.spec.node_name = known.node_name
+    same = pod.spec == known
+    pod.spec.node_name = node
+    if same:
+        pod.spec = known if node == known.node_name else replace(known, node_name=intern(node))
+    return same
 
 
 def _slim_meta(meta: ObjectMeta) -> None:
@@ -32,13 +52,15 @@ def _slim_meta(meta: ObjectMeta) -> None:
         owner.name, owner.uid = intern(owner.name), intern(owner.uid)
 
 
-def _slim_pod(pod: Pod) -> None:
-    spec, status = pod.spec, pod.status
+def _slim_spec(spec: PodSpec) -> None:
     spec.node_name = intern(spec.node_name)
     for container in spec.containers:
         _slim_container(container)
     for toleration in spec.tolerations:
         toleration.key = intern(toleration.key)
+
+
+def _slim_status(status: PodStatus) -> None:
     for condition in status.conditions:
         _slim_condition(condition)
     status.phase = intern(status.phase)

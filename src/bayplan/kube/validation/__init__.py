@@ -7,6 +7,6 @@ labels are what the API server accepts. A reader of a checked object can take al
 What the API server refuses but no decision could be misled by is let through.
 """
 
-from bayplan.kube.validation.check import check, validate
+from bayplan.kube.validation.check import check, check_again, validate
 
-__all__ = ["check", "validate"]
+__all__ = ["check", "check_again", "validate"]

@@ -50,9 +50,17 @@ _CHECKS: Mapping[type[KubeObject], Callable[[Any], None]] = {
 
 def check(obj: KubeObject) -> None:
     """Raise ObjectError for the first thing that is wrong with the object."""
+    _check(obj, _CHECKS.get(type(obj)))
+
+
+def check_again(pod: Pod) -> None:
+    """The same for a pod whose spec has been checked before, but for its node."""
+    _check(pod, pods.check_pod_again)
+
+
+def _check(obj: KubeObject, special: Callable[[Any], None] | None) -> None:
     try:
         _metadata(obj.metadata)
-        special = _CHECKS.get(type(obj))
         if special is not None:
             special(obj)
     except fields.FieldError as error:

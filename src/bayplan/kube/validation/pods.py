@@ -40,6 +40,13 @@ def check_pod(pod: Pod) -> None:
     _total("spec", pod)
 
 
+def check_pod_again(pod: Pod) -> None:
+    """Check a pod whose spec has been checked before, but for its node."""
+    fields.optional_name("spec.nodeName", pod.spec.node_name)
+    within("status", _status, pod.status)
+    _total("spec", pod)
+
+
 def check_template(field: str, spec: PodSpec) -> None:
     """Check what a template says of its pods."""
     within(field, _spec, spec)

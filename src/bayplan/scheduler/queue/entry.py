@@ -20,6 +20,9 @@ class Place(Enum):
     IN_FLIGHT = "in-flight"
     GONE = "gone"
 
+    # Places are looked up many times for every pod; an enumeration's own hash is slow.
+    __hash__ = object.__hash__
+
 
 @dataclass(slots=True, eq=False)
 class QueuedPod:

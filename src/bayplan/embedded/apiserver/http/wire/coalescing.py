@@ -1,32 +1,54 @@
 """A transport that sends in one go what is written in one turn of the event loop.
 
 An answer is written as a head and a body; sent apart, each would be a TLS record, a system call and
-often a packet of its own, which costs more than everything else about a small answer.
+often a packet of its own, which costs more than everything else about a small answer. For the same
+reason answers to requests that came together go together, unless one of them takes its time.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 _WORTH_JOINING = 256 * 1024
 """More than this is not copied once more only to save a system call."""
+PATIENCE = 32
+"""Turns of the event loop for which answers wait for those that follow them."""
 
 
 class CoalescingTransport(asyncio.Transport):
-    """Collects writes and hands them on once, at the end of the turn."""
+    """Collects writes and hands them on once, at the end of the turn.
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    `more` says whether other requests of the client wait for their answers.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        more: Callable[[], bool] = lambda: False,
+    ) -> None:
         super().__init__()
         self._transport = transport
         self._loop = loop
+        self._more = more
+        self._waited = 0
         self._pending: list[bytes] = []
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         """Send this soon."""
         if not self._pending:
-            self._loop.call_soon(self.flush)
+            self._loop.call_soon(self._end_of_turn)
         self._pending.append(bytes(data))
+
+    def _end_of_turn(self) -> None:
+        if self._more() and self._waited < PATIENCE and not self._transport.is_closing():
+            self._waited += 1
+            self._loop.call_soon(self._end_of_turn)
+        else:
+            self._waited = 0
+            self.flush()
 
     def flush(self) -> None:
         """Send what was written."""

@@ -21,11 +21,15 @@ class Connection(BoundedConnection):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note who the certificate says is there."""
-        super().connection_made(CoalescingTransport(transport, self.loop))
+        super().connection_made(CoalescingTransport(transport, self.loop, self._has_more))
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         certificate = tls.getpeercert() if tls is not None else None
         if certificate:
             self._peer = peer_user(certificate.get("subject", ()))  # type: ignore[arg-type]
+
+    def _has_more(self) -> bool:
+        """Whether requests that came together wait for their answers."""
+        return bool(self.pipeline)
 
     def on_message_begin(self) -> None:
         """A request begins: its scope carries the client's certificate."""

@@ -196,3 +196,21 @@ def test_a_pod_that_may_be_where_it_was_assumed_is_told_as_it_was_seen(node: str
     before = it.events[-1].before
     assert isinstance(before, Pod)
     assert before.spec.node_name == ""
+
+
+def test_a_pod_that_says_the_same_again_keeps_its_spec() -> None:
+    it = Watched()
+    first, second = make_pod("p").cpu("1").obj(), make_pod("p").cpu("1").node("n1").obj()
+    it.say(first)
+    it.say(second)
+    assert second.spec.containers is first.spec.containers
+    assert (first.spec.node_name, second.spec.node_name) == ("", "n1")
+
+
+def test_a_pod_that_says_something_else_is_checked_whole() -> None:
+    it = Watched()
+    it.say(make_pod("p").cpu("1").obj())
+    it.say(make_pod("p").cpu("-1").obj())
+    it.say(make_pod("p").cpu("-1").node("n1").obj())
+    assert [problem.key for problem in it.problems] == ["default/p"]
+    assert (Pod, "default/p") in it.observer.aside

@@ -31,15 +31,19 @@ def admit(obj: T, shapes: Shapes) -> T:
     if isinstance(obj, Pod):
         admit_pod(obj, shapes)
         return obj
+    return adopt(private_copy(obj))
+
+
+def adopt(obj: T) -> T:
+    """The same for an object that came from the wire and that nobody changes any more."""
     path, read = _READERS.get(type(obj), ("", None))
-    copy = private_copy(obj)
-    _name(copy)
+    _name(obj)
     if read is not None:
         try:
-            read(copy)
+            read(obj)
         except PROBLEMS as error:
             raise refused(obj, path, error) from error
-    return copy
+    return obj
 
 
 def admit_pod(pod: Pod, shapes: Shapes) -> Shape:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from bayplan.fit.assumed import Held, Storage, laid_over, same_pod, speaks
 from bayplan.fit.assuming import Assuming
 from bayplan.fit.copies import private_copy
+from bayplan.fit.door import adopt
 from bayplan.fit.edits import Edits
 from bayplan.fit.journal import Journal
 from bayplan.fit.objects import Kind
@@ -52,12 +53,12 @@ class Layers:
             self._let_go_of(kind, key)
         self._edits.remove(kind, key)
 
-    def observe(self, obj: KubeObject) -> None:
+    def observe(self, obj: KubeObject, *, own: bool = False) -> None:
         """Put what an informer says, unless something newer is there."""
         if isinstance(obj, Pod):
             self._observe_pod(obj, self.objects.shape(obj))
         elif self.objects.knows(type(obj)):
-            admitted = self.objects.admit(obj)
+            admitted = adopt(obj) if own else self.objects.admit(obj)
             if self._journal.depth:
                 self._waiting.append(admitted)
             elif not self._is_stale(admitted):

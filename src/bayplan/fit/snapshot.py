@@ -12,7 +12,6 @@ nest.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -41,6 +40,7 @@ from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.pins import pinned_node
 from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.standing import Standing
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import ALL_ROWS, Rows
@@ -53,8 +53,6 @@ from bayplan.kube.pods import Pod
 if TYPE_CHECKING:
     from bayplan.fit.explanation.answer import Explanation
 
-BYTES_A_SLOT = 32
-"""What one standing answer takes for each node, about."""
 T = TypeVar("T", bound=KubeObject)
 
 
@@ -86,7 +84,7 @@ class Snapshot:
         self._objects = self._layers.objects
         self._assumed = self._layers.assumed
         self._needs = NeedsBook(self.cluster)
-        self._evaluations: OrderedDict[object, Evaluation] = OrderedDict()
+        self._standing = Standing(self.cluster)
         self._kinds: dict[tuple[Shape, int], AskedKind] = {}
         self._plugin_numbers: dict[PluginSet, int] = {self.profile.plugins: 0}
         self._last_plugins = (self.profile.plugins, 0)
@@ -145,11 +143,14 @@ class Snapshot:
         """
         self._layers.delete(kind, key)
 
-    def observe(self, obj: KubeObject) -> None:
+    def observe(self, obj: KubeObject, *, own: bool = False) -> None:
         """Put what an informer says, unless something newer is there; while a fork is open it is
         kept for after it.
+
+        An object that is the snapshot's own, since it came from the wire and nobody changes it any
+        more, is not copied.
         """
-        self._layers.observe(obj)
+        self._layers.observe(obj, own=own)
 
     def observe_gone(self, kind: Kind, key: str) -> None:
         """Delete what an informer says is gone, likewise."""
@@ -438,14 +439,12 @@ class Snapshot:
                 return refusal
         kind = self._kind(shape, plugins)
         key = (kind, needs, pod.spec.node_name)
-        evaluation = self._evaluations.get(key)
-        if evaluation is None:
-            self._make_room()
-            asked = Question(self.cluster, shape, needs, pod.spec.node_name, kind.defaults, plugins)
-            evaluation = self._evaluations[key] = Evaluation(asked)
-        else:
-            self._evaluations.move_to_end(key)
-        return evaluation
+
+        def work_out() -> Evaluation:
+            on = pod.spec.node_name
+            return Evaluation(Question(self.cluster, shape, needs, on, kind.defaults, plugins))
+
+        return self._standing.of(key, needs, work_out)
 
     def _number(self, plugins: PluginSet) -> int:
         """A small integer for a plugin set, which is cheaper to look up than the set."""
@@ -469,14 +468,6 @@ class Snapshot:
                 self._kinds.clear()
             known = self._kinds[shape, number] = AskedKind(generation, defaults)
         return known
-
-    def _make_room(self) -> None:
-        if self.cluster.census.is_crowded:
-            self._evaluations.clear()
-            self.cluster.census.forget_counters()
-        each = self.cluster.slots.capacity * BYTES_A_SLOT
-        while len(self._evaluations) * each > self.limits.evaluation_bytes:
-            self._evaluations.popitem(last=False)
 
 
 _LOADING_ORDER = {"Node": 1, "VolumeAttachment": 2, "Pod": 3}

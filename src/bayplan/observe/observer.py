@@ -108,7 +108,7 @@ class Observer:
     def _observe(self, obj: KubeObject, before: KubeObject | None) -> bool:
         """Put an object; what the model refuses it refuses whole, and it is set aside."""
         try:
-            self.snapshot.observe(obj)
+            self.snapshot.observe(obj, own=True)
         except ValueError as error:
             self.aside.put(Problem(type(obj), obj.key, str(error), obj, obj.metadata.uid), before)
             return False

@@ -41,6 +41,11 @@ class VolumeNeeds:
     any node is looked at.
     """
 
+    @property
+    def is_of_one(self) -> bool:
+        """Whether hardly any other pod needs the same: a disk, or a volume that is in use."""
+        return bool(self.disks) or any(one.shared for one in self.attach)
+
 
 NO_NEEDS = VolumeNeeds()
 

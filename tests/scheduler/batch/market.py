@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import suppress
 
-from bayplan.client import Client
+from bayplan.client import Client, deletion, merge
+from bayplan.client.errors import ConflictError, NotFoundError
 from bayplan.kube.pods import Pod
 from tests.scheduler.running import node
 
 EVERY = 5.0
+ENDING = 1.0
 PATIENCE = 60.0
 """Seconds after which one more is bought for a pod that still waits."""
 
@@ -61,7 +63,20 @@ class Market:
         self.bought.append(pod.name)
 
 
-def open_market(client: Client) -> tuple[Market, asyncio.Task[None]]:
-    """A market that is open until its task is cancelled."""
-    market = Market(client)
-    return market, asyncio.ensure_future(market.run())
+async def run_pods(client: Client) -> None:
+    """What kubelets do: pods with a node run, and those that are to go are gone in a while."""
+    while True:
+        for pod in (await client.list(Pod)).items:
+            with suppress(NotFoundError, ConflictError):
+                await _see_to(client, pod)
+        await client.clock.sleep(EVERY)
+
+
+async def _see_to(client: Client, pod: Pod) -> None:
+    key = (pod.namespace, pod.name)
+    if pod.is_terminating:
+        await client.clock.sleep(ENDING)
+        await client.delete(Pod, *key, options=deletion(grace=0, uid=pod.metadata.uid))
+    elif pod.spec.node_name and pod.status.phase == "Pending":
+        change = merge({"metadata": {"uid": pod.metadata.uid}, "status": {"phase": "Running"}})
+        await client.patch(Pod, *key, change=change, subresource="status")

@@ -22,7 +22,7 @@ from bayplan.queues import Gate, Group, Ledger, Status
 from bayplan.scheduler.batch.ordering import group_order
 from bayplan.scheduler.config import default_settings
 from tests.scheduler.batch import objects
-from tests.scheduler.batch.market import Market, open_market
+from tests.scheduler.batch.market import Market, run_pods
 from tests.scheduler.batch.schedules import LAST, Job, Schedule, schedules
 from tests.scheduler.batch.truth import QUEUE_OF, QuotaTruth
 from tests.scheduler.faults.room import Replica, check_at_rest
@@ -80,13 +80,15 @@ async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
         limits = {one.name: Fraction(one.cpu) for one in schedule.queues if one.cpu is not None}
         truth = QuotaTruth(limits, {one.name: one.parent for one in schedule.queues})
         lab.plane.store.listeners.append(truth.observe)
-        market, buying = open_market(client)
+        market = Market(client)
         made = Stage(lab, client, truth, market, [])
+        others = [asyncio.ensure_future(one) for one in (market.run(), run_pods(client))]
         try:
             yield made
         finally:
-            buying.cancel()
-            await asyncio.gather(buying, return_exceptions=True)
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
             for replica in made.replicas:
                 await replica.stop()
                 await replica.client.close()

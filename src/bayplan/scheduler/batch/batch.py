@@ -20,6 +20,7 @@ from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
 from bayplan.queues import Gate, Ledger, Problem, gate_of
 from bayplan.scheduler.batch.book import Book
+from bayplan.scheduler.batch.evictions import Evictions
 from bayplan.scheduler.batch.making import uses_queues
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.batch.standing import Standing
@@ -45,7 +46,8 @@ class Batch:
         self.ungating = Ungating(writes, desk.clock, self._ungated)
         telling = Telling(desk, gates=gates)
         reservations = Reservations(settings.reservation_timeout)
-        hands = Hands(tries, self.ungating, telling)
+        evictions = Evictions(desk, self.ledger, tries.preemptions)
+        hands = Hands(tries, self.ungating, telling, evictions)
         self.turns = Turns(desk, self._book, hands, reservations, gates=gates)
         self.standing = Standing(desk, self._book, writes, telling.waits_for)
         self._problems: tuple[Problem, ...] = ()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable
 
 from msgspec.structs import replace
 
-from bayplan.client.errors import ClientError, NotFoundError
+from bayplan.client.errors import ClientError, ForbiddenError, InvalidError, NotFoundError
 from bayplan.kube.queueing import PodGroup, PodGroupCondition, PodGroupStatus, Queue
 from bayplan.kube.times import timestamp
 from bayplan.queues import Group, NoRoom
@@ -137,6 +137,9 @@ class Standing:
                 await work
             except NotFoundError:
                 return
+            except (InvalidError, ForbiddenError) as error:
+                # Somebody has to put that right; then it changes, and is written anew.
+                log.warning("status of %s was refused: %s", key, error)
             except ClientError as error:
                 log.info("status of %s not written: %s", key, error)
                 again(key)

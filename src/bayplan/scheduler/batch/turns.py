@@ -19,6 +19,7 @@ from bayplan.queues import Gate, Group, Ledger, Member, NoRoom, Status, Why
 from bayplan.scheduler.attempt import Refused
 from bayplan.scheduler.batch.asking import Asking, Stage, what_is_asked
 from bayplan.scheduler.batch.book import Book
+from bayplan.scheduler.batch.evictions import Evictions
 from bayplan.scheduler.batch.lineup import Lineup
 from bayplan.scheduler.batch.ordering import group_order, queue_order
 from bayplan.scheduler.batch.reservations import Reservations
@@ -40,6 +41,7 @@ class Hands:
     tries: Tries
     ungating: Ungating
     telling: Telling
+    evictions: Evictions
 
 
 class Turns:
@@ -103,6 +105,7 @@ class Turns:
         if group is None:
             self.reservations.end(key)
             self._hands.telling.forget(key)
+            self._hands.evictions.forget(key)
         elif isinstance(asked, Asking):
             known = self.lineup.put(group, asked.ask, group_order(group), now)
             if known is not None:
@@ -147,6 +150,8 @@ class Turns:
             for key in self.lineup.refuse(group.key, no_room, now, ever=ever):
                 if (told := self._ledger.groups.get(key)) is not None:
                     self._wait(told, no_room)
+            if no_room.why is Why.QUOTA and ever:
+                self._hands.evictions.make_room(group, now, in_other_queues=False)
             return
         self.lineup.remove(group.key)
         self._hands.telling.forget(group.key)
@@ -208,6 +213,7 @@ class Turns:
             self._hands.tries.start(place.entry, place.found, place.assumption, began)
         if not _reserved(group):
             self.reservations.end(group.key)
+        self._hands.evictions.forget(group.key)
         self._book.stir(group.key)
 
     def _refuse(self, group: Group, unfit: Unfit, began: float) -> None:
@@ -222,6 +228,7 @@ class Turns:
             tries.count_refusal(entry, Refused(unfit.plugins, ""), began)
             if not silent:
                 telling.would_fit(entry.pod, group.key)
+        self._hands.evictions.make_room(group, began, in_other_queues=True)
         if self._keeps(group) and not rests:
             self.reservations.begin(group.key, began)
         else:

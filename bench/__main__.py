@@ -18,6 +18,7 @@ SUITES = (
     "images",
     "simulation",
     "scheduler",
+    "queues",
     "webhook",
 )
 BY_NAME = ("scale",)

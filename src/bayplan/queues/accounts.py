@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
+import msgspec
+
 from bayplan.queues.proportion import Claim, deserved_by_weight
 from bayplan.queues.quota import Quota
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
@@ -39,9 +41,11 @@ class Accounts:
     def move(self, path: Collection[str], old: Usage, new: Usage) -> None:
         """Count a group as something else in these queues."""
         change = new.since(old)
-        if not path or change == UNUSED:
+        if not path or change.is_nothing:
             return
-        above = replace(change, reserved=NOTHING) if self._leaf_reserves else change
+        above = change
+        if self._leaf_reserves:
+            above = msgspec.structs.replace(change, reserved=NOTHING)
         for number, queue in enumerate(path):
             self._usage[queue] = self.usage(queue) + (above if number else change)
             if not number or not self.rules.stale_ancestor_share:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.queueing import PodGroup

@@ -12,8 +12,9 @@ leaves no dust; only shares by weight are fractions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from math import inf
+
+import msgspec
 
 from bayplan.kube.meta import Quantity
 from bayplan.kube.pods import Pod
@@ -34,11 +35,10 @@ DUST = 0.1
 """Less than this is nothing."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Resources:
+class Resources(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Amounts by resource; resources that are not named have `rest`."""
 
-    amounts: Mapping[str, float] = field(default_factory=dict)
+    amounts: Mapping[str, float] = {}
     rest: float = 0
 
     def __getitem__(self, name: str) -> float:
@@ -60,6 +60,8 @@ class Resources:
     def __add__(self, other: Resources) -> Resources:
         if not other.amounts and not other.rest:
             return self
+        if not self.amounts and not self.rest:
+            return other
         if self.rest or other.rest:
             sums = {name: self[name] + other[name] for name in self._names(other)}
             return Resources(sums, self.rest + other.rest)
@@ -71,7 +73,10 @@ class Resources:
     def __sub__(self, other: Resources) -> Resources:
         if not other.amounts:
             return self
-        return Resources({n: self[n] - other[n] for n in self._names(other)}, self.rest)
+        left = dict(self.amounts)
+        for name, amount in other.amounts.items():
+            left[name] = left.get(name, self.rest) - amount
+        return Resources(left, self.rest)
 
     def beyond(self, other: Resources) -> Resources:
         """What of this is more than the other, nowhere less than nothing."""
@@ -104,6 +109,17 @@ class Resources:
         """Whether no resource, pods included, has more than there is room for."""
         names = self._names(room)
         return all(self[name] < room[name] + DUST for name in names) and self.rest <= room.rest
+
+    def since(self, old: Resources) -> Resources:
+        """What has been added, or taken away, since an amount was as that."""
+        if self is old:
+            return NOTHING
+        mine, other = self.amounts, old.amounts
+        change = {n: a - other.get(n, 0) for n, a in mine.items() if a != other.get(n, 0)}
+        for name, amount in other.items():
+            if name not in mine and amount:
+                change[name] = -amount
+        return Resources(change) if change else NOTHING
 
     def over(self, limit: Resources, asked: Iterable[str]) -> list[str]:
         """The resources of those asked for in which this is more than a limit."""

@@ -8,10 +8,14 @@ must hold in the queue and in all above it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bayplan.queues.accounts import Accounts
 from bayplan.queues.groups import Group
 from bayplan.queues.problems import NoRoom, Why
 from bayplan.queues.resources import NOTHING, Resources, write_amount
+from bayplan.queues.rules import Rules
+from bayplan.queues.usage import Usage
 
 
 def room_for_group(accounts: Accounts, group: Group) -> NoRoom | None:
@@ -22,14 +26,20 @@ def room_for_group(accounts: Accounts, group: Group) -> NoRoom | None:
     if group.problems:
         return NoRoom(Why.BAD_GROUP, group.queue, "; ".join(group.problems))
     needs = group.needs
+    asked = needs.asked
     for queue in accounts.tree.path(group.queue):
         usage, limit = accounts.usage(queue), accounts.tree.nodes[queue].quota.real_capability
-        held = usage.allocated if accounts.rules.session_keeps_inqueue else usage.held
-        used = held + usage.inqueue - usage.elastic
-        over = (needs + used).over(limit, needs.asked)
+        left = {n: limit[n] - _promised(usage, n, accounts.rules) for n in asked}
+        over = [name for name in asked if needs[name] > left[name]]
         if over:
-            return _no_room(queue, over, needs, limit.beyond(used))
+            return _no_room(queue, over, needs, left)
     return None
+
+
+def _promised(usage: Usage, name: str, rules: Rules) -> float:
+    """What a queue has of a resource, or has promised, and cannot take back."""
+    promised = usage.allocated[name] + usage.inqueue[name] - usage.elastic[name]
+    return promised if rules.session_keeps_inqueue else promised + usage.reserved[name]
 
 
 def room_for_request(
@@ -42,30 +52,28 @@ def room_for_request(
     if refusal is not None:
         return refusal
     asked = request.asked
+    beside = _counts_reservations(accounts, request, reserved)
     for name in accounts.tree.path(queue):
-        limit, used = accounts.limit(name), _used_beside(accounts, name, queue, request, reserved)
-        over = (request + used).over(limit, asked)
+        limit, usage = accounts.limit(name), accounts.usage(name)
+        left = {n: limit[n] - usage.allocated[n] for n in asked}
+        if beside and (name == queue or not accounts.rules.reserved_not_in_ancestors):
+            left = {n: a - usage.reserved[n] + reserved[n] for n, a in left.items()}
+        over = [n for n in asked if request[n] > left[n]]
         if over:
-            return _no_room(name, over, request, limit.beyond(used))
+            return _no_room(name, over, request, left)
     return None
 
 
-def _used_beside(
-    accounts: Accounts, name: str, queue: str, request: Resources, reserved: Resources
-) -> Resources:
-    """What is used in a queue beside a request of which so much is reserved.
+def _counts_reservations(accounts: Accounts, request: Resources, reserved: Resources) -> bool:
+    """Whether others' reservations stand in the way of a request of which so much is reserved.
 
-    Where all of it is reserved, other reservations do not count: those that together pass the
-    limit would keep each other from being placed.
+    Where all of it is reserved they do not: those that together pass the limit would keep each
+    other from being placed.
     """
-    usage, rules = accounts.usage(name), accounts.rules
+    rules = accounts.rules
     if rules.proportion_caps_at_share and accounts.tree.policy == "proportion":
-        return usage.allocated
-    if name != queue and rules.reserved_not_in_ancestors:
-        return usage.allocated
-    if not rules.reserved_deadlock and request.fits(reserved):
-        return usage.allocated
-    return usage.allocated + usage.reserved - reserved
+        return False
+    return rules.reserved_deadlock or not reserved.amounts or not request.fits(reserved)
 
 
 def over_share(accounts: Accounts, queue: str, request: Resources) -> NoRoom | None:
@@ -82,8 +90,8 @@ def over_share(accounts: Accounts, queue: str, request: Resources) -> NoRoom | N
     return NoRoom(Why.SHARE, queue, text, tuple(over))
 
 
-def _no_room(queue: str, over: list[str], request: Resources, left: Resources) -> NoRoom:
+def _no_room(queue: str, over: list[str], request: Resources, left: Mapping[str, float]) -> NoRoom:
     asked = ", ".join(f"{write_amount(n, request[n])} {n}" for n in over)
-    has = ", ".join(f"{write_amount(n, left[n])} {n}" for n in over)
+    has = ", ".join(f"{write_amount(n, max(left[n], 0))} {n}" for n in over)
     text = f"queue {queue} has {has} left of its quota, and {asked} is asked for"
     return NoRoom(Why.QUOTA, queue, text, tuple(over))

@@ -13,13 +13,12 @@ Each is a sum over the pods and groups of a queue and of all queues below it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.queues.resources import NOTHING, Resources
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True, gc=False):
     """The five sums of a queue, or of one group."""
 
     allocated: Resources = NOTHING
@@ -40,12 +39,18 @@ class Usage:
     def since(self, old: Usage) -> Usage:
         """What has been added to it, or taken away, since it was as that."""
         return Usage(
-            _since(self.allocated, old.allocated),
-            _since(self.request, old.request),
-            _since(self.inqueue, old.inqueue),
-            _since(self.elastic, old.elastic),
-            _since(self.reserved, old.reserved),
+            self.allocated.since(old.allocated),
+            self.request.since(old.request),
+            self.inqueue.since(old.inqueue),
+            self.elastic.since(old.elastic),
+            self.reserved.since(old.reserved),
         )
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing has changed, of a change."""
+        changes = (self.allocated, self.request, self.inqueue, self.elastic, self.reserved)
+        return not any(one.amounts for one in changes)
 
     @property
     def frees(self) -> bool:
@@ -61,10 +66,3 @@ class Usage:
 
 
 UNUSED = Usage()
-
-
-def _since(new: Resources, old: Resources) -> Resources:
-    if new is old:
-        return NOTHING
-    amounts = {n: a for n, a in (new - old).amounts.items() if a}
-    return Resources(amounts) if amounts else NOTHING

@@ -23,6 +23,9 @@ from bayplan.autoscaler.giving_up import GivingUp
 from bayplan.autoscaler.loop import Loop, Parts
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Plan
+from bayplan.autoscaler.scaledown.drain import Controllers
+from bayplan.autoscaler.scaledown.giving_back import Given, GivingBack, begin
+from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
 from bayplan.autoscaler.sight import Known, Sight
 from bayplan.autoscaler.telling.gauges import Gauges
 from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
@@ -33,8 +36,10 @@ from bayplan.autoscaler.tidying import Tidying
 from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Untyped
 from bayplan.client.events import NoEvents, Notes
 from bayplan.fit import Profile
+from bayplan.fit.events import Event
+from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSIDriver, StorageClass
-from bayplan.kube.workloads import DaemonSet
+from bayplan.kube.workloads import DaemonSet, Job
 from bayplan.nodegroups import Provider
 from bayplan.observe import LiveSnapshot, follow
 
@@ -63,7 +68,9 @@ class AutoscalerDaemon:
         self._options = options or AutoscalerOptions()
         self._expanders = parse_expanders(self._options.expander)
         self._profile = profile or Profile()
-        self._metrics = AutoscalerMetrics(registry or CollectorRegistry())
+        registry = registry or CollectorRegistry()
+        self._metrics = AutoscalerMetrics(registry)
+        self._scale_down = ScaleDownMetrics(registry)
         self._instance = instance
         self._show = show
         """Where a dry run shows what it would do; None if it is none."""
@@ -95,6 +102,8 @@ class AutoscalerDaemon:
                 self.ready.clear()
                 await _finish(notes)
                 speaking.cancel()
+                if self.loop is not None:
+                    await self.loop.close()
                 self.loop = None
 
     async def _begin(
@@ -122,6 +131,7 @@ class AutoscalerDaemon:
             choosing=Choosing(
                 self._expanders, provider, snapshot, client.rng, self._priorities(live).objects
             ),
+            giving_back=await self._giving_back(client, live, provider, teller),
             report=Report(writer, options, sight, gauges, teller, statuses),
         )
         return Loop(parts, options, clock)
@@ -133,6 +143,25 @@ class AutoscalerDaemon:
 
     def _shown(self, provider: Provider) -> Provider:
         return provider if self._show is None else ShownCloud(provider, self._show)
+
+    async def _giving_back(
+        self, client: Client, live: LiveSnapshot, provider: Provider, teller: Teller
+    ) -> GivingBack:
+        jobs, daemon_sets = live.informers.of(Job), live.informers.of(DaemonSet)
+        await jobs.synced.wait()
+        given = Given(
+            client=client,
+            provider=provider,
+            controllers=Controllers(live.snapshot, jobs.objects, daemon_sets.objects),
+            options=self._options,
+            teller=teller,
+            metrics=self._scale_down,
+        )
+        giving_back = await begin(given, acts=self._show is None)
+        for pod in live.copy_of(Pod).values():
+            giving_back.expendables.hear(Event.of(None, pod))
+        live.observer.listen(giving_back.expendables.hear)
+        return giving_back
 
     def _priorities(self, live: LiveSnapshot) -> Informer[Untyped]:
         """The ConfigMap of the priority expander, whether or not there is one."""

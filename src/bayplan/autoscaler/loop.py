@@ -20,6 +20,7 @@ from bayplan.autoscaler.cluster.standing import Standing
 from bayplan.autoscaler.giving_up import GivingUp
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Plan, ScaleUp
+from bayplan.autoscaler.scaledown.giving_back import GivingBack
 from bayplan.autoscaler.scaleup.bounds import ALL_NODES
 from bayplan.autoscaler.scaleup.decide import Decision, decide
 from bayplan.autoscaler.scaleup.remembered import NOTHING
@@ -50,6 +51,7 @@ class Parts:
     tidying: Tidying
     giving_up: GivingUp
     choosing: Choosing
+    giving_back: GivingBack
     report: Report
 
 
@@ -72,6 +74,10 @@ class Loop:
             await self.once()
             took = self._clock.monotonic() - began
             await self._clock.sleep(max(0.0, self._options.scan_interval - took))
+
+    async def close(self) -> None:
+        """Leave what is under way to whoever comes next."""
+        await self._parts.giving_back.actuator.close()
 
     async def once(self) -> Plan:
         """One loop, whatever happens."""
@@ -125,7 +131,24 @@ class Loop:
         parts.desk.metrics.waiting(found.causes, pods.aside)
         done = await self._act(found, world, upcoming)
         plan = _plan(found, done, world, upcoming, pods.aside)
-        return replace(plan, status="unhealthy", message=stop) if stop else plan
+        if stop:
+            parts.giving_back.forget()
+            return replace(plan, status="unhealthy", message=stop)
+        return plan if done else await self._give_back(plan, world)
+
+    async def _give_back(self, plan: Plan, world: World) -> Plan:
+        """Give back what is not needed, in a loop that buys nothing."""
+        with self._parts.desk.metrics.timed("scaleDown", self._clock):
+            given = await self._parts.giving_back.loop(world, plan.fits)
+        if given.removals:
+            self._parts.desk.metrics.active("scaleDown", world.now)
+            plan = replace(plan, status="removing")
+        return replace(
+            plan,
+            removals=given.removals,
+            stays=given.stays,
+            candidates=given.candidates,
+        )
 
     def _stop(self, cloud: Cloud, world: World, now: datetime) -> str:
         """Why nothing may be bought at all now; empty if it may."""
@@ -165,6 +188,7 @@ class Loop:
         done = [one for one in wanted if one.group in groups]
         bought = [one for one in found.purchases if one.view.id in groups]
         self._remembered = self._remembered.with_more(upcoming, bought)
+        self._parts.giving_back.bought(groups, world)
         helped = [pod for one in bought for pods in one.pods for pod in pods]
         self._tell(found, helped, done, world)
         return done

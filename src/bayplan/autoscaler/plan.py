@@ -143,6 +143,8 @@ class Plan:
     pending: tuple[LeftPending, ...] = ()
     removals: tuple[Removal, ...] = ()
     stays: tuple[Stays, ...] = ()
+    candidates: Mapping[str, int] = field(default_factory=dict)
+    """By group, how many nodes are not needed, whether or not they may go yet."""
     set_aside: Mapping[str, int] = field(default_factory=dict)
     """How many waiting pods did not count, by why."""
 

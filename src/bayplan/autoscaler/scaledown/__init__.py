@@ -1,7 +1,8 @@
 """Giving nodes back: which are not needed, where their pods would go, and getting there safely.
 
 `Planner` decides, in pure functions over the world of one loop. The words for why a node stays, the
-rules about pods and their order are Cluster Autoscaler's (`reasons`, `drain`).
+rules about pods and their order are Cluster Autoscaler's (`reasons`, `drain`). `actuation` carries
+a plan out; `giving_back` is both as the loop sees them.
 """
 
 from bayplan.autoscaler.scaledown.planner import Circumstances, Planner, ScaleDownPlan

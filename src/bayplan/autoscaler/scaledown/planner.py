@@ -14,7 +14,7 @@ Only what nodes were not needed, and could not go, is kept from one loop to the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -28,6 +28,7 @@ from bayplan.autoscaler.scaledown.release import at_minimum, release
 from bayplan.autoscaler.scaledown.removal import Removable, Removals
 from bayplan.autoscaler.scaledown.utilization import Utilization
 from bayplan.autoscaler.world import World
+from bayplan.kube.pods import Pod
 
 NO_DELETIONS = Deletions()
 Order = Callable[[Mapping[str, Judged], Iterable[str]], list[str]]
@@ -44,6 +45,8 @@ class Circumstances:
     """Waiting pods that a node which is there has room for: they will be there."""
     resting: Mapping[str, str] = field(default_factory=dict)
     """Groups that nothing is given back of now, and why."""
+    expendable: Collection[str] = ()
+    """The keys of pods that are not seen at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ class Planner:
         """What becomes of every node; the snapshot is left as it was."""
         self._forget_gone(world)
         with world.snapshot.fork():
+            for key in given.expendable:
+                world.snapshot.delete(Pod, key)
             settle_nominated(world.snapshot)
             _settle(world, given.fits)
             judged = self._judgements.of(world)

@@ -92,6 +92,7 @@ class Report:
                 healthy=registry.group_is_healthy(name),
                 rest=backoff.resting(name, now),
                 in_progress=bool(len(registry.states[name].upcoming)),
+                candidates=plan.candidates.get(name, 0),
                 problems=sight.problems(name),
             )
             for name, asked in sorted(cloud.groups.items())

@@ -19,9 +19,13 @@ class Actions(Writes):
         body = encode(binding(namespace, name, node, uid))
         await self._sender.fetch(Request("POST", path, body=body))
 
-    async def evict(self, namespace: str, name: str, *, grace: int | None = None) -> None:
-        """Ask a pod to go; TooManyRequestsError if a disruption budget says not now."""
-        body = encode(eviction(namespace, name, grace))
+    async def evict(
+        self, namespace: str, name: str, *, grace: int | None = None, uid: str = ""
+    ) -> None:
+        """Ask a pod to go; TooManyRequestsError if a disruption budget says not now, and
+        ConflictError if it has another uid.
+        """
+        body = encode(eviction(namespace, name, grace, uid))
         path = PODS.path(namespace, name, "eviction")
         # 429 is the budget's answer here, for the caller to hear, not the server's plea.
         await self._sender.fetch(Request("POST", path, body=body, retry_refusals=False))

@@ -77,13 +77,15 @@ def binding(namespace: str, name: str, node: str, uid: str = "") -> Binding:
     )
 
 
-def eviction(namespace: str, name: str, grace: int | None = None) -> Eviction:
-    """The eviction of that pod."""
+def eviction(namespace: str, name: str, grace: int | None = None, uid: str = "") -> Eviction:
+    """The eviction of that pod; with a uid, only if it is still that very pod."""
+    preconditions = Preconditions(uid=uid) if uid else None
+    options = DeleteOptions(grace_period_seconds=grace, preconditions=preconditions)
     return Eviction(
         api_version="policy/v1",
         kind="Eviction",
         metadata=ObjectMeta(name=name, namespace=namespace),
-        delete_options=None if grace is None else DeleteOptions(grace_period_seconds=grace),
+        delete_options=None if grace is None and not uid else options,
     )
 
 

@@ -1,0 +1,1 @@
+"""Carrying a scale-down plan out: taints, evictions, deletions, and the way back."""

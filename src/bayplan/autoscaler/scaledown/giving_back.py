@@ -1,0 +1,176 @@
+"""The part of a loop that gives nodes back: plan, rest if that is called for, act, tell.
+
+Nothing is given back in a loop that buys, nor while the cluster is in no state to tell who is
+needed; then every node counts as needed, and its time starts anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from bayplan.autoscaler.cloud.calling import patiently
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.plan import Removal, Stays
+from bayplan.autoscaler.scaledown.actuation.actuator import Actuator, Hands
+from bayplan.autoscaler.scaledown.actuation.tending import Tending
+from bayplan.autoscaler.scaledown.cooldown import Activity, Cooldowns
+from bayplan.autoscaler.scaledown.drain import BudgetBook, Controllers, Scene
+from bayplan.autoscaler.scaledown.expendable import Expendables
+from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
+from bayplan.autoscaler.scaledown.parallelism import Batch, crop
+from bayplan.autoscaler.scaledown.planner import Circumstances, Planner, ScaleDownPlan
+from bayplan.autoscaler.scaledown.reasons import UnremovableReason
+from bayplan.autoscaler.scaledown.removal import Removable
+from bayplan.autoscaler.telling.teller import Teller
+from bayplan.autoscaler.world import World
+from bayplan.client import Client
+from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
+
+LATER = UnremovableReason.NOT_UNNEEDED_OTHER_REASON.value
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """What a loop gives back, and why the other nodes stay."""
+
+    removals: tuple[Removal, ...] = ()
+    stays: tuple[Stays, ...] = ()
+    candidates: Mapping[str, int] = field(default_factory=dict)
+    """By group, how many nodes are not needed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """What is needed to give nodes back."""
+
+    client: Client
+    provider: Provider
+    controllers: Controllers
+    options: AutoscalerOptions
+    teller: Teller
+    metrics: ScaleDownMetrics
+
+
+async def begin(given: Given, *, acts: bool = True) -> GivingBack:
+    """Everything that gives nodes back, put together; in a dry run the cloud only shows it."""
+    cooldowns, snapshot = Cooldowns(), given.controllers.snapshot
+    budgets = BudgetBook()
+
+    def scene() -> Scene:
+        now = given.client.clock.now()
+        return Scene(now, given.options, budgets.remaining(snapshot), given.controllers)
+
+    hands = Hands(
+        client=given.client,
+        provider=given.provider,
+        snapshot=snapshot,
+        options=given.options,
+        teller=given.teller,
+        metrics=given.metrics,
+        cooldowns=cooldowns,
+        scene=scene,
+    )
+    label = await _gpu_label(given.provider)
+    return GivingBack(
+        planner=Planner(label, monotonic=given.client.clock.monotonic),
+        actuator=Actuator(hands),
+        tending=Tending(given.client),
+        cooldowns=cooldowns,
+        controllers=given.controllers,
+        expendables=Expendables(given.options.expendable_pods_priority_cutoff),
+        metrics=given.metrics,
+        shows=None if acts else given.provider,
+    )
+
+
+async def _gpu_label(provider: Provider) -> str:
+    """The label of nodes with GPUs; none if the cloud cannot say."""
+    try:
+        return await patiently(provider.gpu_label())
+    except NodeGroupError:
+        return ""
+
+
+@dataclass(slots=True)
+class GivingBack:
+    """Gives nodes back, loop by loop."""
+
+    planner: Planner
+    actuator: Actuator
+    tending: Tending
+    cooldowns: Cooldowns
+    controllers: Controllers
+    expendables: Expendables
+    metrics: ScaleDownMetrics
+    shows: Provider | None = None
+    """In a dry run, the cloud that shows what would be given back; nothing else is done then."""
+
+    async def loop(self, world: World, fits: Mapping[str, str]) -> GivenBack:
+        """One loop that buys nothing; `fits` are waiting pods that nodes have room for."""
+        if self.shows is None:
+            await self.tending.clean(world, self.actuator.deletions())
+        if not world.options.scale_down_enabled:
+            return GivenBack()
+        plan = self.planner.plan(world, self._circumstances(world, fits))
+        rest = self.cooldowns.everywhere(world.now, world.options)
+        self.metrics.show(plan, cooldown=bool(rest))
+        batches = [] if rest else self._batches(plan, world)
+        started = await self._start(batches, world)
+        if self.shows is None:
+            await self.tending.soften(world, plan.unneeded)
+        return _told(plan, started, world, rest or "its turn has not come")
+
+    async def _start(self, batches: list[Batch], world: World) -> list[str]:
+        """The nodes that go now; in a dry run, those that would."""
+        if self.shows is None:
+            return await self.actuator.start(batches)
+        for batch in batches:
+            found = [world.snapshot.cluster.node_named(one.node) for one in batch.nodes]
+            refs = [NodeRef.of(node) for node in found if node is not None]
+            await self.shows.delete_nodes(batch.group, refs)
+        return [one.node for batch in batches for one in batch.nodes]
+
+    def bought(self, groups: Iterable[str], world: World) -> None:
+        """Nodes were bought: nothing is given back for a while."""
+        for group in groups:
+            self.cooldowns.note(Activity.ADD, group, world.now)
+
+    def forget(self) -> None:
+        """Take every node for needed: the cluster is in no state to tell."""
+        self.planner.forget()
+
+    def _circumstances(self, world: World, fits: Mapping[str, str]) -> Circumstances:
+        resting = {
+            name: why
+            for name in world.groups
+            if (why := self.cooldowns.of_group(name, world.now, world.options))
+        }
+        deletions = self.actuator.deletions()
+        return Circumstances(self.controllers, deletions, fits, resting, self.expendables.keys)
+
+    def _batches(self, plan: ScaleDownPlan, world: World) -> list[Batch]:
+        deletions = self.actuator.deletions()
+        return crop(plan.go, world.group_of, world.groups, world.options, deletions)
+
+
+def _told(plan: ScaleDownPlan, started: list[str], world: World, why_later: str) -> GivenBack:
+    removals = [_removal(one, world) for one in plan.go if one.node in started]
+    later = [one.node for one in plan.go if one.node not in started]
+    stays = [
+        Stays(one.node, one.reason.value, one.blocking.pod if one.blocking else "", one.detail)
+        for one in plan.stays
+    ]
+    stays += [Stays(name, LATER, detail=why_later) for name in later]
+    candidates: dict[str, int] = {}
+    for name in plan.unneeded:
+        group = world.group_of.get(name, "")
+        candidates[group] = candidates.get(group, 0) + 1
+    return GivenBack(tuple(removals), tuple(stays), candidates)
+
+
+def _removal(one: Removable, world: World) -> Removal:
+    group = world.group_of[one.node]
+    moved = tuple((pod.key, node) for pod, node in one.moved)
+    reason = "empty" if one.is_empty else "underutilized"
+    return Removal(one.node, group, reason, moved, world.groups[group].price)

@@ -1,0 +1,129 @@
+"""Whole clusters with too many nodes, at work in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from bayplan.autoscaler.daemon import AutoscalerDaemon
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.client import Client, merge, untyped
+from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.lab import VirtualLab
+from bayplan.nodegroups import Provider
+from tests.autoscaler.running import STORIES, Town, schedulers
+
+Leader = asyncio.Future[None]
+DEPLOYMENTS = untyped("apps", "v1", "deployments", "Deployment")
+QUICK = AutoscalerOptions(
+    scale_down_unneeded_time=60.0,
+    scale_down_unready_time=120.0,
+    scale_down_delay_after_add=60.0,
+)
+HALF_EMPTY = """
+seed: 1
+csiDrivers:
+  - name: disk.csi.example.com
+storageClasses:
+  - {name: disks, driver: disk.csi.example.com, default: true}
+instanceTypes:
+  - {name: large, cpu: 8, memory: 32Gi, price: 0.8}
+nodeGroups:
+  - name: workers
+    instanceType: large
+    count: COUNT
+    min: MIN
+    max: 10
+    start: 5s
+    drivers:
+      - {name: disk.csi.example.com, limit: 8}
+workloads:
+  # By then all nodes are there.
+  - at: 30s
+    manifest:
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: web}
+      spec:
+        replicas: REPLICAS
+        selector: {matchLabels: {app: web}}
+        template:
+          metadata: {labels: {app: web}}
+          spec:
+            topologySpreadConstraints:
+              - maxSkew: 1
+                topologyKey: kubernetes.io/hostname
+                whenUnsatisfiable: ScheduleAnyway
+                labelSelector: {matchLabels: {app: web}}
+            containers:
+              - name: web
+                image: registry.example.com/web:1
+                resources: {requests: {cpu: CPU}}
+"""
+
+
+def half_empty(
+    count: int = 4, replicas: int = 8, cpu: str = "1", least: int = 1, more: str = ""
+) -> ClusterSpec:
+    """Nodes of 8 cpus that pods are spread over."""
+    text = HALF_EMPTY.replace("COUNT", str(count)).replace("REPLICAS", str(replicas))
+    text = text.replace("CPU", cpu).replace("MIN", str(least)) + more
+    return parse_cluster(text.encode(), "half-empty", STORIES)
+
+
+@asynccontextmanager
+async def town_to_lead(spec: ClusterSpec) -> AsyncIterator[tuple[Town, Callable[[], Leader]]]:
+    """A town whose autoscaler is started by hand, as often as one likes."""
+    async with VirtualLab(spec, [schedulers().lead]) as lab:
+
+        @asynccontextmanager
+        async def cloud(_: Client) -> AsyncIterator[Provider]:
+            yield lab.simulation.provider
+
+        def lead() -> Leader:
+            town.autoscaler = AutoscalerDaemon(cloud, QUICK)
+            return asyncio.ensure_future(town.autoscaler.lead(lab.client()))
+
+        town = Town(lab, lab.client(), AutoscalerDaemon(cloud, QUICK))
+        yield town, lead
+
+
+async def resize(town: Town, replicas: int) -> None:
+    """Let the deployment want so many pods."""
+    change = merge({"spec": {"replicas": replicas}})
+    await town.client.patch(DEPLOYMENTS, "default", "web", change=change)
+
+
+async def guard(town: Town, at_least: int) -> None:
+    """A budget for the pods of the deployment."""
+    await town.client.create(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"minAvailable": at_least, "selector": {"matchLabels": {"app": "web"}}},
+        }
+    )
+
+
+async def running(town: Town) -> list[Pod]:
+    """The pods that run."""
+    return [pod for pod in await town.pods() if pod.status.phase == "Running"]
+
+
+async def taints(town: Town) -> dict[str, list[str]]:
+    """By node, the keys of its taints."""
+    nodes = (await town.client.list(Node)).items
+    return {node.name: [taint.key for taint in node.spec.taints] for node in nodes}
+
+
+async def begun(town: Town, pods: int) -> None:
+    """Let time go by until so many pods run, for ten minutes at most."""
+    for _ in range(120):
+        await town.lab.forward(5)
+        if len(await running(town)) == pods:
+            return
+    raise AssertionError(f"only {len(await running(town))} pods run")

@@ -177,11 +177,13 @@ async def test_without_the_kind_and_a_file_the_cloud_is_as_it_is(
         (ProviderOptions(), "--cloud-provider: there is no cloud provider ''"),
         (ProviderOptions("external-grpc"), "did you mean 'externalgrpc'"),
         (ProviderOptions("externalgrpc"), "--cloud-config: externalgrpc needs a file"),
+        (ProviderOptions("simulated"), "export BAYPLAN_CLOUD"),
     ],
 )
 async def test_options_that_make_no_sense_are_refused(
-    client: Client, options: ProviderOptions, said: str
+    client: Client, options: ProviderOptions, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("BAYPLAN_CLOUD", raising=False)
     with pytest.raises(ProviderOptionError, match=said):
         async with open_provider(options, client):
             pass

@@ -9,8 +9,10 @@ NodeGroups of the cluster are followed if their kind is installed when the cloud
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from bayplan.autoscaler.providers.aws.opening import open_aws
@@ -30,7 +32,7 @@ from bayplan.client.verbs.discovery import UnknownKindError
 from bayplan.kube.misspelt import no_such
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
-from bayplan.nodegroups.externalgrpc.config import read_config
+from bayplan.nodegroups.externalgrpc.config import VARIABLE, read_config
 
 Opener = Callable[[ProviderOptions, Client], AbstractAsyncContextManager[Provider]]
 
@@ -78,11 +80,23 @@ async def _overlaid(
 @asynccontextmanager
 async def _external_grpc(options: ProviderOptions, _: Client) -> AsyncIterator[Provider]:
     if options.cloud_config is None:
-        raise ProviderOptionError(
-            f"--cloud-config: {options.cloud_provider} needs a file that says where the cloud is"
-        )
+        raise ProviderOptionError("--cloud-config: externalgrpc needs a file that says where it is")
     place = Path(str(options.cloud_config).removeprefix("unix:"))
     async with ExternalGrpc(read_config(place)) as provider:
+        yield provider
+
+
+@asynccontextmanager
+async def _simulated(
+    options: ProviderOptions, client: Client, environment: Mapping[str, str] = os.environ
+) -> AsyncIterator[Provider]:
+    """The cloud of `bayplan up`, where that says it is."""
+    place = options.cloud_config or environment.get(VARIABLE)
+    if not place:
+        raise ProviderOptionError(
+            f"--cloud-config: which cloud? give it, or export {VARIABLE} as `bayplan up` prints it"
+        )
+    async with _external_grpc(replace(options, cloud_config=Path(place)), client) as provider:
         yield provider
 
 
@@ -90,6 +104,6 @@ PROVIDERS: Mapping[str, Opener] = {
     "aws": open_aws,
     "clusterapi": open_cluster_api,
     "externalgrpc": _external_grpc,
-    "simulated": _external_grpc,
+    "simulated": _simulated,
 }
 """By the name that `--cloud-provider` has for it."""

@@ -85,6 +85,9 @@ class Report:
     def _status(self, cloud: Cloud, plan: Plan, now: datetime) -> ClusterStatus:
         sight = self.sight
         registry, backoff = sight.registry, sight.backoff
+        told: dict[str, list[str]] = {}
+        for one in cloud.problems:
+            told.setdefault(one.group, []).append(one.text)
         groups = tuple(
             GroupStatus(
                 group=asked.group,
@@ -93,7 +96,7 @@ class Report:
                 rest=backoff.resting(name, now),
                 in_progress=bool(len(registry.states[name].upcoming)),
                 candidates=plan.candidates.get(name, 0),
-                problems=sight.problems(name),
+                problems=(*sight.problems(name), *told.get(name, ())),
             )
             for name, asked in sorted(cloud.groups.items())
         )

@@ -47,7 +47,7 @@ class Teller:
         """Tell something about an object of which only the place is known."""
         if about is None:
             self.about_all(notice)
-        elif self._is_news(f"{about.kind} {about.namespace}/{about.name}", notice):
+        elif self._is_news(f"{about.kind} {about.namespace}/{about.name}: {notice.text}", notice):
             meta = {"namespace": about.namespace, "name": about.name, "uid": about.uid}
             obj: Untyped = {"apiVersion": about.api_version, "kind": about.kind, "metadata": meta}
             self._note(obj, notice)

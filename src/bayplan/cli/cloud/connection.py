@@ -15,9 +15,7 @@ from bayplan.cli.output import notices, printable
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.nodegroups import InvalidRequestError, NodeGroupError, NotFoundError, Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
-from bayplan.nodegroups.externalgrpc.config import read_config
-
-VARIABLE = "BAYPLAN_CLOUD"
+from bayplan.nodegroups.externalgrpc.config import VARIABLE, read_config
 
 Cloud = Annotated[
     str,

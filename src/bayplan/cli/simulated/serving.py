@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bayplan.cli.apiserver import listen_address
-from bayplan.cli.cloud.connection import VARIABLE
 from bayplan.cli.errors import BadInput
 from bayplan.embedded.cloud.serving import CloudPlaces, serve_cloud
 from bayplan.nodegroups import Provider, UnavailableError
+from bayplan.nodegroups.externalgrpc.config import VARIABLE
 
 
 def cloud_places(socket: Path | None, address: str | None) -> CloudPlaces | None:

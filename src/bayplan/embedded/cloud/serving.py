@@ -1,9 +1,10 @@
 """The simulated cloud for other processes: on a local socket, over TLS, or both.
 
 The server has a certificate authority of its own, so that nobody who may buy simulated machines
-becomes anybody to the API server. What a client needs is written into a folder: the authority's
-certificate, a client's certificate and key, and the file that Cluster Autoscaler takes as
-`--cloud-config` (with `--cloud-provider=externalgrpc`), which names them.
+becomes anybody to the API server. Over TLS nobody is served without a certificate of it. What a
+client needs is written into a folder: the authority's certificate, a client's certificate and key,
+and the file that Cluster Autoscaler takes as `--cloud-config` (with
+`--cloud-provider=externalgrpc`), which names them.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def _places(places: CloudPlaces, authority: Authority, now: datetime) -> Places:
         return Places(places.socket)
     host, port = places.address
     pair = authority.server_pair([*_LOCAL, *([host] if host not in _EVERYWHERE else [])], now)
-    return Places(places.socket, host, port, Tls(pair.certificate, pair.key))
+    tls = Tls(pair.certificate, pair.key, clients=authority.pair.certificate)
+    return Places(places.socket, host, port, tls)
 
 
 def _address(host: str, port: int) -> str:

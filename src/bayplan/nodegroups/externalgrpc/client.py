@@ -4,7 +4,8 @@
         for group in await provider.groups():
             ...
 
-Every question is bounded by a timeout; refusals are the room's errors.
+Every question is bounded by a timeout; refusals are the room's errors. What a program answers that
+makes no sense is refused or left out (`checking`), and told.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ import grpc.aio
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups.externalgrpc import convert
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
+from bayplan.nodegroups.externalgrpc.checking import (
+    sound_groups,
+    sound_node,
+    sound_options,
+    sound_price,
+    sound_size,
+)
 from bayplan.nodegroups.externalgrpc.config import CloudConfig
 from bayplan.nodegroups.externalgrpc.objects import pod_bytes, read_node
 from bayplan.nodegroups.externalgrpc.server import SERVICE
@@ -47,6 +55,7 @@ class ExternalGrpc:
 
     def __init__(self, config: CloudConfig) -> None:
         self._timeout = config.timeout
+        self._problems: Sequence[GroupProblem] = ()
         if config.credentials is None:
             # The socket's path means nothing as an authority, and some servers refuse it.
             local = [*_OPTIONS, ("grpc.default_authority", "localhost")]
@@ -65,36 +74,38 @@ class ExternalGrpc:
     async def groups(self) -> Sequence[NodeGroup]:
         """All node groups."""
         answer = await self._ask("NodeGroups", pb.NodeGroupsRequest(), pb.NodeGroupsResponse)
-        return [convert.read_group(one) for one in answer.nodeGroups]
+        found, self._problems = sound_groups(map(convert.read_group, answer.nodeGroups))
+        return found
 
     async def group_for_node(self, node: NodeRef) -> NodeGroup | None:
         """The group that a node belongs to; None if it is in none."""
         request = pb.NodeGroupForNodeRequest(node=convert.node_message(node))
         answer = await self._ask("NodeGroupForNode", request, pb.NodeGroupForNodeResponse)
-        return convert.read_group(answer.nodeGroup) if answer.nodeGroup.id else None
+        found, _ = sound_groups([convert.read_group(answer.nodeGroup)])
+        return found[0] if found else None
 
     async def target_size(self, group: str) -> int:
         """How many instances a group is meant to have."""
         request = pb.NodeGroupTargetSizeRequest(id=group)
         answer = await self._ask("NodeGroupTargetSize", request, pb.NodeGroupTargetSizeResponse)
-        return answer.targetSize
+        return sound_size(group, answer.targetSize)
 
     async def instances(self, group: str) -> Sequence[Instance]:
         """The instances of a group: those on their way and those that failed too."""
         request = pb.NodeGroupNodesRequest(id=group)
         answer = await self._ask("NodeGroupNodes", request, pb.NodeGroupNodesResponse)
-        return [convert.read_instance(one) for one in answer.instances]
+        return [convert.read_instance(one) for one in answer.instances if one.id]
 
     async def template(self, group: str) -> Template:
         """What the next node of a group will look like, with the limits that its Node carries."""
         request = pb.NodeGroupTemplateNodeInfoRequest(id=group)
         kind = pb.NodeGroupTemplateNodeInfoResponse
         answer = await self._ask("NodeGroupTemplateNodeInfo", request, kind)
-        return template_of(read_node(answer.nodeBytes or answer.nodeInfo))
+        return template_of(sound_node(group, read_node(answer.nodeBytes or answer.nodeInfo)))
 
     async def problems(self) -> Sequence[GroupProblem]:
-        """None: the protocol has no words for them, and limits are in the templates."""
-        return ()
+        """Groups of the last answer that make no sense; limits are the templates' to tell."""
+        return self._problems
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
         """How a group wants to be scaled."""
@@ -105,14 +116,16 @@ class ExternalGrpc:
         answer = await self._ask("NodeGroupGetOptions", request, kind)
         if not answer.HasField("nodeGroupAutoscalingOptions"):
             return defaults
-        return convert.read_options(answer.nodeGroupAutoscalingOptions, defaults)
+        return sound_options(
+            convert.read_options(answer.nodeGroupAutoscalingOptions, defaults), defaults
+        )
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
         """What a node costs from start to end."""
         request = pb.PricingNodePriceRequest(node=convert.node_message(node))
         convert.put_span(request, start, end)
         answer = await self._ask("PricingNodePrice", request, pb.PricingNodePriceResponse)
-        return answer.price
+        return sound_price(answer.price)
 
     async def pod_price(self, pod: Pod, start: datetime, end: datetime) -> float:
         """What a pod would cost at least from start to end."""
@@ -120,7 +133,7 @@ class ExternalGrpc:
         request = pb.PricingPodPriceRequest(pod_bytes=data, pod=data)
         convert.put_span(request, start, end)
         answer = await self._ask("PricingPodPrice", request, pb.PricingPodPriceResponse)
-        return answer.price
+        return sound_price(answer.price)
 
     async def gpu_label(self) -> str:
         """The label that says which GPU a node has."""

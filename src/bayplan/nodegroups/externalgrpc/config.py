@@ -21,6 +21,8 @@ from bayplan.kube.configfiles import FieldProblem, parse, read_text
 from bayplan.kube.durations import DurationError, parse_duration
 
 DEFAULT_TIMEOUT = 5.0
+VARIABLE = "BAYPLAN_CLOUD"
+"""Where `bayplan up` says that its cloud is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
     async with serve(provider, Places(socket=Path("/run/cloud.sock"))):
         ...
 
-Only the owner may connect to the socket. Over TLS a client need not show a certificate of its own.
+Only the owner may connect to the socket. Over TLS a client must show a certificate if it is said
+whose are good.
 """
 
 from __future__ import annotations
@@ -40,10 +41,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """A server's certificate and its key, as PEM."""
+    """A server's certificate and its key, and who may ask; as PEM."""
 
     certificate: bytes
     key: bytes
+    clients: bytes = b""
+    """The authority of clients' certificates; without it anybody may ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,11 @@ async def serve(provider: Provider, places: Places) -> AsyncIterator[int]:
 def _listen(server: grpc.aio.Server, places: Places) -> int:
     if places.tls is None:
         return 0
-    credentials = grpc.ssl_server_credentials([(places.tls.key, places.tls.certificate)])
+    credentials = grpc.ssl_server_credentials(
+        [(places.tls.key, places.tls.certificate)],
+        root_certificates=places.tls.clients or None,
+        require_client_auth=bool(places.tls.clients),
+    )
     host = f"[{places.host}]" if ":" in places.host else places.host
     try:
         return int(server.add_secure_port(f"{host}:{places.port}", credentials))

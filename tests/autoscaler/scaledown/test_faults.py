@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from bayplan.autoscaler.scaledown.actuation.nodes import CORDONED
 from bayplan.autoscaler.scaledown.taints import DELETION_CANDIDATE, TO_BE_DELETED
 from bayplan.client import merge
+from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.kube.nodes import Node
+from bayplan.lab import VirtualLab
 from bayplan.nodegroups import NodeRef, Provider, RefusedError, UnavailableError
-from tests.autoscaler.running import Town, virtual_town
+from tests.autoscaler.running import Town, ended, led, virtual_town
 from tests.autoscaler.scaledown.towns import (
     QUICK,
     begun,
@@ -19,12 +21,17 @@ from tests.autoscaler.scaledown.towns import (
     half_empty,
     running,
     taints,
-    town_to_lead,
 )
 
 pytestmark = pytest.mark.virtual
-BUSY = {"count": 2, "replicas": 1, "cpu": "6"}
-"""One node has to stay and one is empty."""
+
+
+def one_spare() -> ClusterSpec:
+    """One node has to stay and one is empty."""
+    return half_empty(count=2, replicas=1, cpu="6")
+
+
+Wrap = Callable[[VirtualLab, Provider], Provider]
 
 
 class Stubborn:
@@ -47,8 +54,8 @@ class Stubborn:
             raise self.error
 
 
-def stubborn(clouds: list[Stubborn], error: Exception, *, acts: bool = False) -> object:
-    def wrap(inner: Provider) -> Provider:
+def stubborn(clouds: list[Stubborn], error: Exception, *, acts: bool = False) -> Wrap:
+    def wrap(_: VirtualLab, inner: Provider) -> Provider:
         cloud = Stubborn(inner)
         cloud.error, cloud.acts = error, acts
         clouds.append(cloud)
@@ -74,7 +81,7 @@ async def node(town: Town, name: str) -> Node:
 async def test_a_node_that_the_cloud_does_not_delete_is_as_it_was_and_is_tried_again() -> None:
     clouds: list[Stubborn] = []
     wrap = stubborn(clouds, RefusedError("not today"))
-    async with virtual_town(half_empty(**BUSY), QUICK, wrap=wrap) as town:  # type: ignore[arg-type]
+    async with virtual_town(one_spare(), QUICK, wrap=wrap) as town:
         await begun(town, 1)
         name = await marked(town)
         assert (await node(town, name)).spec.unschedulable
@@ -96,7 +103,7 @@ async def test_a_node_that_the_cloud_does_not_delete_is_as_it_was_and_is_tried_a
 async def test_a_cloud_that_deletes_and_does_not_say_so_is_believed() -> None:
     clouds: list[Stubborn] = []
     wrap = stubborn(clouds, UnavailableError("lost"), acts=True)
-    async with virtual_town(half_empty(**BUSY), QUICK, wrap=wrap) as town:  # type: ignore[arg-type]
+    async with virtual_town(one_spare(), QUICK, wrap=wrap) as town:
         await begun(town, 1)
         await town.lab.forward(300)
         assert len(await town.nodes()) == 1
@@ -106,7 +113,7 @@ async def test_a_cloud_that_deletes_and_does_not_say_so_is_believed() -> None:
 
 async def test_a_pod_that_comes_meanwhile_keeps_its_node() -> None:
     """It tolerates everything, so that no taint holds it off."""
-    async with virtual_town(half_empty(**BUSY), QUICK) as town:  # type: ignore[arg-type]
+    async with virtual_town(one_spare(), QUICK) as town:
         await begun(town, 1)
         name = await marked(town)
         container = {"name": "c", "image": "i"}
@@ -126,7 +133,7 @@ async def test_a_pod_that_comes_meanwhile_keeps_its_node() -> None:
 async def test_a_node_that_somebody_else_had_cordoned_stays_cordoned() -> None:
     clouds: list[Stubborn] = []
     wrap = stubborn(clouds, RefusedError("not today"))
-    async with virtual_town(half_empty(**BUSY), QUICK, wrap=wrap) as town:  # type: ignore[arg-type]
+    async with virtual_town(one_spare(), QUICK, wrap=wrap) as town:
         await begun(town, 1)
         used = {pod.spec.node_name for pod in await town.pods()}
         (spare,) = set(await town.nodes()) - used
@@ -148,21 +155,21 @@ async def test_a_node_that_vanishes_in_mid_drain_is_let_go() -> None:
 
 
 async def test_a_restart_in_mid_drain_leaves_no_taint_and_loses_no_pod() -> None:
-    async with town_to_lead(half_empty(3, 6)) as (town, lead):
-        first = lead()
+    async with virtual_town(half_empty(3, 6), QUICK, leads=False) as town:
+        first = led(town, town.lab.client())
         await begun(town, 6)
         name = await marked(town)
-        first.cancel()
+        await ended(first)
         await town.lab.forward(60)
         assert TO_BE_DELETED in (await taints(town))[name]
-        second = lead()
+        second = led(town, town.lab.client())
         await town.lab.forward(20)
         assert TO_BE_DELETED not in (await taints(town))[name]
         assert not (await node(town, name)).spec.unschedulable
         await town.lab.forward(1200)
         assert len(await running(town)) == 6
         assert len(await town.nodes()) == 1
-        second.cancel()
+        await ended(second)
 
 
 async def test_an_eviction_that_a_budget_refuses_gives_up_after_a_while() -> None:

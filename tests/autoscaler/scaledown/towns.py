@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-
-from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.client import Client, merge, untyped
+from bayplan.client import merge, untyped
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.lab import VirtualLab
-from bayplan.nodegroups import Provider
-from tests.autoscaler.running import STORIES, Town, schedulers
+from tests.autoscaler.running import STORIES, Town
 
-Leader = asyncio.Future[None]
 DEPLOYMENTS = untyped("apps", "v1", "deployments", "Deployment")
 QUICK = AutoscalerOptions(
     scale_down_unneeded_time=60.0,
@@ -72,23 +64,6 @@ def half_empty(
     text = HALF_EMPTY.replace("COUNT", str(count)).replace("REPLICAS", str(replicas))
     text = text.replace("CPU", cpu).replace("MIN", str(least)) + more
     return parse_cluster(text.encode(), "half-empty", STORIES)
-
-
-@asynccontextmanager
-async def town_to_lead(spec: ClusterSpec) -> AsyncIterator[tuple[Town, Callable[[], Leader]]]:
-    """A town whose autoscaler is started by hand, as often as one likes."""
-    async with VirtualLab(spec, [schedulers().lead]) as lab:
-
-        @asynccontextmanager
-        async def cloud(_: Client) -> AsyncIterator[Provider]:
-            yield lab.simulation.provider
-
-        def lead() -> Leader:
-            town.autoscaler = AutoscalerDaemon(cloud, QUICK)
-            return asyncio.ensure_future(town.autoscaler.lead(lab.client()))
-
-        town = Town(lab, lab.client(), AutoscalerDaemon(cloud, QUICK))
-        yield town, lead
 
 
 async def resize(town: Town, replicas: int) -> None:

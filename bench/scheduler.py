@@ -1,7 +1,7 @@
 """The scheduler end to end: server, scheduler and load as processes of their own, on two cores.
 
-Five likes of Kubernetes' scheduler_perf workloads at a tenth of their size, and a backlog of plain
-pods that is there before the scheduler is.
+Five likes of Kubernetes' scheduler_perf workloads at a tenth of their size, a backlog of plain pods
+that is there before the scheduler is, and how long pods wait that come one by one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import Any
 import uvloop
 
 from bench.measure import Result
-from bench.scheduler_perf.command import backlog, run
+from bench.scheduler_perf.command import backlog, run, steady
 from bench.scheduler_perf.workloads import Operation, Workload
 
 BACKLOG = 5000
+STEADY = 2000
+RATE = 200.0
+"""Pods that come one by one, and how many of them a second."""
 _ZONE = "topology.kubernetes.io/zone"
 _HOST = "kubernetes.io/hostname"
 
@@ -34,6 +37,10 @@ def cases() -> Iterator[Result]:
         yield Result(f"{case}/alone", measured.alone(taken.cpu), "1/s")
         yield Result(f"{case}/cpu", taken.cpu[0], "s")
         yield Result(f"{case}/memory", taken.memory, "MiB")
+    measured = uvloop.run(steady(1000, STEADY, RATE))
+    for share in (0.5, 0.99):
+        wait = 1000 * (measured.wait(share) or 0.0)
+        yield Result(f"scheduler/steady/1000/p{share * 100:.0f}", wait, "ms")
 
 
 def _likes() -> dict[str, Workload]:

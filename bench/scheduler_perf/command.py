@@ -142,6 +142,25 @@ async def backlog(nodes: int, pods: int) -> tuple[Measured, Taken]:
         return await measurement.end(), taken
 
 
+async def steady(nodes: int, pods: int, rate: float) -> Measured:
+    """Pods that come one by one, so many a second, while the scheduler is at work."""
+    here, name = Path(), default_settings().profiles[0].name
+    async with (
+        cluster() as (kubeconfig, _),
+        scheduler(kubeconfig),
+        Client(from_kubeconfig([kubeconfig]), TUNING) as load,
+    ):
+        maker, progress = Maker(load, Workload("steady", ()), name), Progress(load)
+        await maker.nodes(0, Operation("createNodes", {"count": nodes}, here))
+        await maker.namespace("steady")
+        making = Operation("createPods", {"count": pods}, here)
+        measurement = Measurement(progress, Which(frozenset({"steady"})))
+        await maker.pods_at_rate(making, "steady", measurement.sent, rate)
+        await progress.until_bound("steady", pods)
+        await progress.close()
+        return await measurement.end()
+
+
 async def run(workload: Workload) -> tuple[Measured, Taken]:
     """One run of a workload."""
     config = workload.scheduler_config

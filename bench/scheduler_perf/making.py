@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -79,17 +80,30 @@ class Maker:
         """The pods of a step, as `bodies` has them."""
         await post(self._client, PODS.path(namespace), bodies, sent)
 
+    async def pods_at_rate(
+        self, operation: Operation, namespace: str, sent: Sent, rate: float
+    ) -> None:
+        """The pods of a step, one after the other, so many a second."""
+
+        async def make(index: int) -> None:
+            pod = self._pod(operation, namespace, index)
+            began = time.perf_counter()
+            made: Any = await self._client.create(pod)
+            sent(made["metadata"]["uid"], began)
+
+        await at_rate(self._client, operation.count(), rate, make)
+
     def bodies(self, operation: Operation, namespace: str) -> Iterable[bytes]:
         """The pods of a step as they are sent; encoded once if they are all the same."""
         count, default = operation.count(), self._workload.default_pod
         if not objects.pods_differ(operation, default):
-            return itertools.repeat(self._body(operation, namespace, 0), count)
-        return [self._body(operation, namespace, index) for index in range(count)]
+            return itertools.repeat(_encode(self._pod(operation, namespace, 0)), count)
+        return [_encode(self._pod(operation, namespace, index)) for index in range(count)]
 
-    def _body(self, operation: Operation, namespace: str, index: int) -> bytes:
+    def _pod(self, operation: Operation, namespace: str, index: int) -> objects.Object:
         pod = objects.pod(operation, self._workload.default_pod, namespace, index)
         pod["spec"]["schedulerName"] = self._scheduler
-        return _encode(pod)
+        return pod
 
     async def any(self, operation: Operation) -> None:
         """Whatever a step's template describes."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.client import Access, Client, Recorder, Reporter, untyped
-from bayplan.client.events.recorder import IN_FLIGHT, QUEUE
+from bayplan.client.events.recorder import IN_FLIGHT, MANY, QUEUE
 from bayplan.client.events.series import OVER, Series, Tally
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta
@@ -115,6 +115,23 @@ async def test_events_go_one_by_one_while_there_is_something_more_urgent(
         await asyncio.wait({sending})
     assert at_once == [1, IN_FLIGHT]
     assert len((await client.list(Event, namespace)).items) == 40
+
+
+async def test_events_wait_for_something_more_urgent_unless_too_many_do() -> None:
+    clock = VirtualClock()
+    async with (
+        Scripted(refusal(403, "Forbidden")) as server,
+        Client(server.access, clock=clock) as client,
+    ):
+        recorder = Recorder(client, Reporter("bayplan.io/test", "test-0"), is_busy=lambda: True)
+        for number in range(MANY + 3):
+            one = Pod(metadata=ObjectMeta(namespace="n", name=f"p{number}", uid="u"))
+            recorder.note(one, "Normal", "Told", action="Telling", text="")
+        sending = asyncio.ensure_future(recorder.run())
+        await clock.until_sleeping(2)  # the one that counts, and the one that sends
+        assert (recorder.waiting, clock.monotonic()) == (MANY - 1, 0.0)
+        sending.cancel()
+        await asyncio.wait({sending})
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 500)), max_size=40))

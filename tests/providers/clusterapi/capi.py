@@ -164,7 +164,7 @@ class Capi:
                 "ownerReferences": [_owner(one)],
             }
             await self.client.create({"metadata": meta, "spec": {}}, self.of("Machine"))
-        for machine in sorted(own, key=_last)[: len(own) - one["spec"]["replicas"]]:
+        for machine in sorted(own, key=_last)[: max(0, len(own) - one["spec"]["replicas"])]:
             await self._delete(machine["metadata"]["name"])
 
     async def _delete(self, name: str) -> None:

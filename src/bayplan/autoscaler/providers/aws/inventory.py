@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from bayplan.autoscaler.providers.aws.instances import error_in, missing
+from bayplan.autoscaler.providers.aws.instances import error_in, instances_of, missing
 from bayplan.autoscaler.providers.aws.kinds import Activity, AutoScalingGroup, checked
 from bayplan.autoscaler.providers.aws.machines import Machine, Machines, find_all
 from bayplan.autoscaler.providers.aws.sdk import Sdk
@@ -22,6 +22,7 @@ from bayplan.autoscaler.providers.aws.tags import Said, read_tags
 from bayplan.kube.clock import Clock
 from bayplan.nodegroups import (
     GroupProblem,
+    Instance,
     InstanceError,
     NodeGroup,
     NodeGroupError,
@@ -44,8 +45,7 @@ class Asg:
     answer: AutoScalingGroup
     said: Said
     machine: Machine | NodeGroupError
-    error: InstanceError | None = None
-    """Why it does not get what it wants."""
+    instances: tuple[Instance, ...]
 
 
 class Inventory:
@@ -89,7 +89,8 @@ class Inventory:
         known = self.groups.get(name)
         if known is not None:
             answer = msgspec.structs.replace(known.answer, desired_capacity=size)
-            self.groups[name] = replace(known, answer=answer, error=None)
+            instances = tuple(instances_of(answer, None))
+            self.groups[name] = replace(known, answer=answer, instances=instances)
 
     def doubt(self) -> None:
         """Ask again in the next round."""
@@ -158,7 +159,8 @@ class Inventory:
         most = answer.max_size if named is None else named.max_size
         error = await self._error(answer) if missing(answer) else None
         group = NodeGroup(name, least, most, f"Auto Scaling group in {_zones(answer)}")
-        return Asg(group, answer, read_tags(answer.tags), machine, error)
+        instances = tuple(instances_of(answer, error))
+        return Asg(group, answer, read_tags(answer.tags), machine, instances)
 
     async def _error(self, answer: AutoScalingGroup) -> InstanceError | None:
         """If even that cannot be asked, the group may still get what it wants."""

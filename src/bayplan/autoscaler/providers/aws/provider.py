@@ -12,7 +12,6 @@ from datetime import datetime
 from bayplan.autoscaler.providers.aws.instances import (
     PLACEHOLDER,
     instance_id,
-    instances_of,
     is_going,
     staying,
 )
@@ -63,8 +62,7 @@ class Aws:
 
     async def instances(self, group: str) -> Sequence[Instance]:
         """Its instances, and placeholders for what it has not got."""
-        found = self._find(group)
-        return instances_of(found.answer, found.error)
+        return self._find(group).instances
 
     async def template(self, group: str) -> Template:
         """By instance type and tags."""

@@ -7,7 +7,8 @@ of it costs what is asked about, however many machines there are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
+from itertools import count
 
 from bayplan.autoscaler.providers.clusterapi.groups import Group, Reading, group_id, read_group
 from bayplan.autoscaler.providers.clusterapi.ids import normalized
@@ -43,9 +44,14 @@ class Index:
         self._pools: dict[str, str] = {}
         self._sets: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._unfit: dict[str, str] = {}
+        self._changes = count(1)
+        self._versions: dict[str, int] = {}
+        """By the set or pool that made them, the last change of machines; "" is all of them."""
 
     def machine_changed(self, change: Change[Machine]) -> None:
         """Take in what became of a machine."""
+        for one in filter(None, (change.old, change.new)):
+            self._versions[_owner(one)] = self._versions[""] = next(self._changes)
         if change.old is not None:
             self._forget(change.old)
         if change.type != "deleted":
@@ -57,6 +63,8 @@ class Index:
             self._drop(change.old)
         if change.type != "deleted":
             self._take(change.object)
+        else:
+            self._versions.pop(group_id(change.object), None)
 
     def unfit(self, kind: str) -> UnfitHandler:
         """What to call about objects of a kind that are not as Cluster API defines them."""
@@ -86,9 +94,13 @@ class Index:
 
     def machines_of(self, group: Group) -> list[Machine]:
         """The machines that a group has made; a MachineDeployment's are of all its sets."""
-        owner = group_id(group.resource)
-        owners = self._sets[owner] if isinstance(group.resource, MachineDeployment) else [owner]
-        return [self.machines[key] for one in owners for key in self._of_owner[one]]
+        return [self.machines[key] for one in self._makers(group) for key in self._of_owner[one]]
+
+    def version(self, group: Group) -> Hashable:
+        """Something that is another one whenever the group's machines might be."""
+        if isinstance(group.resource, MachinePool):
+            return group.resource.metadata.resource_version, self._versions.get("")
+        return tuple((one, self._versions.get(one)) for one in self._makers(group))
 
     def machine(self, provider_id: str) -> Machine | None:
         """The machine of that provider ID; None also if it might be several."""
@@ -107,6 +119,11 @@ class Index:
     def pool_of(self, provider_id: str) -> Group | None:
         """The MachinePool that lists that provider ID."""
         return self.group(self._pools.get(normalized(provider_id), ""))
+
+    def _makers(self, group: Group) -> Collection[str]:
+        """What makes a group's machines: itself, or the sets of a deployment."""
+        owner = group_id(group.resource)
+        return self._sets[owner] if isinstance(group.resource, MachineDeployment) else (owner,)
 
     def _keep(self, machine: Machine) -> None:
         self.machines[machine.key] = machine

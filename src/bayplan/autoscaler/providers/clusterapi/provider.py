@@ -7,12 +7,13 @@ size that we have just written counts until the server tells us something newer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bayplan.autoscaler.providers.clusterapi.finding import Finder
 from bayplan.autoscaler.providers.clusterapi.groups import Group
+from bayplan.autoscaler.providers.clusterapi.ids import machine_key
 from bayplan.autoscaler.providers.clusterapi.index import Index
 from bayplan.autoscaler.providers.clusterapi.infrastructure import Infrastructures
 from bayplan.autoscaler.providers.clusterapi.kinds import Machine, MachinePool, Scalable
@@ -74,6 +75,7 @@ class ClusterApi:
         self._marks = Marks(cluster.management, cluster.machines, cluster.words)
         self._infrastructures = Infrastructures(cluster.management)
         self._written: dict[str, Sized] = {}
+        self._instances: dict[str, tuple[Hashable, tuple[Instance, ...]]] = {}
 
     async def groups(self) -> Sequence[NodeGroup]:
         """All groups, in the order of their names."""
@@ -96,10 +98,14 @@ class ClusterApi:
     async def instances(self, group: str) -> Sequence[Instance]:
         """Its machines; of a pool, what its list of provider IDs says."""
         found = self._find.group(group)
-        if isinstance(found.resource, MachinePool):
-            return [self._listed(one) for one in found.resource.spec.provider_id_list]
-        machines = self._index.machines_of(found)
-        return [instance_of(one, await self._find.provider_id(one)) for one in machines]
+        version = self._index.version(found)
+        kept = self._instances.get(group)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        made = await self._made(found)
+        if not any(map(_is_nameless, made)):
+            self._instances[group] = version, made
+        return made
 
     async def template(self, group: str) -> Template:
         """What annotations, spec and infrastructure say of the next node."""
@@ -173,9 +179,17 @@ class ClusterApi:
     async def refresh(self) -> None:
         """See that there is a copy of everything; what it says is kept up by itself."""
         await self._following.synced("Cluster API's objects")
+        known = {one.group.id for one in self._index.groups()}
+        self._instances = {group: kept for group, kept in self._instances.items() if group in known}
 
     async def cleanup(self) -> None:
         """Nothing is held."""
+
+    async def _made(self, group: Group) -> tuple[Instance, ...]:
+        if isinstance(group.resource, MachinePool):
+            return tuple(self._listed(one) for one in group.resource.spec.provider_id_list)
+        machines = self._index.machines_of(group)
+        return tuple([instance_of(one, await self._find.provider_id(one)) for one in machines])
 
     def _nodes_of(self, group: Group) -> int:
         if isinstance(group.resource, MachinePool):
@@ -205,3 +219,8 @@ def _is_older(one: Scalable, written: Sized) -> bool:
     """Whether we know an object as it was before we wrote; versions may be no numbers."""
     known, ours = one.metadata.resource_version, written.version
     return known.isdecimal() and ours.isdecimal() and int(known) < int(ours)
+
+
+def _is_nameless(one: Instance) -> bool:
+    """Whether a machine's node is not known yet that should have its ID; it may be next time."""
+    return one.state is InstanceState.RUNNING and bool(machine_key(one.provider_id))

@@ -218,3 +218,8 @@ def test_a_claims_own_volume_is_looked_at_again_once_it_changes() -> None:
     assert snapshot.decide(pod).node == "n1"
     snapshot.put(own("n2"))
     assert snapshot.decide(pod).node is None
+
+
+def test_a_node_that_is_not_there_is_named() -> None:
+    with pytest.raises(ValueError, match="there is no node 'nowhere'"):
+        Snapshot().refusal(make_pod("p").obj(), "nowhere")

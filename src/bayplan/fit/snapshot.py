@@ -415,8 +415,13 @@ class Snapshot:
         return all_volumes(self.cluster)
 
     def refusal(self, pod: Pod, node: str) -> Refusal | None:
-        """The first refusal of a pod on one node; None if it fits there."""
-        return self.contest(pod).refusal(self.cluster.slots.by_name[node])
+        """The first refusal of a pod on one node; None if it fits there, ValueError if there is no
+        such node.
+        """
+        slot = self.cluster.slots.by_name.get(node)
+        if slot is None:
+            raise ValueError(f"there is no node {node!r}")
+        return self.contest(pod).refusal(slot)
 
     def verdicts(self, pod: Pod, *, plugins: PluginSet | None = None) -> Verdicts | Refusal:
         """What every filter and score says of every node, or why none is looked at."""

@@ -13,6 +13,7 @@ from bench.measure import line
 SUITES = (
     "fit",
     "batches",
+    "autoscaler",
     "scaledown",
     "apiserver",
     "images",

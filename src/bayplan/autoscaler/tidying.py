@@ -45,8 +45,10 @@ class Tidying:
                 given += await self._failed(asked, state)
                 given += await self._unregistered(asked, state)
                 given += await self._fix_size(asked, now)
-        there = {one.provider_id for asked in cloud.groups.values() for one in asked.instances}
-        self._counted &= there
+        if self._counted:
+            self._counted &= {
+                one.provider_id for asked in cloud.groups.values() for one in asked.instances
+            }
         return given
 
     def _settle_orders(self, cloud: Cloud, now: datetime) -> None:

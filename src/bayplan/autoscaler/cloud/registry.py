@@ -25,6 +25,8 @@ class GroupState:
     """What of a group has come."""
 
     target: int = 0
+    there: int = 0
+    """How many instances it has that are not on their way out."""
     ready: int = 0
     starting: tuple[str, ...] = ()
     """Registered nodes that are neither ready nor late, those that wait for drivers too."""
@@ -151,6 +153,7 @@ class Registry:
         }
         return GroupState(
             target=asked.target,
+            there=sum(1 for one in asked.instances if not _is_going(one)),
             ready=len(by[Standing.READY]),
             starting=(*by[Standing.AWAITING], *by[Standing.STARTING]),
             unready=tuple(by[Standing.UNREADY]),
@@ -162,8 +165,7 @@ class Registry:
 
     def _note_shortfall(self, asked: Asked, now: datetime) -> None:
         name = asked.group.id
-        there = sum(1 for one in asked.instances if not _is_going(one))
-        missing = asked.target - there
+        missing = asked.target - self.states[name].there
         known = self.shortfalls.get(name)
         if missing <= 0 or asked.stale:
             self.shortfalls.pop(name, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from bayplan.fit.state.columns import SlotArray
 
 NO_LIMIT = 1 << 40
 """A limit that is none."""
+NOWHERE: SlotArray = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +26,8 @@ class Gauges:
     metrics: AutoscalerMetrics
     fleet: Fleet
     snapshot: Snapshot
+    _slots: dict[str, tuple[tuple[int, int], SlotArray]] = field(default_factory=dict)
+    """Where each group's nodes are, as long as they are the same."""
 
     def show(self, cloud: Cloud, status: ClusterStatus) -> None:
         """Set them all."""
@@ -79,6 +82,11 @@ class Gauges:
                     self.metrics.volumes.labels(name, driver, "limit").set(limit)
 
     def _slots_of(self, group: str) -> SlotArray:
-        by_name = self.snapshot.cluster.slots.by_name
-        names = self.fleet.by_group.get(group, ())
-        return np.array([by_name[name] for name in names if name in by_name], dtype=np.intp)
+        version = self.fleet.versions[group], self.fleet.registrations
+        known, slots = self._slots.get(group, ((-1, -1), NOWHERE))
+        if known != version:
+            by_name = self.snapshot.cluster.slots.by_name
+            names = self.fleet.by_group.get(group, ())
+            slots = np.array([by_name[name] for name in names if name in by_name], dtype=np.intp)
+            self._slots[group] = (version, slots)
+        return slots

@@ -1,0 +1,135 @@
+"""A loop of the autoscaler at 5,000 nodes and 100,000 pods, with nothing to do.
+
+The cloud answers at once, so what is measured is the loop's own work: reading twenty groups, seeing
+that nothing has changed, telling how everything stands. `busy` is a loop before which a tenth of
+the nodes have sent their heartbeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Iterator
+from random import Random
+
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
+
+from bayplan.autoscaler.acting import Desk
+from bayplan.autoscaler.choosing import Choosing
+from bayplan.autoscaler.cloud.reading import CloudReader
+from bayplan.autoscaler.giving_up import GivingUp
+from bayplan.autoscaler.loop import Loop, Parts
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.autoscaler.sight import Known, Sight
+from bayplan.autoscaler.telling.gauges import Gauges
+from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
+from bayplan.autoscaler.telling.report import Report
+from bayplan.autoscaler.telling.status import StatusWriter
+from bayplan.autoscaler.telling.teller import Teller
+from bayplan.autoscaler.tidying import Tidying
+from bayplan.client.events import NoEvents
+from bayplan.fit import Snapshot
+from bayplan.fit.events import Event
+from bayplan.kube.clock import WallClock
+from bayplan.kube.meta import Condition, KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.nodegroups import Provider
+from bench import clusters
+from bench.measure import Result
+
+NODES, PODS, GROUPS = 5000, 100_000, 20
+LOOPS = 20
+POOL = "example.com/pool"
+LONG_AGO = "2020-01-01T00:00:00Z"
+
+
+def cases() -> Iterator[Result]:
+    """Milliseconds a loop, the best of several."""
+    yield from asyncio.run(_cases())
+
+
+async def _cases() -> list[Result]:
+    snapshot, sight, loop = _made()
+    await loop.once()
+    gc.collect()
+    gc.freeze()
+    idle = [await _timed(loop) for _ in range(LOOPS)]
+    busy = [await _busy(snapshot, sight, loop) for _ in range(LOOPS)]
+    gc.unfreeze()
+    return [
+        Result("autoscaler/idle/5000", min(idle), "ms"),
+        Result("autoscaler/busy/5000", min(busy), "ms"),
+    ]
+
+
+async def _busy(snapshot: Snapshot, sight: Sight, loop: Loop) -> float:
+    """A loop after nodes have sent their heartbeats."""
+    for index in range(0, NODES, 10):
+        node = snapshot.get(Node, f"node-{index}")
+        if node is not None:
+            beat = replace(node, metadata=replace(node.metadata, resource_version="2"))
+            snapshot.put(beat)
+            sight.hear(Event.of(node, beat))
+    return await _timed(loop)
+
+
+async def _timed(loop: Loop) -> float:
+    start = time.perf_counter()
+    plan = await loop.once()
+    if plan.status != "nothing to do":
+        raise RuntimeError(f"the loop was not idle: {plan.status}: {plan.message}")
+    return (time.perf_counter() - start) * 1000
+
+
+def _made() -> tuple[Snapshot, Sight, Loop]:
+    objects = _objects()
+    snapshot = Snapshot(objects)
+    declared = [
+        Declaration(name, 0, 1000, node_selector={POOL: name})
+        for name in (f"group-{number}" for number in range(GROUPS))
+    ]
+    cloud = DeclaredGroups(declared, (obj for obj in objects if isinstance(obj, Node)))
+    options = AutoscalerOptions(scale_down_enabled=False)
+    sight = Sight(snapshot, Known({}, {}, {}), options)
+    for obj in objects:
+        sight.hear(Event.of(None, obj))
+    return snapshot, sight, _loop(cloud, sight, snapshot, options)
+
+
+def _loop(provider: Provider, sight: Sight, snapshot: Snapshot, options: AutoscalerOptions) -> Loop:
+    clock, metrics = WallClock(), AutoscalerMetrics(CollectorRegistry())
+    teller = Teller(NoEvents(), options, clock)
+    desk = Desk(provider, sight.registry, sight.backoff, teller, metrics, clock)
+    gauges = Gauges(metrics, sight.fleet, snapshot)
+    statuses = StatusWriter(snapshot.profile.gates)
+    parts = Parts(
+        reader=CloudReader(provider, options.group_defaults(), clock),
+        sight=sight,
+        desk=desk,
+        tidying=Tidying(desk, options),
+        giving_up=GivingUp(desk, options, sight.fleet, None, snapshot.pods_on),
+        choosing=Choosing(("least-waste",), provider, snapshot, Random(1), {}),
+        report=Report(None, options, sight, gauges, teller, statuses),
+    )
+    return Loop(parts, options, clock)
+
+
+def _objects() -> list[KubeObject]:
+    nodes = clusters.nodes(NODES)
+    ready = Condition(type="Ready", status="True", last_transition_time=LONG_AGO)
+    for index, node in enumerate(nodes):
+        node.spec.provider_id = f"bench://{index}"
+        node.metadata.labels[POOL] = f"group-{index % GROUPS}"
+        node.metadata.uid = f"node-{index}"
+        node.metadata.creation_timestamp = LONG_AGO
+        node.status.conditions = [ready]
+    pods = clusters.plain_pods(PODS)
+    for index, pod in enumerate(pods):
+        pod.metadata.uid = f"pod-{index}"
+        pod.spec.node_name = f"node-{index % NODES}"
+        pod.status.phase = "Running"
+    return [*nodes, *clusters.csinodes(NODES), *pods]

@@ -21,10 +21,10 @@ async def no_driver_here(client: Client, namespace: str) -> None:
     """Story 2: a node without the driver is not used for pods that need it, and is for others."""
     await _two_nodes(client, limit=2)
     for name in ("a", "b", "c"):
-        await _claim(client, namespace, name)
+        await claim(client, namespace, name)
     async with scheduling(client) as it:
         for name in ("a", "b", "c"):
-            await client.create(_with_volume(namespace, name))
+            await client.create(with_volume(namespace, name))
         assert await it.placed(namespace, "a", "b") == [WITH, WITH]
         await it.until(lambda: bool(it.said_of(namespace, "c")))
         said = it.said_of(namespace, "c")
@@ -33,7 +33,7 @@ async def no_driver_here(client: Client, namespace: str) -> None:
         await client.create(pod(namespace, "other", cpu="3"))
         assert await it.placed(namespace, "other") == [BARE]
         await _nobody_wrote_a_rule(it)
-        await client.create(_csinode(BARE, limit=2))
+        await client.create(csinode(BARE, limit=2))
         assert await it.placed(namespace, "c") == [BARE]
 
 
@@ -42,16 +42,16 @@ async def everything_off(client: Client, namespace: str) -> None:
     await _two_nodes(client, limit=1)
     await client.patch(Node, BARE, change=merge({"spec": {"unschedulable": False}}))
     for name in ("on", "held", "again"):
-        await _claim(client, namespace, name)
+        await claim(client, namespace, name)
     async with scheduling(client) as it:
-        await client.create(_with_volume(namespace, "on"))
+        await client.create(with_volume(namespace, "on"))
         assert await it.placed(namespace, "on") == [WITH]
-        await client.create(_with_volume(namespace, "held"))
+        await client.create(with_volume(namespace, "held"))
         await it.until(lambda: "is not installed" in it.said_of(namespace, "held"))
     async with scheduling(client, profile=_without("VolumeLimitScaling")) as it:
         assert await it.placed(namespace, "held") == [BARE]
     async with scheduling(client) as it:
-        await client.create(_with_volume(namespace, "again"))
+        await client.create(with_volume(namespace, "again"))
         await it.until(lambda: "is not installed" in it.said_of(namespace, "again"))
 
 
@@ -59,18 +59,18 @@ async def old_limits_off(client: Client, namespace: str) -> None:
     """Story 8, the other gate: limits that nodes publish by key count, then do not, and again."""
     size = {"cpu": "4", "memory": "32Gi", "pods": "110", OLD_KEY: "1"}
     await client.create({**node(WITH), "status": {"capacity": size, "allocatable": size}})
-    await client.create(_csinode(WITH, limit=None))
+    await client.create(csinode(WITH, limit=None))
     for name in ("on", "held", "again"):
-        await _claim(client, namespace, name)
+        await claim(client, namespace, name)
     async with scheduling(client) as it:
-        await client.create(_with_volume(namespace, "on"))
+        await client.create(with_volume(namespace, "on"))
         await it.placed(namespace, "on")
-        await client.create(_with_volume(namespace, "held"))
+        await client.create(with_volume(namespace, "held"))
         await it.until(lambda: "exceed max volume count" in it.said_of(namespace, "held"))
     async with scheduling(client, profile=_without("AttachVolumeLimit")) as it:
         assert await it.placed(namespace, "held") == [WITH]
     async with scheduling(client) as it:
-        await client.create(_with_volume(namespace, "again"))
+        await client.create(with_volume(namespace, "again"))
         await it.until(lambda: "exceed max volume count" in it.said_of(namespace, "again"))
 
 
@@ -82,7 +82,7 @@ async def _two_nodes(client: Client, limit: int) -> None:
     """One with the driver, and a bare one that is larger, so that it is liked better."""
     await client.create(node(WITH, cpu="2"))
     await client.create(node(BARE, cpu="16"))
-    await client.create(_csinode(WITH, limit))
+    await client.create(csinode(WITH, limit))
 
 
 async def _nobody_wrote_a_rule(it: Running) -> None:
@@ -92,7 +92,8 @@ async def _nobody_wrote_a_rule(it: Running) -> None:
         assert [t.key for t in found.spec.taints if t.key != "node.kubernetes.io/not-ready"] == []
 
 
-def _csinode(name: str, limit: int | None) -> Untyped:
+def csinode(name: str, limit: int | None) -> Untyped:
+    """A CSINode that lists the driver."""
     driver = {"name": DRIVER, "nodeID": name, "topologyKeys": []}
     if limit is not None:
         driver["allocatable"] = {"count": limit}  # type: ignore[assignment]
@@ -100,7 +101,7 @@ def _csinode(name: str, limit: int | None) -> Untyped:
     return {**kind, "metadata": {"name": name}, "spec": {"drivers": [driver]}}
 
 
-async def _claim(client: Client, namespace: str, name: str) -> None:
+async def claim(client: Client, namespace: str, name: str) -> None:
     """A claim and its volume, bound to each other."""
     volume = f"{namespace}-{name}"
     room = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
@@ -138,6 +139,7 @@ async def _claim(client: Client, namespace: str, name: str) -> None:
     )
 
 
-def _with_volume(namespace: str, name: str) -> Untyped:
+def with_volume(namespace: str, name: str) -> Untyped:
+    """A pod that uses the claim of its name."""
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": name}}
     return pod(namespace, name, volumes=[volume])

@@ -24,6 +24,9 @@ from bayplan.autoscaler.loop import Loop, Parts
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.autoscaler.scaledown.drain import Controllers
+from bayplan.autoscaler.scaledown.giving_back import Given, begin
+from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
 from bayplan.autoscaler.sight import Known, Sight
 from bayplan.autoscaler.telling.gauges import Gauges
 from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
@@ -31,6 +34,7 @@ from bayplan.autoscaler.telling.report import Report
 from bayplan.autoscaler.telling.status import StatusWriter
 from bayplan.autoscaler.telling.teller import Teller
 from bayplan.autoscaler.tidying import Tidying
+from bayplan.client import Access, Client
 from bayplan.client.events import NoEvents
 from bayplan.fit import Snapshot
 from bayplan.fit.events import Event
@@ -53,7 +57,12 @@ def cases() -> Iterator[Result]:
 
 
 async def _cases() -> list[Result]:
-    snapshot, sight, loop = _made()
+    async with Client(Access("https://nowhere.example.com")) as client:
+        return await _measured(client)
+
+
+async def _measured(client: Client) -> list[Result]:
+    snapshot, sight, loop = await _made(client)
     await loop.once()
     gc.collect()
     gc.freeze()
@@ -85,7 +94,7 @@ async def _timed(loop: Loop) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-def _made() -> tuple[Snapshot, Sight, Loop]:
+async def _made(client: Client) -> tuple[Snapshot, Sight, Loop]:
     objects = _objects()
     snapshot = Snapshot(objects)
     declared = [
@@ -93,19 +102,30 @@ def _made() -> tuple[Snapshot, Sight, Loop]:
         for name in (f"group-{number}" for number in range(GROUPS))
     ]
     cloud = DeclaredGroups(declared, (obj for obj in objects if isinstance(obj, Node)))
-    options = AutoscalerOptions(scale_down_enabled=False)
+    options = AutoscalerOptions()
     sight = Sight(snapshot, Known({}, {}, {}), options)
     for obj in objects:
         sight.hear(Event.of(None, obj))
-    return snapshot, sight, _loop(cloud, sight, snapshot, options)
+    return snapshot, sight, await _loop(client, cloud, sight, options)
 
 
-def _loop(provider: Provider, sight: Sight, snapshot: Snapshot, options: AutoscalerOptions) -> Loop:
+async def _loop(
+    client: Client, provider: Provider, sight: Sight, options: AutoscalerOptions
+) -> Loop:
+    snapshot = sight.snapshot
     clock, metrics = WallClock(), AutoscalerMetrics(CollectorRegistry())
     teller = Teller(NoEvents(), options, clock)
     desk = Desk(provider, sight.registry, sight.backoff, teller, metrics, clock)
     gauges = Gauges(metrics, sight.fleet, snapshot)
     statuses = StatusWriter(snapshot.profile.gates)
+    given = Given(
+        client=client,
+        provider=provider,
+        controllers=Controllers(snapshot, {}, {}),
+        options=options,
+        teller=teller,
+        metrics=ScaleDownMetrics(CollectorRegistry()),
+    )
     parts = Parts(
         reader=CloudReader(provider, options.group_defaults(), clock),
         sight=sight,
@@ -113,6 +133,7 @@ def _loop(provider: Provider, sight: Sight, snapshot: Snapshot, options: Autosca
         tidying=Tidying(desk, options),
         giving_up=GivingUp(desk, options, sight.fleet, None, snapshot.pods_on),
         choosing=Choosing(("least-waste",), provider, snapshot, Random(1), {}),
+        giving_back=await begin(given, acts=False),
         report=Report(None, options, sight, gauges, teller, statuses),
     )
     return Loop(parts, options, clock)

@@ -8,7 +8,7 @@ DaemonSet changes, or half a minute has passed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -76,7 +76,7 @@ class Sight:
     """What is remembered from loop to loop, and the world it makes."""
 
     def __init__(self, snapshot: Snapshot, known: Known, options: AutoscalerOptions) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._known = known
         self._options = options
         self._gate = snapshot.profile.gates.enabled(VOLUME_LIMIT_SCALING)
@@ -133,7 +133,7 @@ class Sight:
 
     def counting(self, now: datetime) -> Counting:
         """The pods that count."""
-        return counting(self.waiting, self._options, now, self._snapshot.priority)
+        return counting(self.waiting, self._options, now, self.snapshot.priority)
 
     def world(self, cloud: Cloud, counted: Counting, now: datetime) -> World:
         """All that is decided on."""
@@ -142,11 +142,11 @@ class Sight:
         self.views = {name: self._view(name, answer, scene) for name, answer in asked}
         late = (*self.fleet.standing(Standing.UNREADY), *self.fleet.standing(Standing.LATE))
         return World(
-            snapshot=self._snapshot,
+            snapshot=self.snapshot,
             now=now,
             options=self._options,
             groups=self.views,
-            group_of=_GroupOf(self.fleet),
+            group_of=self.fleet.group_of,
             waiting=counted.pods,
             upcoming=self.registry.upcoming(),
             unready=frozenset(late),
@@ -172,7 +172,7 @@ class Sight:
 
     def _scene(self, now: datetime) -> Scene:
         daemons = tuple(self._known.daemon_sets.values())
-        return Scene(self._snapshot, now, daemons, self._known.driver_names())
+        return Scene(self.snapshot, now, daemons, self._known.driver_names())
 
     def _basis(self, name: str, asked: Asked, scene: Scene) -> tuple[object, ...]:
         return asked.manner, self.fleet.versions[name], self._daemons_version, scene.drivers
@@ -197,22 +197,3 @@ class Sight:
             price=asked.manner.price,
             problems=sketch.problems,
         )
-
-
-class _GroupOf(Mapping[str, str]):
-    """The group of each node that is in one, as the fleet has it."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-
-    def __getitem__(self, name: str) -> str:
-        group = self._fleet.members[name].group
-        if not group:
-            raise KeyError(name)
-        return group
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, one in self._fleet.members.items() if one.group)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

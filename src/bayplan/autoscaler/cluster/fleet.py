@@ -34,6 +34,8 @@ class Fleet:
         self.by_provider: dict[str, str] = {}
         """Names of nodes by what the cloud calls them."""
         self.by_group: dict[str, set[str]] = {}
+        self.group_of: dict[str, str] = {}
+        """Of nodes that are in one."""
         self.versions: Counter[str] = Counter()
         """By group, a number that moves whenever one of its nodes stands otherwise."""
         self.registrations = 0
@@ -99,6 +101,7 @@ class Fleet:
             if self.by_provider.get(member.node.spec.provider_id) == name:
                 del self.by_provider[member.node.spec.provider_id]
             self.by_group.get(member.group, set()).discard(name)
+            self.group_of.pop(name, None)
             self.versions[member.group] += 1
 
     def _join(self, name: str, member: Member) -> None:
@@ -111,6 +114,9 @@ class Fleet:
             member.group = group
             self._changed.add(name)
             members.add(name)
+            self.group_of.pop(name, None)
+            if group:
+                self.group_of[name] = group
 
     def _report(self, name: str) -> None:
         """What a node's drivers say has changed, and with it what its group's nodes can do."""

@@ -6,7 +6,7 @@ needed; then every node counts as needed, and its time starts anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bayplan.autoscaler.cloud.calling import patiently
@@ -20,7 +20,7 @@ from bayplan.autoscaler.scaledown.expendable import Expendables
 from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
 from bayplan.autoscaler.scaledown.parallelism import Batch, crop
 from bayplan.autoscaler.scaledown.planner import Circumstances, Planner, ScaleDownPlan
-from bayplan.autoscaler.scaledown.reasons import UnremovableReason
+from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
 from bayplan.autoscaler.scaledown.removal import Removable
 from bayplan.autoscaler.telling.teller import Teller
 from bayplan.autoscaler.world import World
@@ -105,6 +105,8 @@ class GivingBack:
     metrics: ScaleDownMetrics
     shows: Provider | None = None
     """In a dry run, the cloud that shows what would be given back; nothing else is done then."""
+    _told_before: dict[str, tuple[Unremovable, Stays]] = field(default_factory=dict)
+    """What was told of nodes that stay; most of it is the same from loop to loop."""
 
     async def loop(self, world: World, fits: Mapping[str, str]) -> GivenBack:
         """One loop that buys nothing; `fits` are waiting pods that nodes have room for."""
@@ -119,7 +121,23 @@ class GivingBack:
         started = await self._start(batches, world)
         if self.shows is None:
             await self.tending.soften(world, plan.unneeded)
-        return _told(plan, started, world, rest or "its turn has not come")
+        stays = tuple(self._stays(plan, started, rest or "its turn has not come"))
+        return _told(plan, started, world, stays)
+
+    def _stays(
+        self, plan: ScaleDownPlan, started: Collection[str], why_later: str
+    ) -> Iterator[Stays]:
+        before, now = self._told_before, dict[str, tuple[Unremovable, Stays]]()
+        for one in plan.stays:
+            known = before.get(one.node)
+            if known is None or known[0] is not one:
+                known = (one, _stay(one))
+            now[one.node] = known
+            yield known[1]
+        self._told_before = now
+        for name in (one.node for one in plan.go):
+            if name not in started:
+                yield Stays(name, LATER, detail=why_later)
 
     async def _start(self, batches: list[Batch], world: World) -> list[str]:
         """The nodes that go now; in a dry run, those that would."""
@@ -154,19 +172,19 @@ class GivingBack:
         return crop(plan.go, world.group_of, world.groups, world.options, deletions)
 
 
-def _told(plan: ScaleDownPlan, started: list[str], world: World, why_later: str) -> GivenBack:
+def _stay(one: Unremovable) -> Stays:
+    return Stays(one.node, one.reason.value, one.blocking.pod if one.blocking else "", one.detail)
+
+
+def _told(
+    plan: ScaleDownPlan, started: Collection[str], world: World, stays: tuple[Stays, ...]
+) -> GivenBack:
     removals = [_removal(one, world) for one in plan.go if one.node in started]
-    later = [one.node for one in plan.go if one.node not in started]
-    stays = [
-        Stays(one.node, one.reason.value, one.blocking.pod if one.blocking else "", one.detail)
-        for one in plan.stays
-    ]
-    stays += [Stays(name, LATER, detail=why_later) for name in later]
     candidates: dict[str, int] = {}
     for name in plan.unneeded:
         group = world.group_of.get(name, "")
         candidates[group] = candidates.get(group, 0) + 1
-    return GivenBack(tuple(removals), tuple(stays), candidates)
+    return GivenBack(tuple(removals), stays, candidates)
 
 
 def _removal(one: Removable, world: World) -> Removal:

@@ -60,7 +60,10 @@ class Judgements:
             view = world.groups.get(world.group_of.get(name, ""))
             options = None if view is None else view.options
             found = known.get(name)
-            if found is None or found.node is not cluster.nodes[slot] or found.options != options:
+            node = cluster.node_at(slot)
+            if found is not None and found.node is not node and _says_the_same(found.node, node):
+                found = known[name] = replace(found, node=node)
+            if found is None or found.node is not node or found.options != options:
                 found = self._judge(world, slot, view)
             judged[name] = found
         return judged
@@ -92,6 +95,13 @@ class Judgements:
         elif changed is not None:
             for slot in changed.tolist():
                 self._known.pop(cluster.slots.names[slot], None)
+
+
+def _says_the_same(before: Node, now: Node) -> bool:
+    """Whether a node says nothing new that it is judged by, as with every heartbeat."""
+    old, new = before.metadata, now.metadata
+    same = old.uid == new.uid and old.labels == new.labels and old.annotations == new.annotations
+    return same and before.spec == now.spec and before.status == now.status
 
 
 def _counting(world: World, view: GroupView | None, gpu_label: str) -> Counting:

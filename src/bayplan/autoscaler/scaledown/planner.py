@@ -149,19 +149,14 @@ class Planner:
             return _other(name, given.resting[view.id])
         if view.target <= view.group.min_size:
             return at_minimum(name, view)
-        return self._recently(name)
-
-    def _recently(self, name: str) -> Unremovable | None:
-        if name not in self._recent:
-            return None
-        known = self._recent[name][1]
-        detail = f"{known.reason.value}, {known.detail}" if known.detail else known.reason.value
-        return replace(known, reason=UnremovableReason.RECENTLY_UNREMOVABLE, detail=detail)
+        return self._recent[name][1] if name in self._recent else None
 
     def _try(
         self, world: World, given: Circumstances, names: Iterable[str], candidates: list[str]
     ) -> tuple[list[Removable], list[Unremovable]]:
         """Take candidates away one after the other, as long as that makes sense."""
+        if not candidates:
+            return [], []
         removals = self._removals(world, given, names)
         removable: list[Removable] = []
         failed: list[Unremovable] = []
@@ -203,7 +198,13 @@ class Planner:
         until = world.now + timedelta(seconds=world.options.unremovable_node_recheck_timeout)
         for one in failed:
             if one.reason is not UnremovableReason.NOT_UNNEEDED_OTHER_REASON:
-                self._recent[one.node] = (until, one)
+                self._recent[one.node] = (until, _recently(one))
+
+
+def _recently(one: Unremovable) -> Unremovable:
+    """The same, as it is told until it is asked again."""
+    detail = f"{one.reason.value}, {one.detail}" if one.detail else one.reason.value
+    return replace(one, reason=UnremovableReason.RECENTLY_UNREMOVABLE, detail=detail)
 
 
 def _starting(world: World) -> frozenset[str]:

@@ -244,6 +244,32 @@ def explained(capsys: Captured, source: str, *arguments: str) -> tuple[int, str]
     return code, capsys.readouterr().out
 
 
+def decided(capsys: Captured, source: str, *arguments: str) -> dict[str, Any]:
+    assert run(["queues", "-f", source, "-o", "json", "--next", *arguments]) == 0
+    plan: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return plan
+
+
+def test_the_next_cycle_is_shown_and_not_done(team: str, capsys: Captured) -> None:
+    plan = decided(capsys, team)
+    assert plan["ungated"] == ["default/small-0"]
+    assert {"pod": "default/small-0", "node": "n1"} in plan["placed"]
+    reasons = {one["group"]: one["reason"] for one in plan["waiting"]}
+    assert reasons["default/large"] == "QuotaExceeded"
+    assert reasons["default/second"] == "WaitsForEarlierGroup"
+    assert run(["queues", "-f", team, "--next"]) == 0
+    shown = capsys.readouterr().out
+    assert "remove the gate  default/small-0" in shown
+    assert "group default/first comes first in queue speech" in shown
+
+
+def test_what_volcano_would_decide_can_be_seen_beside_it(team: str, capsys: Captured) -> None:
+    plan = decided(capsys, team, "--rules", "volcano")
+    reasons = {one["group"]: one["reason"] for one in plan["waiting"]}
+    assert "default/second" not in reasons
+    assert [one["pod"] for one in plan["placed"]] == ["default/let-in"]
+
+
 def test_explain_says_first_that_a_pod_waits_for_its_queue(team: str, capsys: Captured) -> None:
     code, out = explained(capsys, team, "default/large-0")
     first, second, *_ = out.splitlines()

@@ -108,8 +108,6 @@ class Run:
         self.opened = {name: self._attributes(name) for name in self.ledger.tree.nodes}
         leaving = [m for m in self.ledger.members.values() if m.status is Status.RELEASING]
         snapshot = Snapshot(objects, profile=_FIRST_NODE)
-        if self.rules.session_keeps_inqueue:
-            self.ledger.freeze()
         self.session = Session(self.ledger, SnapshotPlacement(snapshot, leaving))
         act(self.session, self.case.actions)
 

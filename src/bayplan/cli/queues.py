@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.cli import queues_next
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Output, Source, load_objects
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.live import read_live
+from bayplan.cli.live import Kinds, read_live
 from bayplan.cli.output import Format, emit, printable, show, table
 from bayplan.cli.queues_data import amounts, as_data
+from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues import NOTHING, Policy, Resources, read_amounts
+from bayplan.observe import OBSERVED
+from bayplan.queues import (
+    NOTHING,
+    OURS,
+    UNLIMITED,
+    VOLCANO,
+    Ledger,
+    Policy,
+    Resources,
+    Rules,
+    read_amounts,
+)
+from bayplan.queues.ledger import PriorityOf
+from bayplan.queues.plan import Plan
 from bayplan.queues.resources import AmountError
 from bayplan.scheduler.batch.inquiry import WaitingGroup
-from bayplan.scheduler.batch.survey import QueueView, Survey, survey
+from bayplan.scheduler.batch.survey import QueueView, Survey, fill, survey
 
 LOOKED_AT: tuple[type[KubeObject], ...] = (Queue, PodGroup, PriorityClass, Node, Pod)
+NEEDED_TO_DECIDE: tuple[type[KubeObject], ...] = (Queue, PodGroup, *OBSERVED)
 
 
-def queues(
+def queues(  # noqa: PLR0913 - one for each option of the command
     *,
     filename: Source = None,
     cluster: ClusterAccess | None = None,
     output: Output = Format.table,
     queue_policy: Policy = "capacity",
     scheduler_name: Annotated[tuple[str, ...], Parameter(negative_iterable=())] = (),
+    next_cycle: Annotated[bool, Parameter(name="--next", negative="")] = False,
+    rules: Literal["ours", "volcano"] = "ours",
 ) -> int:
     """Show the tree of queues: quota, what is allocated and reserved, and who waits for what.
 
@@ -54,9 +72,24 @@ def queues(
         (proportion).
     scheduler_name
         Count only pods of this schedulerName; may be repeated.
+    next_cycle
+        Show instead what one cycle would decide now: groups admitted, gates removed, pods bound,
+        evictions, and what is waited for. Nothing is done.
+    rules
+        Decide that cycle by our rules, or by Volcano's, with its limits by today's nodes and its
+        defects; docs/queues.md has the list.
     """
-    objects = _objects(filename, cluster or ClusterAccess())
-    found = survey_of(objects, queue_policy, frozenset(scheduler_name))
+    kinds = NEEDED_TO_DECIDE if next_cycle else LOOKED_AT
+    objects = _objects(filename, cluster or ClusterAccess(), kinds)
+    names = frozenset(scheduler_name)
+    if next_cycle:
+        plan = _next(objects, queue_policy, names, VOLCANO if rules == "volcano" else OURS)
+        if output.is_for_people:
+            show(queues_next.blocks(plan))
+        else:
+            emit(queues_next.as_data(plan), output)
+        return EXIT_OK
+    found = survey_of(objects, queue_policy, names)
     if output.is_for_people:
         show(_blocks(found, wide=output is Format.wide))
     else:
@@ -68,23 +101,41 @@ def survey_of(
     objects: list[KubeObject], policy: Policy = "capacity", names: frozenset[str] = frozenset()
 ) -> Survey:
     """The queues of a cluster, with the pods of those schedulers, or of all."""
-    classes = [one for one in objects if isinstance(one, PriorityClass)]
-    values = {one.name: one.value for one in classes}
-    values.update(("", one.value) for one in classes if one.global_default)
     return survey(
         objects,
-        priority_of=lambda name: values.get(name, 0),
+        priority_of=_priorities(objects),
         is_ours=lambda pod: not names or pod.spec.scheduler_name in names,
         policy=policy,
         shared=_all_nodes(objects) if policy == "proportion" else None,
     )
 
 
-def _objects(filename: str | None, access: ClusterAccess) -> list[KubeObject]:
+def _next(objects: list[KubeObject], policy: Policy, names: frozenset[str], rules: Rules) -> Plan:
+    """What one cycle would decide about a cluster."""
+    nodes = _all_nodes(objects)
+    ledger = Ledger(
+        policy=policy,
+        total=nodes if rules is VOLCANO else UNLIMITED,
+        rules=rules,
+        priority_of=_priorities(objects),
+    )
+    ledger.set_shared(nodes)
+    fill(ledger, objects, lambda pod: not names or pod.spec.scheduler_name in names)
+    return queues_next.next_plan(ledger, Snapshot(objects))
+
+
+def _priorities(objects: list[KubeObject]) -> PriorityOf:
+    classes = [one for one in objects if isinstance(one, PriorityClass)]
+    values = {one.name: one.value for one in classes}
+    values.update(("", one.value) for one in classes if one.global_default)
+    return lambda name: values.get(name, 0)
+
+
+def _objects(filename: str | None, access: ClusterAccess, kinds: Kinds) -> list[KubeObject]:
     if filename:
         where, objects = "dump", load_objects(filename, "queues").objects
     else:
-        where, objects = "cluster", read_live(access, LOOKED_AT)
+        where, objects = "cluster", read_live(access, kinds)
     if not any(isinstance(one, Queue | PodGroup) for one in objects):
         raise BadInput(f"there is neither a Queue nor a PodGroup in the {where}")
     return objects

@@ -33,6 +33,8 @@ class Session:
         self.ledger = ledger
         self.placement = placement
         self.plan = Plan()
+        if ledger.rules.session_keeps_inqueue:
+            ledger.freeze()
         self._ungated: set[str] = set()
 
     @property

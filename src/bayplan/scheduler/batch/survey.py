@@ -63,14 +63,22 @@ def survey(
     ledger = Ledger(policy=policy, priority_of=priority_of)
     if shared is not None:
         ledger.set_shared(shared)
-    book = Book(ledger, is_ours)
-    for one in objects:
-        _see(book, one)
-    _recover(book)
+    book = fill(ledger, objects, is_ours)
     views = _views(ledger)  # before anybody is let in
     waiting = Inquiry(book).ask_all(_in_turn(ledger))
     queues = [replace(one, waiting=tuple(waiting.pop(one.node.name, ()))) for one in views]
     return Survey(tuple(queues), tuple(one for line in waiting.values() for one in line))
+
+
+def fill(ledger: Ledger, objects: Iterable[KubeObject], is_ours: Callable[[Pod], bool]) -> Book:
+    """Enter the queues, groups and pods of a cluster in the books, as a scheduler would that
+    starts now.
+    """
+    book = Book(ledger, is_ours)
+    for one in objects:
+        _see(book, one)
+    _recover(book)
+    return book
 
 
 def _see(book: Book, one: KubeObject) -> None:

@@ -11,6 +11,7 @@ from a typed object; the others are patched, or read and updated as dictionaries
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 from urllib.parse import quote
@@ -84,10 +85,14 @@ def untyped(
     return Resource(dict, group, version, plural, kind, namespaced, whole=True)
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
+"""What stands in a path as it is; quoting would find out more slowly."""
+
+
 def _segment(part: str) -> str:
     if part in {".", ".."}:
         raise ValueError(f"{part!r} cannot be the name of an object")
-    return quote(part, safe="")
+    return part if _PLAIN.fullmatch(part) else quote(part, safe="")
 
 
 def _plural(kind: str) -> str:

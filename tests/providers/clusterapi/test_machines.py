@@ -194,7 +194,7 @@ async def test_a_machine_that_failed_as_a_node_is_left_to_those_who_look_after_n
     await workers(capi, provider, 1)
     await capi.fail("workers-1-1", "the kubelet is silent")
     running = Instance("infra:///zone-a/workers-1-1", InstanceState.RUNNING)
-    assert await provider.instances(WORKERS) == [running]
+    assert list(await provider.instances(WORKERS)) == [running]
 
 
 async def test_nodes_are_found_by_any_form_of_their_id_and_by_their_annotations(

@@ -74,3 +74,9 @@ def test_what_is_added_and_taken_away_again_leaves_no_dust(a: Resources, b: Reso
     assert a.most(b) == a + b.beyond(a)
     assert a.fits(a.most(b))
     assert hash(a + NOTHING) == hash(a)
+
+
+def test_what_is_equal_is_not_unequal() -> None:
+    one, same = Resources({"cpu": 1000, "pods": 0}), Resources({"cpu": 1000})
+    assert (one == same, one != same) == (True, False)
+    assert (one == NOTHING, one != NOTHING) == (False, True)

@@ -53,6 +53,9 @@ class Resources(msgspec.Struct, frozen=True, eq=False, gc=False):
             return False
         return all(self[name] == other[name] for name in self._names(other))
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a Struct's own says that no two are equal
+
     def __hash__(self) -> int:
         said = frozenset(one for one in self.amounts.items() if one[1] != self.rest)
         return hash((said, self.rest))

@@ -14,6 +14,7 @@ SUITES = (
     "fit",
     "batches",
     "autoscaler",
+    "plan",
     "scaledown",
     "apiserver",
     "images",

@@ -168,7 +168,7 @@ def least_cost(asked: Question, helped: tuple[int, ...]) -> float:
     return search(helped, tuple(one.most for one in asked.candidates))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_no_bound_is_above_the_least_cost_found_by_trying_everything(seed: int) -> None:
     asked = random_question(random.Random(seed))
@@ -192,7 +192,7 @@ def figures(asked: Question) -> Figures:
     return figures_of(seen, prices, 1000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_in_any_cluster_every_pod_fits_and_no_single_group_is_better(seed: int) -> None:
     rng = random.Random(seed)

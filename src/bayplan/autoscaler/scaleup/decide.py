@@ -21,10 +21,12 @@ from bayplan.autoscaler.scaleup.balance import balanced
 from bayplan.autoscaler.scaleup.bounds import Bounds, bounds
 from bayplan.autoscaler.scaleup.placing import holds, put_in_place
 from bayplan.autoscaler.scaleup.remembered import NOTHING, Remembered, place_remembered
+from bayplan.autoscaler.scaleup.totals import read_totals
 from bayplan.autoscaler.scaleup.upcoming import add_upcoming
 from bayplan.autoscaler.scaleup.why import cause_of, explain_left
 from bayplan.autoscaler.world import World
 from bayplan.fit.batches import Group, fill_all, group_pods, options
+from bayplan.fit.batches.comparing import compares_nodes
 from bayplan.fit.batches.fill import Placed
 
 UPCOMING = Cause("upcoming")
@@ -105,8 +107,9 @@ class _Buying:
         question = Question(self._snapshot, tuple(groups), tuple(candidates), limits.whole)
         choice = self._expander.choose(question)
         self._notes.update(dict.fromkeys(choice.notes))
-        self._mixed = together(self._mixed, choice.mixed)
         chosen = list(choice.purchases[:1] if limits.shared else choice.purchases)
+        if len(chosen) == len(choice.purchases):
+            self._mixed = together(self._mixed, choice.mixed)
         if self._world.options.balance_similar_node_groups:
             chosen = self._balanced(chosen, candidates)
         for one in chosen:
@@ -144,15 +147,34 @@ class _Buying:
         self._take([one for purchase in bought for one in purchase.placed])
         gone = {pod.key for purchase in bought for pod in purchase.everybody()}
         left = _some(group.of([p for p in group.pods if p.key not in gone]) for group in groups)
-        if left:
+        if left and self._leave_no_room(bought, groups):
+            put_in_place(
+                self._snapshot, [replace(one, nodes=0, pods=(), order=()) for one in bought]
+            )
+        elif left:
             put_in_place(self._snapshot, bought)
-        grown = {one.view.id: one.nodes for one in bought}
+        grown: Counter[str] = Counter()
+        for one in bought:
+            grown[one.view.id] += one.nodes
         views = {
             name: replace(view, target=view.target + grown[name]) if name in grown else view
             for name, view in self._world.groups.items()
         }
         self._world = replace(self._world, groups=views)
         return left
+
+    def _leave_no_room(self, bought: Sequence[Purchase], groups: Sequence[Group]) -> bool:
+        """Whether nobody who is left could be helped, or kept away, by the nodes that are bought:
+        one group was filled with all that fits, and nobody looks at other nodes. Then these need
+        not be put in place, unless nodes are counted.
+        """
+        counted = self._world.options.max_nodes_total or read_totals(self._world.options)
+        return (
+            not counted
+            and len(bought) == 1
+            and all(bought[0].pods)
+            and not any(compares_nodes(group, frozenset()) for group in groups)
+        )
 
     def _take(self, placed: Iterable[Placed]) -> None:
         """Remember who fits where; what is only bought now helps, but is not there."""

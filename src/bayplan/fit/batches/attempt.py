@@ -32,7 +32,7 @@ from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import SlotArray
 from bayplan.kube.pods import Pod
 
-FEW_PODS = 1000
+FEW_PODS = 200
 """So many can be placed one by one without anybody noticing."""
 
 

@@ -24,7 +24,7 @@ from tests.autoscaler.worlds import DISK, NOW
 from tests.builders import make_csinode, make_node
 
 OPTIONS = AutoscalerOptions()
-PROMISED = Promise({DISK: True})
+PROMISED = Promise(drivers={DISK: True})
 FILES = "files.csi.example.com"
 
 
@@ -41,7 +41,7 @@ def after(minutes: float) -> datetime:
 
 
 def look(
-    member: Member, csinode: CSINode | None, minutes: float, promise: Promise | None = PROMISED
+    member: Member, csinode: CSINode | None, minutes: float, promise: Promise = PROMISED
 ) -> Standing:
     stand(member, csinode, promise, OPTIONS, after(minutes))
     return member.standing
@@ -51,6 +51,12 @@ def test_a_node_that_says_it_is_not_ready_is_starting_and_then_unready() -> None
     member = Member(node(ready=False))
     assert look(member, None, 14.9) is Standing.STARTING
     assert look(member, None, 15) is Standing.UNREADY
+
+
+def test_a_group_may_give_its_nodes_another_time_to_start() -> None:
+    slow = Promise(startup_time=3600.0)
+    assert look(Member(node(ready=False)), None, 59, slow) is Standing.STARTING
+    assert look(Member(node(ready=False)), None, 60, slow) is Standing.UNREADY
 
 
 def test_a_node_with_a_startup_taint_is_starting() -> None:
@@ -73,7 +79,7 @@ def test_a_ready_node_waits_for_its_driver_and_is_late_after_ten_minutes() -> No
 def test_a_driver_without_the_count_that_was_promised_is_still_missing() -> None:
     reports = make_csinode("n").driver(DISK).obj()
     assert look(Member(node()), reports, 1) is Standing.AWAITING
-    assert look(Member(node()), reports, 1, Promise({DISK: False})) is Standing.READY
+    assert look(Member(node()), reports, 1, Promise(drivers={DISK: False})) is Standing.READY
 
 
 def test_a_node_that_was_complete_once_is_never_late_for_a_driver() -> None:
@@ -113,5 +119,5 @@ def test_a_promise_of_zero_volumes_is_kept_by_reporting_zero() -> None:
 @pytest.mark.parametrize("minutes", [0, 5, 100])
 def test_with_the_gate_off_drivers_do_not_matter(minutes: float) -> None:
     member = Member(node({DRIVER_LABEL: DISK}))
-    assert look(member, None, minutes, None) is Standing.READY
+    assert look(member, None, minutes, Promise(asks_drivers=False)) is Standing.READY
     assert not member.complete  # it is asked again once the gate is on

@@ -40,7 +40,7 @@ from bayplan.fit.events import Event
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSIDriver, StorageClass
 from bayplan.kube.workloads import DaemonSet, Job
-from bayplan.nodegroups import Provider
+from bayplan.nodegroups import NodeGroupError, Provider
 from bayplan.observe import LiveSnapshot, follow
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class AutoscalerDaemon:
             finally:
                 self.is_starting = False
                 self.ready.clear()
-                await _finish(notes)
+                await _finish(notes, provider)
                 speaking.cancel()
                 if self.loop is not None:
                     await self.loop.close()
@@ -169,8 +169,9 @@ class AutoscalerDaemon:
         return live.informers.of(CONFIG_MAPS, which)
 
 
-async def _finish(notes: Notes) -> None:
-    """Let what was said be written, if that does not take long."""
-    with contextlib.suppress(TimeoutError):
+async def _finish(notes: Notes, provider: Provider) -> None:
+    """Let what was said be written, and the cloud tidy up, if that does not take long."""
+    with contextlib.suppress(TimeoutError, NodeGroupError):
         async with asyncio.timeout(GRACE):
             await notes.drain()
+            await provider.cleanup()

@@ -86,7 +86,7 @@ class Sight:
         self._views: _Kept[GroupView] = _Kept()
         self._daemons_version = 0
         self.waiting = WaitingPods()
-        self.fleet = Fleet(options, snapshot.cluster.csinodes.get)
+        self.fleet = Fleet(options, snapshot.cluster.csinodes.get, asks_drivers=self._gate)
         self.registry = Registry(options)
         self.backoff = Backoff(options)
         self.templates = Templates(options)
@@ -112,7 +112,7 @@ class Sight:
             self._instances = instances
             self.groups = group_by_provider_id(cloud.groups.values())
         self.fleet.assign(self.groups)
-        self.fleet.look(self._all_promises(cloud, now) if self._gate else None, now)
+        self.fleet.look(self._all_promises(cloud, now), now)
         self.registry.update(cloud, self.fleet, now)
         for kept in (self._promises, self._sketches, self._views):
             kept.keep_only(cloud.groups.keys())
@@ -172,7 +172,8 @@ class Sight:
 
     def _scene(self, now: datetime) -> Scene:
         daemons = tuple(self._known.daemon_sets.values())
-        return Scene(self.snapshot, now, daemons, self._known.driver_names())
+        names = self._known.driver_names()
+        return Scene(self.snapshot, now, daemons, names, asks_drivers=self._gate)
 
     def _basis(self, name: str, asked: Asked, scene: Scene) -> tuple[object, ...]:
         return asked.manner, self.fleet.versions[name], self._daemons_version, scene.drivers

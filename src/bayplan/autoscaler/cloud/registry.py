@@ -181,7 +181,7 @@ def group_by_provider_id(groups: Iterable[Asked]) -> Mapping[str, str]:
         one.provider_id: asked.group.id
         for asked in groups
         for one in asked.instances
-        if not _is_going(one) and one.error is None
+        if one.provider_id and not _is_going(one) and one.error is None
     }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from bayplan.autoscaler.cluster.standing import Promise
 from bayplan.kube.storage import CSINode, CSINodeDriver, VolumeNodeResources
 
 Limits = Mapping[str, int | None]
@@ -19,14 +18,12 @@ def limits_of(csinode: CSINode | None) -> dict[str, int | None]:
     return {one.name: one.allocatable.count if one.allocatable else None for one in drivers}
 
 
-def promise_of(declared: CSINode | None, common: Limits, known: Collection[str]) -> Promise:
-    """The drivers that a new node must report: those that were declared, and those that every
-    node of the group has which has long been ready. If there are neither, those that the cluster
-    knows are hoped for.
+def promised(declared: CSINode | None, common: Limits) -> dict[str, bool]:
+    """The drivers that a new node must report, and whether with a count: those that were declared,
+    and those that every node of the group has which has long been ready.
     """
     said = {**common, **limits_of(declared)}
-    hoped = frozenset(known) if declared is None and not common else frozenset()
-    return Promise({name: limit is not None for name, limit in said.items()}, hoped)
+    return {name: limit is not None for name, limit in said.items()}
 
 
 def common(reports: Iterable[CSINode | None]) -> dict[str, int | None]:

@@ -16,16 +16,20 @@ from bayplan.fit.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 
-NOBODY = Promise()
-
 
 class Fleet:
     """All nodes."""
 
     def __init__(
-        self, options: AutoscalerOptions, csinode_of: Callable[[str], CSINode | None]
+        self,
+        options: AutoscalerOptions,
+        csinode_of: Callable[[str], CSINode | None],
+        *,
+        asks_drivers: bool = True,
     ) -> None:
         self._options = options
+        self._nobody = Promise(options.max_node_startup_time, asks_drivers=asks_drivers)
+        """What is expected of nodes that are in no group."""
         self._csinode_of = csinode_of
         self._changed: set[str] = set()
         self._unsettled: set[str] = set()
@@ -59,8 +63,8 @@ class Fleet:
             for name, member in self.members.items():
                 self._join(name, member)
 
-    def look(self, promises: Mapping[str, Promise] | None, now: datetime) -> None:
-        """Look at whatever may stand otherwise now; drivers count if there are promises."""
+    def look(self, promises: Mapping[str, Promise], now: datetime) -> None:
+        """Look at whatever may stand otherwise now, by what their groups promise."""
         for name in sorted(self._changed | self._unsettled):
             if name in self.members:
                 self._look(name, self.members[name], promises, now)
@@ -87,7 +91,8 @@ class Fleet:
             known = self.members[node.name] = Member(node)
             moved = True
         if moved:
-            self.by_provider[node.spec.provider_id] = node.name
+            if node.spec.provider_id:
+                self.by_provider[node.spec.provider_id] = node.name
             self.registrations += 1
             self._join(node.name, known)
         self._changed.add(node.name)
@@ -125,10 +130,10 @@ class Fleet:
             self.versions[member.group] += 1
 
     def _look(
-        self, name: str, member: Member, promises: Mapping[str, Promise] | None, now: datetime
+        self, name: str, member: Member, promises: Mapping[str, Promise], now: datetime
     ) -> None:
         before = member.standing, member.missing
-        promise = None if promises is None else promises.get(member.group, NOBODY)
+        promise = promises.get(member.group, self._nobody)
         stand(member, self._csinode_of(name), promise, self._options, now)
         settled = member.standing is Standing.READY
         (self._unsettled.discard if settled else self._unsettled.add)(name)

@@ -31,12 +31,16 @@ DRIVER_PREFIX = "csi-driver.cluster-autoscaler.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """The drivers that a group's new nodes are to report."""
+    """What a group's new nodes are to be like before they count as ready, and when."""
 
+    startup_time: float = 900.0
+    """Seconds from their registration."""
     drivers: Mapping[str, bool] = field(default_factory=dict)
     """By name, whether it will say how many volumes it can attach."""
     hoped: frozenset[str] = frozenset()
     """Drivers that nobody promised and that may come: they are waited for, and not missed."""
+    asks_drivers: bool = True
+    """Whether drivers matter at all; not without the gate."""
 
 
 class Standing(Enum):
@@ -76,22 +80,22 @@ class Member:
 def stand(
     member: Member,
     csinode: CSINode | None,
-    promise: Promise | None,
+    promise: Promise,
     options: AutoscalerOptions,
     now: datetime,
 ) -> None:
-    """Say how a node stands now; without a promise, nobody asks for drivers."""
+    """Say how a node stands now."""
     node = member.node
     member.missing = ()
     if not is_ready(node, options):
         member.ready_since = None
         born = read_time(node.metadata.creation_timestamp) or now
-        young = now < born + timedelta(seconds=options.max_node_startup_time)
+        young = now < born + timedelta(seconds=promise.startup_time)
         member.standing = Standing.STARTING if young else Standing.UNREADY
         return
     if member.ready_since is None:
         member.ready_since = ready_since(node) or now
-    if promise is None:
+    if not promise.asks_drivers:
         member.standing = Standing.READY
         return
     missing = () if member.complete else missing_drivers(node, csinode, promise)

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace as changed
 
 from bayplan.autoscaler.cloud.reading import Asked
-from bayplan.autoscaler.cluster.drivers import believed, common, least, promise_of
+from bayplan.autoscaler.cluster.drivers import believed, common, least, promised
 from bayplan.autoscaler.cluster.standing import Member, Promise, Standing, ready_since
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown.readiness import STARTUP_TAINTS, says_ready
@@ -56,6 +56,8 @@ class Scene:
     daemon_sets: Collection[DaemonSet] = ()
     drivers: Collection[str] = ()
     """The CSI drivers that the cluster knows."""
+    asks_drivers: bool = True
+    """Whether new nodes have to report their drivers; not without the gate."""
 
 
 class Templates:
@@ -85,13 +87,18 @@ class Templates:
         return Sketch(self._finished(template, name, scene, reported), problems)
 
     def promise(self, asked: Asked, members: Members, scene: Scene) -> Promise:
-        """The drivers that a new node of a group must report before it counts as ready."""
+        """What a new node of a group must report before it counts as ready."""
+        startup = asked.manner.options.max_node_startup_time
+        if not scene.asks_drivers:
+            return Promise(startup, asks_drivers=False)
         said = asked.manner.template
         declared = said.csi_node if said is not None else None
         patience = timedelta(seconds=self._options.csi_driver_startup_time)
         csinodes = scene.snapshot.cluster.csinodes
         old = (n for n, one in members if _ready_before(one.node, scene.now - patience))
-        return promise_of(declared, common(csinodes.get(n) for n in old), scene.drivers)
+        found = promised(declared, common(csinodes.get(n) for n in old))
+        hoped = frozenset(scene.drivers) if declared is None and not found else frozenset()
+        return Promise(startup, found, hoped)
 
     def forget_others(self, groups: Collection[str]) -> None:
         """Forget all groups but these."""

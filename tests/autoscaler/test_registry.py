@@ -1,0 +1,205 @@
+"""What of a group has come, what is on its way, and what never will."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.autoscaler.cloud.reading import Asked, Cloud, Manner
+from bayplan.autoscaler.cloud.registry import Registry, group_by_provider_id
+from bayplan.autoscaler.cluster.fleet import Fleet
+from bayplan.autoscaler.cluster.standing import Standing
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.world import Upcoming
+from bayplan.fit.events import Event
+from bayplan.kube.nodes import Node
+from bayplan.kube.times import timestamp
+from bayplan.nodegroups import (
+    ErrorClass,
+    GroupOptions,
+    Instance,
+    InstanceError,
+    InstanceState,
+    NodeGroup,
+)
+from tests.autoscaler.worlds import NOW
+from tests.builders import make_node
+
+OPTIONS = AutoscalerOptions()
+BROKEN = InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCK", "none left")
+
+
+def instance(number: int, state: InstanceState = InstanceState.RUNNING) -> Instance:
+    return Instance(f"cloud://{number}", state)
+
+
+class Place:
+    """A group, its nodes, and time that goes by."""
+
+    def __init__(self) -> None:
+        self.fleet = Fleet(OPTIONS, lambda _: None)
+        self.registry = Registry(OPTIONS)
+        self.now = NOW
+        self.instances: list[Instance] = []
+        self.target: int | None = None
+
+    def node(self, number: int, ready: str = "True", uid: str = "") -> Node:
+        made = make_node(f"n{number}").uid(uid or f"u{number}").created(timestamp(self.now))
+        return made.provider_id(f"cloud://{number}").ready(ready).obj()
+
+    def register(self, number: int, ready: str = "True") -> None:
+        self.fleet.hear(Event.of(None, self.node(number, ready)))
+
+    def look(self) -> Upcoming:
+        target = len(self.instances) if self.target is None else self.target
+        group, manner = NodeGroup("g", 0, 100), Manner(GroupOptions())
+        cloud = Cloud({"g": Asked(group, target, tuple(self.instances), manner)})
+        self.fleet.assign(group_by_provider_id(cloud.groups.values()))
+        self.fleet.look({}, self.now)
+        self.registry.update(cloud, self.fleet, self.now)
+        return self.registry.states["g"].upcoming
+
+    def forward(self, minutes: float) -> datetime:
+        self.now += timedelta(minutes=minutes)
+        return self.now
+
+
+def test_instances_are_upcoming_until_their_nodes_are_ready() -> None:
+    place = Place()
+    place.instances = [instance(1), instance(2), instance(3)]
+    assert place.look() == Upcoming(3)
+    place.register(1, ready="False")
+    assert place.look() == Upcoming(2, ("n1",))
+    place.register(1)
+    place.register(2)
+    assert place.look() == Upcoming(1)
+    assert place.registry.states["g"].ready == 2
+
+
+def test_an_instance_that_does_not_register_in_time_is_upcoming_no_more() -> None:
+    place = Place()
+    place.instances = [instance(1)]
+    place.look()
+    place.forward(15)
+    assert len(place.look()) == 1
+    place.forward(0.1)
+    assert len(place.look()) == 0
+    assert place.registry.states["g"].long_unregistered == (instance(1),)
+
+
+def test_an_instance_that_failed_is_not_upcoming() -> None:
+    place = Place()
+    place.instances = [Instance("cloud://1", InstanceState.CREATING, BROKEN), instance(2)]
+    assert place.look() == Upcoming(1)
+    assert len(place.registry.states["g"].failed) == 1
+
+
+def test_a_target_without_instances_is_upcoming_and_then_a_shortfall() -> None:
+    place = Place()
+    place.target = 2
+    assert place.look() == Upcoming(2)
+    since = place.now
+    place.forward(5)
+    place.look()
+    assert place.registry.shortfalls["g"].since == since
+    place.instances = [instance(1), instance(2)]
+    place.look()
+    assert not place.registry.shortfalls
+
+
+def test_a_node_whose_instance_is_on_its_way_out_counts_nowhere() -> None:
+    place = Place()
+    place.instances = [instance(1), instance(2, InstanceState.DELETING)]
+    place.target = 1
+    place.register(1)
+    place.register(2)
+    assert place.look() == Upcoming()
+    assert place.registry.states["g"].ready == 1
+    assert dict(place.fleet.group_of) == {"n1": "g"}
+
+
+def test_a_node_that_is_unready_for_long_has_come_all_the_same() -> None:
+    place = Place()
+    place.instances = [instance(1)]
+    place.register(1, ready="False")
+    place.look()
+    place.forward(15)
+    assert place.look() == Upcoming()
+    assert place.registry.states["g"].unready == ("n1",)
+
+
+def test_orders_end_when_all_has_come_or_time_is_up() -> None:
+    place = Place()
+    place.instances = [instance(1)]
+    place.registry.order("g", 1, 60.0, place.now)
+    place.look()
+    assert place.registry.settle_orders(place.now) == ([], [])
+    place.register(1)
+    place.look()
+    assert place.registry.settle_orders(place.now) == (["g"], [])
+    place.instances.append(instance(2))
+    place.registry.order("g", 1, 60.0, place.now)
+    place.look()
+    assert place.registry.settle_orders(place.forward(1.1)) == ([], ["g"])
+    assert not place.registry.ordered
+
+
+def test_a_cluster_with_too_many_unready_nodes_is_unhealthy() -> None:
+    place = Place()
+    for number in range(8):
+        place.register(number, ready="False" if number < 4 else "True")
+    place.forward(16)
+    place.look()
+    assert not place.registry.is_healthy(place.fleet)
+    for number in (8, 9):
+        place.register(number)
+    place.look()
+    assert place.registry.is_healthy(place.fleet)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_what_is_kept_is_what_would_be_worked_out_anew(data: st.DataObject) -> None:
+    """Whatever comes and goes, in whatever order, the books say what fresh books would say."""
+    place = Place()
+    nodes: dict[int, Node] = {}
+    for _ in range(data.draw(st.integers(1, 25))):
+        number, ready = data.draw(st.integers(0, 5)), data.draw(st.sampled_from(["True", "False"]))
+        match data.draw(st.sampled_from(["node", "new", "gone", "instances", "time"])):
+            case "node" | "new" as how:
+                uid = str(data.draw(st.integers(0, 10**6))) if how == "new" else f"u{number}"
+                made = place.node(number, ready, uid)
+                place.fleet.hear(Event.of(nodes.get(number), made))
+                nodes[number] = made
+            case "gone" if number in nodes:
+                place.fleet.hear(Event.of(nodes.pop(number), None))
+            case "instances":
+                states = st.sampled_from(InstanceState)
+                some = data.draw(st.dictionaries(st.integers(0, 5), states))
+                place.instances = [instance(one, state) for one, state in some.items()]
+            case "time":
+                place.forward(data.draw(st.integers(0, 20)))
+        place.look()
+    _check_against_fresh_books(place, nodes)
+
+
+def _check_against_fresh_books(place: Place, nodes: dict[int, Node]) -> None:
+    fresh = Place()
+    fresh.now, fresh.instances = place.now, place.instances
+    for node in nodes.values():
+        fresh.fleet.hear(Event.of(None, node))
+    fresh.look()
+    for standing in Standing:
+        assert sorted(place.fleet.standing(standing)) == sorted(fresh.fleet.standing(standing))
+    assert place.fleet.group_of == fresh.fleet.group_of
+    assert place.fleet.by_provider == fresh.fleet.by_provider
+    ours, theirs = place.registry.states["g"], fresh.registry.states["g"]
+    assert (ours.ready, set(ours.starting), ours.unready) == (
+        theirs.ready,
+        set(theirs.starting),
+        theirs.unready,
+    )
+    unregistered = {*ours.unregistered, *ours.long_unregistered}
+    assert unregistered == {*theirs.unregistered, *theirs.long_unregistered}

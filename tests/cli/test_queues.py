@@ -179,6 +179,14 @@ def test_the_table_shows_the_tree_and_who_waits(team: str, capsys: Captured) -> 
     assert "GUARANTEED" in capsys.readouterr().out
 
 
+def test_a_long_queue_is_shown_in_part(tmp_path: Path, capsys: Captured) -> None:
+    source = dump(tmp_path, queue("q"), *[in_queue(f"p{n:02}", "q") for n in range(14)])
+    run(["queues", "-f", source])
+    assert [line.split() for line in capsys.readouterr().out.splitlines()][-1] == ["q", "4", "more"]
+    run(["queues", "-f", source, "-o", "wide"])
+    assert "p13" in capsys.readouterr().out
+
+
 def test_a_limit_of_nothing_is_shown(tmp_path: Path, capsys: Captured) -> None:
     source = dump(tmp_path, queue("q", capability={"nvidia.com/gpu": "0"}))
     assert told(capsys, source)["q"]["quota"] == {"nvidia.com/gpu": "0"}

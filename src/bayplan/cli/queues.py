@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -41,6 +42,8 @@ from bayplan.queues.resources import AmountError
 from bayplan.scheduler.batch.inquiry import WaitingGroup
 from bayplan.scheduler.batch.survey import QueueView, Survey, fill, survey
 
+MOST_SHOWN = 10
+"""With more groups in a queue, a table shows the first; `-o wide` shows all."""
 LOOKED_AT: tuple[type[KubeObject], ...] = (Queue, PodGroup, PriorityClass, Node, Pod)
 NEEDED_TO_DECIDE: tuple[type[KubeObject], ...] = (Queue, PodGroup, *OBSERVED)
 
@@ -61,7 +64,8 @@ def queues(  # noqa: PLR0913 - one for each option of the command
     really have: its capability, and no more than those above it leave it. What is reserved is held
     for pods that quota has let through and that have no node yet. For each group that waits: its
     position in its queue, what it asks for, and what it waits for; who has room takes it before the
-    next is asked. `-o wide` shows what queues deserve, are guaranteed and are asked for.
+    next is asked. `-o wide` shows what queues deserve, are guaranteed and are asked for, and all
+    groups of long queues.
 
     Exit codes: 0 it was shown, 2 bad input.
 
@@ -158,11 +162,10 @@ def _blocks(found: Survey, *, wide: bool) -> Iterator[RenderableType]:
     if wide:
         headings += ["DESERVED", "GUARANTEED", "ASKED FOR", "PROMISED"]
     yield table(headings, [_row(view, wide=wide) for view in found.queues])
-    waiting = list(found.waiting())
-    if waiting:
+    rows = list(_waiting_rows(found, wide=wide))
+    if rows:
         yield ""
-        headings = ["QUEUE", "POSITION", "GROUP", "PODS", "ASKS FOR", "WAITS FOR"]
-        yield table(headings, [_waiting_row(one, wide=wide) for one in waiting])
+        yield table(["QUEUE", "POSITION", "GROUP", "PODS", "ASKS FOR", "WAITS FOR"], rows)
     problems = [(view.node.name, text) for view in found.queues for text in view.problems]
     if problems:
         yield ""
@@ -186,6 +189,16 @@ def _row(view: QueueView, *, wide: bool) -> list[str | Text]:
         more = (quota.deserved, quota.guarantee, usage.request, usage.inqueue)
         row += [_cell(one, wide=wide) for one in more]
     return row
+
+
+def _waiting_rows(found: Survey, *, wide: bool) -> Iterator[list[str | Text]]:
+    """Everybody who waits; of a long queue only the first, unless there is room."""
+    for queue, line in groupby(found.waiting(), key=lambda one: one.queue):
+        waiting = list(line)
+        shown = waiting if wide else waiting[:MOST_SHOWN]
+        yield from (_waiting_row(one, wide=wide) for one in shown)
+        if more := len(waiting) - len(shown):
+            yield [queue, "", f"{more} more", "", "", ""]
 
 
 def _waiting_row(one: WaitingGroup, *, wide: bool) -> list[str | Text]:

@@ -1,0 +1,7 @@
+"""The cluster under test: an embedded one of the test's own, or whatever KUBECONFIG_E2E names."""
+
+from __future__ import annotations
+
+from tests.scheduler.conftest import access, client, namespace, plain_client
+
+__all__ = ["access", "client", "namespace", "plain_client"]

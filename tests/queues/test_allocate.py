@@ -31,6 +31,14 @@ def test_quota_takes_a_pod_that_no_node_takes_and_holds_it_until_one_does() -> N
     assert cluster.ledger.usage("root").reserved["cpu"] == 3000
 
 
+def test_pods_that_ask_for_no_gate_hold_nothing_while_they_wait_for_a_node() -> None:
+    groups = [make_pod_group(name).queue("q").obj() for name in ("g", "h")]
+    pods = [member("g", 0, "3").obj(), member("h", 0, "2").obj()]
+    plan = Cluster([QUEUE, node("n", "2"), *groups, *pods]).act("enqueue", "allocate")
+    assert plan.unplaced == ["default/g-w-0"]
+    assert [one.pod for one in plan.placed] == ["default/h-w-0"]
+
+
 def test_without_nodes_quota_decides_alone_and_so_it_does_for_pods_larger_than_any_node() -> None:
     cluster = Cluster([QUEUE, make_pod_group("g").queue("q").obj(), *gang("g", 1, "4")])
     assert cluster.act().ungated == ["default/g-w-0"]

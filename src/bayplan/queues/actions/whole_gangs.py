@@ -100,12 +100,19 @@ class WholeGangs:
                 let.append(member)
             refusal = refusal or refused
         if group.is_let_through:
-            statement.commit()
-            self._session.plan.unplaced += [one.key for one in let]
-            self._session.wait(group, Why.NO_NODE)
+            self._leave_waiting(statement, group, let)
         else:
             statement.discard()
             self._session.wait(group, refusal or Why.FOREIGN_GATE)
+
+    def _leave_waiting(self, statement: Statement, group: Group, pods: list[Member]) -> None:
+        """Let pods wait for nodes; quota stays held for them if they ask for gates."""
+        statement.commit()
+        self._session.plan.unplaced += [one.key for one in pods]
+        self._session.wait(group, Why.NO_NODE)
+        if not any(one.opted_in for one in pods):
+            for member in pods:
+                self._ledger.release(member)
 
     def _gate_refusal(self, member: Member) -> NoRoom | None:
         """Why a pod's gate stays: no quota, or only others' share of the nodes that there are."""
@@ -129,9 +136,7 @@ class WholeGangs:
             choice = self._placement.choose(member)
             if choice is None:
                 statement.reserve(member)
-                statement.commit()
-                self._session.plan.unplaced.append(member.key)
-                self._session.wait(group, Why.NO_NODE)
+                self._leave_waiting(statement, group, [member])
                 continue
             statement.take(member, choice)
             statement.commit()

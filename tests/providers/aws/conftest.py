@@ -7,14 +7,16 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from random import Random
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
 from bayplan.autoscaler.providers.aws.opening import open_aws
-from bayplan.autoscaler.providers.aws.sdk import Limits
+from bayplan.autoscaler.providers.aws.sdk import Limits, new_session
 from bayplan.autoscaler.providers.options import ProviderOptions
 from bayplan.client import Client
 from bayplan.embedded.apiserver.config import PlaneConfig
@@ -72,6 +74,12 @@ def everything(moto: str) -> Account:
     return Account(moto)
 
 
+@pytest.fixture(scope="session")
+def session() -> Any:
+    """boto3 once it has got to know AWS; who asks and whom is in the variables."""
+    return new_session()
+
+
 @pytest.fixture
 async def account(wire: Wire, everything: Account) -> Account:
     return everything
@@ -95,14 +103,17 @@ async def client(clock: Clock) -> AsyncIterator[Client]:
 class Opened:
     """A provider of some groups, and its clock."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, session: Any) -> None:
         self._client = client
         self._clock = clock
+        self._session = session
 
     def __call__(
         self, *nodes: str, discovery: tuple[str, ...] = (), limits: Limits = LIMITS
     ) -> Opening:
-        return Opening(self._client, ProviderOptions("aws", None, nodes, discovery), limits)
+        options = ProviderOptions("aws", None, nodes, discovery)
+        known = {"AWS_REGION": REGION}
+        return Opening(open_aws(options, self._client, known, limits, self._session))
 
     async def later(self, provider: Provider, seconds: float = 61.0) -> None:
         """The next round, so much later."""
@@ -113,8 +124,8 @@ class Opened:
 class Opening:
     """Opens, and asks for the first time."""
 
-    def __init__(self, client: Client, options: ProviderOptions, limits: Limits) -> None:
-        self._opened = open_aws(options, client, {"AWS_REGION": REGION}, limits)
+    def __init__(self, opened: AbstractAsyncContextManager[Provider]) -> None:
+        self._opened = opened
 
     async def __aenter__(self) -> Provider:
         provider = await self._opened.__aenter__()
@@ -126,5 +137,5 @@ class Opening:
 
 
 @pytest.fixture
-async def opened(wire: Wire, client: Client, clock: Clock) -> Opened:
-    return Opened(client, clock)
+async def opened(wire: Wire, client: Client, clock: Clock, session: Any) -> Opened:
+    return Opened(client, clock, session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from bayplan.autoscaler.providers.aws.inventory import Inventory
 from bayplan.autoscaler.providers.aws.provider import Aws
@@ -22,24 +23,26 @@ async def open_aws(
     client: Client,
     environment: Mapping[str, str] = os.environ,
     limits: Limits | None = None,
+    session: Any = None,
 ) -> AsyncIterator[Provider]:
-    """Answer for the groups that the options name or describe."""
+    """Answer for the groups that the options name or describe; boto3's session may be handed in."""
     if options.cloud_config is not None:
         raise ProviderOptionError(
             "--cloud-config: AWS is set up by its own variables and files, as AWS_REGION,"
             " AWS_PROFILE and AWS_ENDPOINT_URL"
         )
     wanted = read_specs(options.nodes, options.node_group_auto_discovery)
-    sdk = Sdk(_region(environment), client.clock, client.rng, limits)
+    session = session or new_session()
+    sdk = Sdk(session, _region(environment, session), client.clock, client.rng, limits)
     try:
         yield Aws(sdk, Inventory(sdk, wanted, client.clock), InstalledDrivers(client))
     finally:
         sdk.close()
 
 
-def _region(known: Mapping[str, str]) -> str:
+def _region(known: Mapping[str, str], session: Any) -> str:
     said = known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION")
-    region = said or new_session().region_name
+    region = said or session.region_name
     if not region:
         raise ProviderOptionError("--cloud-provider aws: which region? set AWS_REGION")
     return str(region)

@@ -43,17 +43,16 @@ class Limits:
 
 
 class Sdk:
-    """Asks the services; `close` it when done."""
+    """Asks the services through a session of boto3; `close` it when done."""
 
     def __init__(
-        self, region: str, clock: Clock, rng: Random, limits: Limits | None = None
+        self, session: Any, region: str, clock: Clock, rng: Random, limits: Limits | None = None
     ) -> None:
         self.region = region
         self._clock = clock
         self._rng = rng
         self._limits = limits or Limits()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="aws")
-        session = new_session()
         self._readers = _clients(session, region, self._limits, attempts=4)
         self._writers = _clients(session, region, self._limits, attempts=1)
 

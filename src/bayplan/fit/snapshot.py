@@ -24,7 +24,13 @@ from bayplan.fit.copies import private_copy
 from bayplan.fit.decision import Assumption, Decision
 from bayplan.fit.defaults import DefaultSpread, default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation, best_of
-from bayplan.fit.filters import Arrival, Question, refusal_before_nodes
+from bayplan.fit.filters import (
+    Arrival,
+    Filter,
+    Question,
+    compile_filters,
+    refusal_before_nodes,
+)
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.named_nodes import can_be_pinned
 from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
@@ -450,6 +456,20 @@ class Snapshot:
             return Evaluation(Question(self.cluster, shape, needs, on, kind.defaults, plugins))
 
         return self._standing.of(key, needs, work_out)
+
+    def filters(self, pod: Pod) -> tuple[Filter, ...] | Refusal:
+        """What evaluations of pods like this one ask, compiled and not kept: for whoever asks a few
+        nodes at a time, and needs no standing answer.
+        """
+        plugins = self.profile.plugins_for(pod)
+        shape = self.cluster.shapes.of(pod)
+        claims = self._needs.claims(pod)
+        refusal = refusal_before_nodes(Arrival(pod, shape, claims, plugins))
+        if refusal is not None:
+            return refusal
+        needs, defaults = self._needs.of(pod), self._kind(shape, plugins).defaults
+        asked = Question(self.cluster, shape, needs, pod.spec.node_name, defaults, plugins)
+        return tuple(compile_filters(asked))
 
     def _number(self, plugins: PluginSet) -> int:
         """A small integer for a plugin set, which is cheaper to look up than the set."""

@@ -14,12 +14,13 @@ ephemeral volume has the claim of somebody else: what such a node has attached c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.fit.batches.placing import passing
-from bayplan.fit.evaluation import Evaluation
-from bayplan.fit.needs.pods import is_anothers
+from bayplan.fit.batches.placing import passing_all
+from bayplan.fit.filters import Filter
+from bayplan.fit.needs.pods import NO_NEEDS, VolumeNeeds, is_anothers
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.snapshot import Snapshot
@@ -27,10 +28,20 @@ from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import SlotArray
 from bayplan.fit.state.pods import PodRecord, placed_on
 from bayplan.fit.verdicts import refusing_plugins
+from bayplan.kube.pods import Pod
 
 FEW, GROWTH = 32, 8
 """How many nodes are asked at first, and how many times more each time after."""
-Answer = Evaluation | Refusal
+Asked = tuple[Shape, VolumeNeeds]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Question:
+    """What pods that are alike are asked."""
+
+    filters: tuple[Filter, ...]
+    attaches: bool
+    """Whether they have volumes that take places."""
 
 
 class Destinations:
@@ -38,7 +49,7 @@ class Destinations:
 
     def __init__(self, snapshot: Snapshot, nodes: Iterable[str]) -> None:
         self._snapshot = snapshot
-        self._answers: dict[Shape, Answer] = {}
+        self._questions: dict[Asked, _Question | None] = {}
         cluster = snapshot.cluster
         by_name = cluster.slots.by_name
         slots = [by_name[name] for name in sorted(nodes) if name in by_name]
@@ -49,13 +60,13 @@ class Destinations:
 
     def find(self, record: PodRecord, leaving: int) -> str | None:
         """The node that a pod would be moved to; `leaving` is the slot of its own."""
-        answer = self._answer(record)
-        if isinstance(answer, Refusal):
+        question = self._question(record)
+        if question is None:
             return None
         for start, slots in self._parts():
-            for at in np.flatnonzero(passing(answer, slots)).tolist():
+            for at in np.flatnonzero(passing_all(question.filters, slots)).tolist():
                 slot = int(slots[at])
-                if slot != leaving and self._is_open(slot, answer):
+                if slot != leaving and self._is_open(slot, question):
                     self._last = start + at
                     return self._snapshot.cluster.slots.names[slot]
         return None
@@ -66,19 +77,27 @@ class Destinations:
 
     def why_not(self, record: PodRecord) -> str:
         """Who refused a pod that found no place."""
-        answer = self._answer(record)
+        answer = self._snapshot.evaluation(placed_on(record.pod, ""))
         if isinstance(answer, Refusal):
             return answer.plugin
         return ", ".join(sorted(refusing_plugins(answer)))
 
-    def _answer(self, record: PodRecord) -> Answer:
+    def _question(self, record: PodRecord) -> _Question | None:
+        """What a pod is asked; None if it is refused before any node is looked at."""
         pod = record.pod
-        if pod.spec.volumes or pod.spec.affinity is not None:
-            return self._snapshot.evaluation(placed_on(pod, ""))
-        known = self._answers.get(record.shape)
-        if known is None:
-            known = self._answers[record.shape] = self._snapshot.evaluation(placed_on(pod, ""))
-        return known
+        if pod.spec.affinity is not None:  # what it counts as may leave out what it asks for
+            return self._compiled(pod)
+        needs = self._snapshot.needs_of(pod) if pod.spec.volumes else NO_NEEDS
+        asked = (record.shape, needs)
+        if asked not in self._questions:
+            self._questions[asked] = self._compiled(pod)
+        return self._questions[asked]
+
+    def _compiled(self, pod: Pod) -> _Question | None:
+        filters = self._snapshot.filters(placed_on(pod, ""))
+        if isinstance(filters, Refusal):
+            return None
+        return _Question(filters, bool(self._snapshot.needs_of(pod).attach))
 
     def _parts(self) -> Iterator[tuple[int, SlotArray]]:
         """All nodes, going round from the one after the last, a part at a time; each part with
@@ -91,14 +110,14 @@ class Destinations:
                 yield at, self._slots[at : min(at + size, end)]
                 at, size = at + size, size * GROWTH
 
-    def _is_open(self, slot: int, answer: Evaluation) -> bool:
+    def _is_open(self, slot: int, question: _Question) -> bool:
         """Whether nothing but filters keeps pods off a node."""
-        return slot not in self._cordoned and not self._cannot_be_counted(slot, answer)
+        return slot not in self._cordoned and not self._cannot_be_counted(slot, question)
 
-    def _cannot_be_counted(self, slot: int, answer: Evaluation) -> bool:
+    def _cannot_be_counted(self, slot: int, question: _Question) -> bool:
         """Whether nobody can say if a node with a limit has a place for the pod's volumes."""
         cluster = self._snapshot.cluster
-        if not answer.question.needs.attach or not _has_limits(cluster, slot):
+        if not question.attaches or not _has_limits(cluster, slot):
             return False
         return any(_uses_foreign_claim(cluster, one) for one in _records_at(cluster, slot))
 

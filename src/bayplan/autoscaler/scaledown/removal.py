@@ -96,7 +96,7 @@ class Removals:
         cluster = self._snapshot.cluster
         records = [cluster.pods.by_key[pod.key] for pod in pods]
         slot = cluster.slots.by_name[node]
-        if any(record.shape.hard_spread for record in records):
+        if any(one.honor_taints for record in records for one in record.shape.hard_spread):
             self._snapshot.put(self._tainted(cluster.node_at(slot)))
         self._snapshot.uncount_pods(node)
         placed: list[Placed] = []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.decision import Decision
 from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.filters import Filter
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import BoolArray, SlotArray
 from bayplan.kube.pods import Pod
@@ -32,8 +33,13 @@ def place_all_on(snapshot: Snapshot, group: Group, pods: Sequence[Pod], node: st
 
 def passing(evaluation: Evaluation, slots: SlotArray) -> BoolArray:
     """Which of these slots' nodes pass every filter."""
+    return passing_all(evaluation.filters, slots)
+
+
+def passing_all(filters: Iterable[Filter], slots: SlotArray) -> BoolArray:
+    """Which of these slots' nodes pass all of these."""
     passes: BoolArray = np.ones(len(slots), dtype=np.bool_)
-    for one in evaluation.filters:
+    for one in filters:
         if has_say(one):
             passes &= one.passes(slots)
     return passes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import pytest
 import yaml
 
 from bayplan.cli.main import run
+from bayplan.client.client import connect
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
 from tests.cli.clusters import EXAMPLE, Wire, dump, node, pod
 
 Captured = pytest.CaptureFixture[str]
@@ -175,6 +179,8 @@ def test_the_example_is_shown_in_every_way(style: str, capsys: Captured) -> None
     [
         (["--expander", "cheapest"], "there is no expander 'cheapest'"),
         (["--groups", "/nowhere.yaml"], "/nowhere.yaml"),
+        (["--expander", "priority"], "--priorities"),
+        (["--context", "staging"], "not both"),
         (["--feature-gates", "Gone=true"], "Gone"),
     ],
 )
@@ -188,6 +194,27 @@ def test_what_makes_no_sense_is_bad_input(
 def test_a_dump_without_nodes_needs_groups(tmp_path: Path, capsys: Captured) -> None:
     assert run(["plan", "-f", dump(tmp_path, pod())]) == 2
     assert "--groups" in capsys.readouterr().err
+
+
+def test_priorities_decide_which_group_is_bought(tmp_path: Path, capsys: Captured) -> None:
+    groups = groups_file(tmp_path, machines("a", None), machines("b", None))
+    said = tmp_path / "priorities"
+    said.write_text("10: [a]\n20: [b]\n")
+    arguments = ["--expander", "priority", "--priorities", str(said)]
+    _, found = planned(capsys, "-f", dump(tmp_path, pod()), "--groups", groups, *arguments)
+    assert [one["group"] for one in found["scaleUps"]] == ["b"]
+
+
+async def test_a_live_cluster_is_planned_for_too(tmp_path: Path, capsys: Captured) -> None:
+    path, groups = tmp_path / "kubeconfig", groups_file(tmp_path, machines())
+    async with ApiServer(ServerConfig(kubeconfig=path)), connect(path) as client:
+        waits = pod("p", "2")
+        waits["spec"]["containers"][0]["image"] = "i"
+        await client.create(waits)
+        arguments = ["plan", "--kubeconfig", str(path), "--groups", groups, "-o", "json"]
+        assert await asyncio.to_thread(run, arguments) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["scaleUps"][0]["nodes"] == [{"pods": ["default/p"]}]
 
 
 def test_a_limit_that_cannot_be_read_is_an_error_with_its_line(

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from bayplan.autoscaler.choosing import PRICE
 from bayplan.autoscaler.cloud.reading import Cloud, CloudReader
 from bayplan.autoscaler.expanders import Chain, ExpanderError, Market, PodPrices, parse_expanders
+from bayplan.autoscaler.expanders.chain import PRIORITY
 from bayplan.autoscaler.expanders.prices import pod_prices
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.planning import Shown, Still, kinds_of_nodes, show
@@ -27,7 +28,7 @@ from bayplan.cli.output import show as show_blocks
 from bayplan.cli.plan_data import as_data
 from bayplan.cli.plan_text import blocks
 from bayplan.kube.clock import WallClock
-from bayplan.kube.configfiles import ConfigFileError
+from bayplan.kube.configfiles import ConfigFileError, read_text
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -52,6 +53,10 @@ def plan(  # noqa: PLR0913 - one for each option
     expander: Annotated[
         str, Parameter(help="How the best group is chosen; several with commas.")
     ] = "least-waste",
+    priorities: Annotated[
+        Path | None,
+        Parameter(help="What the ConfigMap of the priority expander says under `priorities`."),
+    ] = None,
     max_nodes_total: Annotated[
         int, Parameter(help="No more nodes than this in the whole cluster; 0 is no limit.")
     ] = 0,
@@ -65,9 +70,9 @@ def plan(  # noqa: PLR0913 - one for each option
     would stay pending: why, group by group. For each node that is not needed: where its pods would
     go. And how many nodes a planner would buy that knows nothing of how many volumes nodes attach.
 
-    The cluster is a dump (-f), or the live one of --context or --kubeconfig. Pods count that wait
-    for a node and are not gated, whether or not a scheduler has tried them. Without --groups, every
-    kind of node that the cluster has may grow.
+    The cluster is a dump (-f), or the one that kubectl would talk to. Pods count that wait for a
+    node and are not gated, whether or not a scheduler has tried them. Without --groups, every kind
+    of node that the cluster has may grow.
 
     Exit codes: 0 nothing to add, 3 nodes to add, 4 some pods stay pending whatever is added, 2 bad
     input.
@@ -75,7 +80,9 @@ def plan(  # noqa: PLR0913 - one for each option
     profile = profile_from(feature_gates, missing_driver)
     still = Still.of(_objects(filename, access), profile)
     options = replace(AutoscalerOptions(), max_nodes_total=max_nodes_total)
-    shown = asyncio.run(_shown(still, groups, expander, options))
+    names = _expanders(expander, priorities)
+    written = _text(priorities) if priorities else None
+    shown = asyncio.run(_shown(still, _declared(groups, still), names, written, options))
     if output.is_for_people:
         show_blocks(blocks(shown, wide=output is Format.wide))
     else:
@@ -84,39 +91,65 @@ def plan(  # noqa: PLR0913 - one for each option
 
 
 def _objects(filename: str | None, access: ClusterAccess) -> list[KubeObject]:
-    if filename is None and access != NO_ACCESS:
+    if filename is None:
         return read_live(access, KINDS)
+    if access != NO_ACCESS:
+        raise BadInput("give a dump with -f, or a cluster with --context or --kubeconfig, not both")
     found = list(load_objects(filename, "plan").objects)
     if not any(isinstance(obj, Node | Pod) for obj in found):
         raise BadInput("there is neither a pod nor a node in the dump")
     return found
 
 
-async def _shown(
-    still: Still, file: Path | None, expander: str, options: AutoscalerOptions
-) -> Shown:
-    clock = WallClock()
+def _expanders(text: str, priorities: Path | None) -> tuple[str, ...]:
     try:
-        names = parse_expanders(expander)
-        provider = None if file is None else DeclaredGroups(read_groups(file), still.nodes())
+        names = parse_expanders(text)
     except ExpanderError as error:
         raise BadInput(f"--expander: {error}") from None
+    if PRIORITY in names and priorities is None:
+        raise BadInput(
+            "--expander: priority needs --priorities, which says which groups come first"
+        )
+    return names
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path).decode(errors="replace")
     except ConfigFileError as error:
         raise BadInput(str(error)) from None
-    defaults = options.group_defaults()
-    cloud, prices = kinds_of_nodes(still, defaults), PodPrices()
-    if provider is not None:
+
+
+def _declared(file: Path | None, still: Still) -> DeclaredGroups | None:
+    try:
+        return None if file is None else DeclaredGroups(read_groups(file), still.nodes())
+    except ConfigFileError as error:
+        raise BadInput(str(error)) from None
+
+
+async def _shown(
+    still: Still,
+    provider: DeclaredGroups | None,
+    names: tuple[str, ...],
+    priorities: str | None,
+    options: AutoscalerOptions,
+) -> Shown:
+    clock, defaults, prices = WallClock(), options.group_defaults(), PodPrices()
+    if provider is None:
+        cloud = kinds_of_nodes(still, defaults)
+        _refuse_nothing(cloud)
+    else:
         cloud = await CloudReader(provider, defaults, clock).read()
         if PRICE in names:
             waiting = [one for one in still.pods() if not one.spec.node_name]
             prices = await pod_prices(provider, still.snapshot, waiting, clock.now())
-    _refuse_nothing(cloud, file)
-    chain = Chain(names, Market(Random(SEED), prices))  # noqa: S311 - not for secrets
+    chance = Random(SEED)  # noqa: S311 - not for secrets
+    chain = Chain(names, Market(chance, prices, priorities))
     return show(still, cloud, chain, options, clock.now())
 
 
-def _refuse_nothing(cloud: Cloud, file: Path | None) -> None:
-    if not cloud.groups and file is None:
+def _refuse_nothing(cloud: Cloud) -> None:
+    if not cloud.groups:
         raise BadInput("there is no node in the cluster: say with --groups what can be bought")
 
 

@@ -1,48 +1,37 @@
-"""A group of pods as queues see it: how many of its pods stand where, and what they sum up to.
+"""A group of pods as queues see it: whether it can start, and what it means to its queue.
 
-A group keeps its sums as its pods change, so that what it means to its queue is known without
-looking at its pods again. It is *ready* when as many pods as it needs (`minMember`, and of each
-task's pods `minTaskMember`) have a node, and *pipelined* when they have one as soon as others have
-left. Pods that request nothing count as having one. Minima of tasks count only if `minMember` is at
-least their sum, as Volcano has it.
+It is *ready* when as many pods as it needs (`minMember`, and of each task's pods `minTaskMember`)
+have a node, *pipelined* when they have one as soon as others have left, and *let through* when
+quota is held for those that have none. Minima of tasks count only if `minMember` is at least their
+sum, as Volcano has it.
+
+What it adds to its queue's sums follows from those of its roster, so that its pods need not be
+looked at again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.queueing import PodGroup
-from bayplan.queues.members import Gate, Member, Status
+from bayplan.queues.members import Status
 from bayplan.queues.problems import Why
 from bayplan.queues.resources import NOTHING, AmountError, Resources, read_amounts
+from bayplan.queues.roster import WAITING, Roster
 from bayplan.queues.rules import OURS, Rules
 from bayplan.queues.usage import Usage
 
-_WAITING = (Status.PENDING, Status.PIPELINED)
 
-
-class Group:
+class Group(Roster):
     """A PodGroup and its pods."""
 
     def __init__(self, podgroup: PodGroup, priority: int = 0, rules: Rules = OURS) -> None:
+        super().__init__()
         self._rules = rules
-        self.members: dict[str, Member] = {}
-        self._by_status: dict[Status, dict[str, Member]] = {}
-        self._roles: Counter[tuple[Status, str]] = Counter()
-        self._reserved_roles: Counter[str] = Counter()
-        """By role the waiting pods that hold a part of the quota."""
-        self._light_roles: Counter[str] = Counter()
-        """By role the waiting pods that request nothing."""
-        self.allocated = NOTHING
-        self.pending = NOTHING
-        self.pipelined = NOTHING
-        self.reserved = NOTHING
-        self._foreign = NOTHING
-        """What pods request that others' gates hold back."""
         self._frozen: Usage | None = None
         self._admitted = False
         """Whether it was admitted, and its object does not say so yet."""
@@ -114,66 +103,7 @@ class Group:
         """Whether it has yet to be admitted."""
         return self.phase == "Pending"
 
-    # -- pods ------------------------------------------------------------------------------------
-
-    def add(self, member: Member) -> None:
-        """Count a pod."""
-        self.members[member.key] = member
-        self._by_status.setdefault(member.status, {})[member.key] = member
-        self._count(member, 1)
-
-    def remove(self, member: Member) -> None:
-        """Count a pod no longer."""
-        del self.members[member.key]
-        del self._by_status[member.status][member.key]
-        self._count(member, -1)
-
-    def move(self, member: Member, status: Status, *, reserved: bool = False) -> None:
-        """Count a pod where it stands now."""
-        del self._by_status[member.status][member.key]
-        self._count(member, -1)
-        member.status, member.reserved = status, reserved
-        self._by_status.setdefault(status, {})[member.key] = member
-        self._count(member, 1)
-
-    def _count(self, member: Member, sign: int) -> None:
-        status, request = member.status, member.request
-        self._roles[status, member.role] += sign
-        if status.is_allocated:
-            self.allocated = _changed(self.allocated, request, sign)
-        elif status is Status.PENDING:
-            self.pending = _changed(self.pending, request, sign)
-            if member.is_best_effort:
-                self._light_roles[member.role] += sign
-        elif status is Status.PIPELINED:
-            self.pipelined = _changed(self.pipelined, request, sign)
-        if member.reserved:
-            self.reserved = _changed(self.reserved, request, sign)
-            if status is Status.PENDING:
-                self._reserved_roles[member.role] += sign
-        if member.gate is Gate.FOREIGN:
-            self._foreign = _changed(self._foreign, request, sign)
-
-    def of_status(self, *statuses: Status) -> Iterator[Member]:
-        """The pods that stand there."""
-        for status in statuses:
-            yield from self._by_status.get(status, {}).values()
-
-    def count(self, *statuses: Status) -> int:
-        """How many pods stand there."""
-        return sum(len(self._by_status.get(status, ())) for status in statuses)
-
     # -- gangs -----------------------------------------------------------------------------------
-
-    @property
-    def allocated_count(self) -> int:
-        """How many pods have a node."""
-        return sum(len(pods) for s, pods in self._by_status.items() if s.is_allocated)
-
-    @property
-    def ready_count(self) -> int:
-        """How many pods have a node, or had one and are done."""
-        return sum(len(pods) for s, pods in self._by_status.items() if s.is_ready)
 
     @property
     def has_enough(self) -> bool:
@@ -188,45 +118,38 @@ class Group:
     @property
     def is_pipelined(self) -> bool:
         """Whether it can start once others have left."""
-        waiting = self.count(Status.PIPELINED)
-        enough = self.ready_count + waiting + self._light_count >= self.min_member
+        enough = self.placed_count + self._light_count >= self.min_member
         return enough and self._roles_reached(ready_only=False)
-
-    @property
-    def placed_count(self) -> int:
-        """How many pods have a node, are to have one, or had one and are done."""
-        return self.ready_count + self.count(Status.PIPELINED)
 
     @property
     def is_let_through(self) -> bool:
         """Whether quota has let as many pods through as it needs, with or without nodes."""
-        if self.placed_count + self._reserved_roles.total() < self.min_member:
+        if self.placed_count + self.reserved_roles.total() < self.min_member:
             return False
         if not self.counts_roles:
             return True
-        let = self.role_counts(ready_only=False) + self._reserved_roles
+        let = self.role_counts(ready_only=False) + self.reserved_roles
         return all(let[role] >= least for role, least in self.min_of_role.items())
 
     @property
     def is_starving(self) -> bool:
         """Whether it needs more pods to start than have a node, or are to have one."""
-        waiting = self.ready_count + self.count(Status.PIPELINED)
-        return waiting < self.min_member and waiting < len(self.members)
+        return self.placed_count < min(self.min_member, len(self.members))
 
     @property
     def invalid(self) -> Why | None:
         """Why it cannot start whatever the room: too few pods in all, or of a task."""
         if self.counts_roles:
-            alive = self._alive_roles()
+            alive = self.alive_roles()
             if any(alive[role] < least for role, least in self.min_of_role.items()):
                 return Why.NOT_ENOUGH_PODS_OF_TASK
-        if self.ready_count + self.count(*_WAITING) < self.min_member:
+        if self.ready_count + self.count(*WAITING) < self.min_member:
             return Why.NOT_ENOUGH_PODS
         return None
 
     @property
     def _light_count(self) -> int:
-        return self._light_roles.total() if self._rules.best_effort_counts_as_placed else 0
+        return self.light_roles.total() if self._rules.best_effort_counts_as_placed else 0
 
     def _roles_reached(self, *, ready_only: bool) -> bool:
         if not self.counts_roles or not self.min_of_role:
@@ -237,19 +160,12 @@ class Group:
     def role_counts(self, *, ready_only: bool = True) -> Counter[str]:
         """By task the pods that have a node or request nothing, and those that are to have one."""
         also = () if ready_only else (Status.PIPELINED,)
-        light = self._light_roles if self._rules.best_effort_counts_as_placed else ()
+        light = self.light_roles if self._rules.best_effort_counts_as_placed else ()
         placed = Counter(light)
-        for (status, role), number in self._roles.items():
+        for (status, role), number in self.roles.items():
             if status.is_ready or status in also:
                 placed[role] += number
         return placed
-
-    def _alive_roles(self) -> Counter[str]:
-        alive: Counter[str] = Counter()
-        for (status, role), number in self._roles.items():
-            if status.is_ready or status in _WAITING:
-                alive[role] += number
-        return alive
 
     # -- what it means to its queue --------------------------------------------------------------
 
@@ -285,14 +201,10 @@ class Group:
 
     def without_foreign(self, amounts: Resources) -> Resources:
         """Amounts without what pods request that others' gates hold back."""
-        if self._foreign.is_nothing:
+        if self.foreign.is_nothing:
             return amounts
-        return _of_named(amounts.beyond(self._foreign), amounts)
+        return _of_named(amounts.beyond(self.foreign), amounts)
 
 
 def _of_named(amounts: Resources, named: Iterable[str]) -> Resources:
     return Resources({name: amounts[name] for name in named})
-
-
-def _changed(total: Resources, request: Resources, sign: int) -> Resources:
-    return total + request if sign > 0 else total - request

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.admission.app import MOST_BYTES
+from bayplan.admission.bodies import MOST_BYTES, Bodies, Refused
 from bayplan.lab import run_virtually
 from tests.admission.reviews import HEADERS, ask, make_app, review, send
 from tests.admission.test_gates import ASKS, pod
@@ -123,6 +123,30 @@ async def test_a_body_that_never_ends_is_given_up() -> None:
     scope = {"type": "http", "method": "POST", "path": "/pods/mutate", "headers": []}
     await make_app()(scope, nothing, keep)
     assert sent[0]["status"] == 408
+
+
+@pytest.mark.virtual
+async def test_slow_senders_cannot_fill_the_memory() -> None:
+    bodies = Bodies(most_at_once=10_000)
+    scope: dict[str, Any] = {"headers": []}
+
+    async def stalls_after(part: bytes) -> bytes:
+        sent = iter([{"type": "http.request", "body": part, "more_body": True}])
+
+        async def receive() -> object:
+            return next(sent, None) or await asyncio.get_running_loop().create_future()
+
+        return await bodies.read(scope, receive)
+
+    slow = [asyncio.ensure_future(stalls_after(b"x" * 4000)) for _ in range(5)]
+    outcomes = await asyncio.gather(*slow, return_exceptions=True)
+    statuses = [one.reply.status for one in outcomes if isinstance(one, Refused)]
+    assert sorted(statuses) == [408, 408, 503, 503, 503]
+
+    async def whole() -> object:
+        return {"type": "http.request", "body": b"y" * 9000}
+
+    assert await bodies.read(scope, whole) == b"y" * 9000
 
 
 @pytest.mark.virtual

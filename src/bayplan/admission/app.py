@@ -1,8 +1,7 @@
 """The webhook as an ASGI application: reviews in, reviews out, whatever is sent.
 
 What can be read as a review is answered by one, refusals and objects that make no sense included.
-What cannot be read gets a plain sentence and a status that says whose fault it is: never a 500. A
-body may have as many bytes as an API server's review can, and must come in time.
+What cannot be read gets a plain sentence and a status that says whose fault it is: never a 500.
 
 The rules need the queues there are. Until those are known, questions that hang on them wait a
 little, and then are told to come back (503): what that means is for the failure policy.
@@ -13,40 +12,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias
 
+from bayplan.admission.bodies import JSON, Bodies, Receive, Refused, Reply
 from bayplan.admission.metrics import AdmissionMetrics
 from bayplan.admission.review import Fault, Question, ReviewError, Verdict, answer, read_question
 from bayplan.admission.rules import NEED_QUEUES, AdmissionRules
 
-Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
-MOST_BYTES = 8 * 1024 * 1024
-"""A review holds an object twice, before and after, and an API server takes 3 MiB of one."""
-BODY_SECONDS = 5.0
 QUEUES_SECONDS = 2.0
-_JSON = b"application/json"
-_TEXT = b"text/plain; charset=utf-8"
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    status: int
-    body: bytes
-    kind: bytes = _TEXT
-
-
-class _Refused(Exception):  # noqa: N818 - an outcome
-    """A request that is no review."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.reply = _Reply(status, f"{text}\n".encode())
 
 
 class AdmissionApp:
@@ -55,6 +33,7 @@ class AdmissionApp:
     def __init__(self, rules: AdmissionRules, metrics: AdmissionMetrics) -> None:
         self._rules = rules.by_path
         self._metrics = metrics
+        self._bodies = Bodies()
         self.knows_queues = asyncio.Event()
         """Set once the rules' book has all queues."""
 
@@ -65,27 +44,27 @@ class AdmissionApp:
         began = perf_counter()
         try:
             reply = await self._answer(scope, receive)
-        except _Refused as refused:
+        except Refused as refused:
             reply = refused.reply
         path = scope["path"] if scope["path"] in self._rules else "other"
         self._metrics.answered(path, reply.status, perf_counter() - began)
         await _send(reply, send)
 
-    async def _answer(self, scope: dict[str, Any], receive: Receive) -> _Reply:
+    async def _answer(self, scope: dict[str, Any], receive: Receive) -> Reply:
         path = scope["path"]
         if path not in self._rules:
-            raise _Refused(404, "reviews are answered at " + ", ".join(self._rules))
+            raise Refused(404, "reviews are answered at " + ", ".join(self._rules))
         if scope["method"] != "POST":
-            raise _Refused(405, "reviews are sent by POST")
-        body = await _body(scope, receive)
+            raise Refused(405, "reviews are sent by POST")
+        body = await self._bodies.read(scope, receive)
         try:
             question = read_question(body)
         except ReviewError as error:
-            raise _Refused(400, str(error)) from None
+            raise Refused(400, str(error)) from None
         await self._queues_known(path)
         verdict = self._judge(path, question)
         self._metrics.judged(path, question.operation, verdict)
-        return _Reply(200, answer(question, verdict), _JSON)
+        return Reply(200, answer(question, verdict), JSON)
 
     async def _queues_known(self, path: str) -> None:
         if path in NEED_QUEUES and not self.knows_queues.is_set():
@@ -93,7 +72,7 @@ class AdmissionApp:
                 async with asyncio.timeout(QUEUES_SECONDS):
                     await self.knows_queues.wait()
             except TimeoutError:
-                raise _Refused(503, "the queues are not known yet") from None
+                raise Refused(503, "the queues are not known yet") from None
 
     def _judge(self, path: str, question: Question) -> Verdict:
         try:
@@ -102,45 +81,14 @@ class AdmissionApp:
             verdict = Verdict((Fault("", str(error)),))
         except Exception:
             log.exception("%s: no answer to review %s", path, question.uid)
-            raise _Refused(503, "the review could not be judged; the log says why") from None
+            raise Refused(503, "the review could not be judged; the log says why") from None
         if not verdict.allowed:
             what = f"{question.operation} {question.namespace}/{question.name}"
             log.info("%s: %s refused: %s", path, what, "; ".join(map(str, verdict.faults)))
         return verdict
 
 
-async def _body(scope: dict[str, Any], receive: Receive) -> bytes:
-    """The whole body of a request, in time and within bounds."""
-    headers: dict[bytes, bytes] = dict(scope["headers"])
-    if not headers.get(b"content-type", _JSON).startswith(_JSON):
-        raise _Refused(415, "reviews are JSON")
-    length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or len(length) > 15 or int(length) > MOST_BYTES:
-        raise _Refused(413, f"a review has at most {MOST_BYTES} bytes")
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await _received(receive)
-    except TimeoutError:
-        raise _Refused(408, f"the review did not come within {BODY_SECONDS:.0f} s") from None
-
-
-async def _received(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Refused(400, "the review was not sent whole")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > MOST_BYTES:
-            raise _Refused(413, f"a review has at most {MOST_BYTES} bytes")
-        parts.append(part)
-        more = message.get("more_body", False)
-    return b"".join(parts)
-
-
-async def _send(reply: _Reply, send: Send) -> None:
+async def _send(reply: Reply, send: Send) -> None:
     headers = [
         (b"content-type", reply.kind),
         (b"content-length", str(len(reply.body)).encode()),

@@ -21,6 +21,7 @@ SUITES = (
     "simulation",
     "scheduler",
     "queues",
+    "batch",
     "webhook",
 )
 BY_NAME = ("scale",)

@@ -16,10 +16,13 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.storage import SELECTED_NODE, PersistentVolumeClaim
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.accounts import restricted, write_token
+from tests.scheduler.batch.objects import install_kinds, queue
+from tests.scheduler.batch.objects import pod as pod_of_queue
 from tests.scheduler.running import Running, node, pod
 from tests.scheduler.test_first_consumers import CLASS, claim
 
@@ -43,11 +46,13 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
 
 
 async def _schedules(admin: Client, client: Client) -> None:
-    """Placing, preempting, and claims of first consumers, by an elected leader."""
+    """Placing, preempting, queues, and claims of first consumers, by an elected leader."""
     await admin.create(node("bayplan-a", cpu="1"))
     await admin.create(_important())
     await admin.create(_waiting_class())
     await admin.create(claim("default", "c"))
+    await install_kinds(admin)
+    await admin.create(queue("bayplan-team", {"cpu": "1"}))
     daemon = SchedulerDaemon(default_settings())
     main = asyncio.ensure_future(elect(daemon.lead, "bayplan-scheduler")(client, "me"))
     try:
@@ -62,6 +67,9 @@ async def _schedules(admin: Client, client: Client) -> None:
         volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
         await admin.create(pod("default", "stored", volumes=[volume]))
         await it.until(lambda: bool(_selected(it)))
+        await admin.create(pod_of_queue("default", "queued", queue="bayplan-team"))
+        await it.placed("default", "queued")
+        await it.scheduler.batch.standing.say_all()
         for recorder in it.scheduler.recorders:
             await recorder.drain()
     finally:
@@ -71,6 +79,9 @@ async def _schedules(admin: Client, client: Client) -> None:
     assert {"Scheduled", "Preempted", "FailedScheduling"} <= reasons
     assert (await admin.get(LEASES, "kube-system", "bayplan-scheduler")).spec.lease_transitions == 0
     assert (await admin.get(Pod, "default", "high")).spec.node_name == "bayplan-a"
+    (group,) = (await admin.list(PodGroup, "default")).items
+    assert group.spec.queue == "bayplan-team"
+    assert (await admin.get(Queue, "bayplan-team")).status.allocated["cpu"] == "1"
 
 
 def _selected(it: Running) -> str:

@@ -18,7 +18,9 @@ from bayplan.client.events import NoEvents, Notes
 from bayplan.fit import Profile
 from bayplan.kube.gates import VOLUME_LIMIT_SCALING
 from bayplan.observe import LiveSnapshot, follow
+from bayplan.queues import Ledger
 from bayplan.scheduler.batch.following import follow_queues
+from bayplan.scheduler.batch.metrics import QueueMetrics
 from bayplan.scheduler.config import SchedulerSettings, rules
 from bayplan.scheduler.desk import Told
 from bayplan.scheduler.dryrun import Show, ShownWrites
@@ -29,7 +31,7 @@ from bayplan.scheduler.skew import SkewWatch
 from bayplan.scheduler.writes import LiveWrites
 
 log = logging.getLogger(__name__)
-_SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+_SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED, Place.HELD)
 
 
 class SchedulerDaemon:
@@ -46,7 +48,9 @@ class SchedulerDaemon:
     ) -> None:
         self._settings = settings
         self._profile = rules(settings, profile)
-        self._metrics = SchedulerMetrics(registry or CollectorRegistry())
+        registry = registry or CollectorRegistry()
+        registry.register(QueueMetrics(self._ledger))
+        self._metrics = SchedulerMetrics(registry)
         self._metrics.read(
             pending=self._pending,
             unschedulable=self._unschedulable,
@@ -113,6 +117,9 @@ class SchedulerDaemon:
             "pods": len(cluster.pods.by_key),
             "assumed_pods": len(self.live.snapshot.assumptions()),
         }
+
+    def _ledger(self) -> Ledger | None:
+        return self.scheduler.batch.ledger if self.scheduler is not None else None
 
     def _set_aside(self) -> Mapping[str, float]:
         problems = self.live.observer.aside if self.live is not None else ()

@@ -266,7 +266,8 @@ class Turns:
     def recover(self, keys: Iterable[str]) -> None:
         """Hold quota again for pods that were let in before we came, as far as it goes."""
         now = self._desk.clock.monotonic()
-        members = [one for key in keys if (one := self._ledger.members.get(key)) is not None]
+        known = (self._ledger.members.get(key) for key in keys)
+        members = [one for one in known if one is not None and one.status is Status.PENDING]
         groups = {one.group: self._book.group_of(one) for one in members}
         for group in sorted(groups.values(), key=group_order):
             own = [one for one in members if one.group == group.key]

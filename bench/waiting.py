@@ -1,0 +1,125 @@
+"""5,000 queues in a tree of depth 4, with somebody who waits for quota in each leaf: what a cycle
+of the scheduler costs when nothing has changed, and what it costs when a pod has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry
+
+from bayplan.client import Change
+from bayplan.client.events import NoEvents
+from bayplan.fit import Snapshot
+from bayplan.fit.events import Event
+from bayplan.kube.clock import WallClock
+from bayplan.kube.meta import ObjectMeta, Quantity
+from bayplan.kube.pods import Container, Pod, PodSchedulingGate, PodSpec, ResourceRequirements
+from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, Queue, QueueSpec
+from bayplan.scheduler.batch.batch import Batch
+from bayplan.scheduler.binding import Binder
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.desk import Desk, Told
+from bayplan.scheduler.dryrun import ShownWrites
+from bayplan.scheduler.metrics import SchedulerMetrics
+from bayplan.scheduler.statuses import Statuses
+from bayplan.scheduler.tries import Tries
+from bayplan.scheduler.volumes import Observed, VolumeBinder
+from bench.measure import Result
+
+WIDTH = 17
+"""Queues below each queue: 17 + 17^2 + 17^3 are a little more than 5,000."""
+IDLE = 2000
+NAME = "bayplan"
+_SAYING = {QUEUE_ALLOCATION_GATE: "true"}
+
+
+def cases() -> Iterator[Result]:
+    """Every figure, as it is measured."""
+    yield from asyncio.run(_measure())
+
+
+async def _measure() -> list[Result]:
+    desk, batch = _scheduler()
+    queues = list(_tree())
+    parents = {one.spec.parent for one in queues}
+    for queue in queues:
+        batch.heed_queue(Change("added", new=queue))
+    pods = [pod for one in queues if one.name not in parents for pod in _pods(one.name)]
+    for pod in pods:
+        batch.heed(Event.of(None, pod))
+    batch.with_kinds()
+    first = _cycles(desk, batch)
+    began = time.process_time()
+    for _ in range(IDLE):
+        _cycle(desk, batch)
+    idle = (time.process_time() - began) / IDLE
+    ended = 0.0
+    for pod in pods[:200:2]:
+        batch.heed(Event.of(pod, None))
+        ended += _cycles(desk, batch)
+    return [
+        Result("batch/waiting/queues", len(queues), ""),
+        Result("batch/waiting/first", first, "s"),
+        Result("batch/waiting/idle", idle * 1000, "ms"),
+        Result("batch/waiting/ended", ended / 100 * 1000, "ms"),
+    ]
+
+
+def _cycles(desk: Desk, batch: Batch) -> float:
+    """How long it takes until nobody can be served any more."""
+    began = time.process_time()
+    while _cycle(desk, batch):
+        pass
+    return time.process_time() - began
+
+
+def _cycle(desk: Desk, batch: Batch) -> bool:
+    """One round of the scheduler's loop."""
+    popped = desk.queue.pop(desk.clock.monotonic())
+    return batch.turn() or popped is not None
+
+
+def _scheduler() -> tuple[Desk, Batch]:
+    writes = ShownWrites(lambda _key, _text: None)
+    told = Told({NAME: NoEvents()}, SchedulerMetrics(CollectorRegistry()))
+    settings, clock = default_settings([NAME]), WallClock()
+    desk = Desk(Snapshot(), settings, Statuses(writes.say), told, clock)
+    nothing = Observed(lambda _key: None, lambda _key: None, lambda _key: None)
+    volumes = VolumeBinder(writes, nothing, clock)
+    tries = Tries(desk, Binder(writes, volumes, lambda _job, _result: None), writes)
+    desk.batch = batch = Batch(desk, tries, writes, settings.queues)
+    return desk, batch
+
+
+def _tree() -> Iterator[Queue]:
+    level = [""]
+    for depth in range(3):
+        below = []
+        for parent in level:
+            for number in range(WIDTH):
+                name = f"{parent or 'q'}-{number}"
+                limit: dict[str, Quantity] = {"cpu": "1" if depth == 2 else "100000"}
+                spec = QueueSpec(parent=parent, capability=limit, deserved={"cpu": "1"})
+                yield Queue(metadata=ObjectMeta(name=name, uid=name), spec=spec)
+                below.append(name)
+        level = below
+
+
+def _pods(queue: str) -> Iterator[Pod]:
+    """One that takes the queue's quota, and one that waits for it."""
+    for number in range(2):
+        name = f"p{queue}-{number}"
+        said = {"scheduling.volcano.sh/queue-name": queue, **_SAYING}
+        yield Pod(
+            metadata=ObjectMeta(namespace="default", name=name, uid=name, annotations=said),
+            spec=PodSpec(
+                scheduler_name=NAME,
+                scheduling_gates=[PodSchedulingGate(name=QUEUE_ALLOCATION_GATE)],
+                containers=[
+                    Container(name="c", resources=ResourceRequirements(requests={"cpu": "1"}))
+                ],
+            ),
+        )

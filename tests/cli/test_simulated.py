@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from bayplan.cli.main import run
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import headline, report_table
 from bayplan.cli.up import SERVED
@@ -223,3 +225,18 @@ def _text(block: object) -> str:
     with console.capture() as captured:
         console.print(block)
     return captured.get()
+
+
+def test_nodes_are_bought_and_the_run_is_the_same_twice(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    story = Path(__file__).parents[2] / "examples" / "stories" / "3-from-zero.yaml"
+    said = []
+    for _ in range(2):
+        options = ["--virtual", "--for", "5m", "--place", "--autoscale"]
+        assert run(["up", "-f", str(story), *options]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        said.append([line for line in shown if not line.startswith("took")])
+    assert said[0] == said[1]
+    assert "nodes      3 ready of 3" in said[0]
+    assert "pods       20 Running" in said[0]

@@ -17,12 +17,14 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.live import Live
 
+from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import show
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import cloud_places, served
 from bayplan.cli.simulated.tables import report_table
+from bayplan.client import Client
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.store.database import StoreError
@@ -35,6 +37,7 @@ from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.pods import Pod
 from bayplan.lab import Daemon, Lab, LiveLab, VirtualLab, run_virtually
+from bayplan.nodegroups import Provider
 from bayplan.observe import follow
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
@@ -52,6 +55,7 @@ class _Wish:
     spec: ClusterSpec
     seconds: float | None
     place: bool
+    autoscale: bool
     data: Path | None
     kubeconfig: Path | None
     listen: str
@@ -65,6 +69,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     for_: Annotated[str | None, Parameter("--for")] = None,
     virtual: bool = False,
     place: bool = False,
+    autoscale: bool = False,
     data: Path | None = None,
     kubeconfig: Path | None = None,
     listen: str = "127.0.0.1:0",
@@ -85,6 +90,9 @@ def up(  # noqa: PLR0913 - one for each option of the command
         Run in virtual time, as fast as the machine can; needs --for. Nothing listens meanwhile.
     place
         Place pods by Bayplan's scheduler. Without it they wait for another one, or for you.
+    autoscale
+        Buy and give back nodes by Bayplan's autoscaler. Without it groups stay as they are, unless
+        another one, or you, resize them.
     data
         Keep the cluster's objects in this file; without it nothing is left behind.
     kubeconfig
@@ -102,7 +110,8 @@ def up(  # noqa: PLR0913 - one for each option of the command
         The same over TLS, at this address and port; port 0 takes a free one.
     """
     cloud = cloud_places(cloud_socket, cloud_address)
-    wish = _Wish(_spec(file, seed), _seconds(for_), place, data, kubeconfig, listen, log, cloud)
+    spec, seconds = _spec(file, seed), _seconds(for_)
+    wish = _Wish(spec, seconds, place, autoscale, data, kubeconfig, listen, log, cloud)
     if virtual:
         return _run_virtual(wish)
     if log is not None:
@@ -142,7 +151,8 @@ def _run_virtual(wish: _Wish) -> int:
 async def _virtual(wish: _Wish, seconds: float, out: TextIO | None) -> None:
     start = time.monotonic()
     with _input_checked():
-        lab = _made(lambda: VirtualLab(wish.spec, _daemons(wish), data=wish.data, log=out))
+        daemons = _daemons(wish, lambda: lab.simulation.provider)
+        lab = _made(lambda: VirtualLab(wish.spec, daemons, data=wish.data, log=out))
         async with lab:
             await lab.run(seconds)
             await lab.simulation.refresh_leases()
@@ -154,7 +164,8 @@ async def _run_live(wish: _Wish) -> None:
     with _kubeconfig(wish.kubeconfig) as path, _input_checked():
         host, port = listen_address(wish.listen)
         config = ServerConfig(host=host, port=port, data=wish.data, kubeconfig=path)
-        lab = _made(lambda: LiveLab(wish.spec, config, _daemons(wish)))
+        daemons = _daemons(wish, lambda: lab.simulation.provider)
+        lab = _made(lambda: LiveLab(wish.spec, config, daemons))
         _stop_on_signals(lab)
         async with lab:
             sys.stdout.write(f"serving {lab.server.url}\nexport KUBECONFIG={path}\n")
@@ -168,8 +179,19 @@ async def _run_live(wish: _Wish) -> None:
                 show([report_table(summarize(lab.simulation), took, 0, "")])
 
 
-def _daemons(wish: _Wish) -> list[Daemon]:
-    return [SchedulerDaemon(default_settings(SERVED)).lead] if wish.place else []
+def _daemons(wish: _Wish, cloud: Callable[[], Provider]) -> list[Daemon]:
+    """What runs in the cluster; its cloud is there once the cluster is."""
+
+    @contextlib.asynccontextmanager
+    async def opened(_: Client) -> AsyncIterator[Provider]:
+        yield cloud()
+
+    daemons: list[Daemon] = []
+    if wish.place:
+        daemons.append(SchedulerDaemon(default_settings(SERVED)).lead)
+    if wish.autoscale:
+        daemons.append(AutoscalerDaemon(opened).lead)
+    return daemons
 
 
 def _made(make: Callable[[], L]) -> L:

@@ -37,7 +37,7 @@ def groups(draw: st.DrawFn) -> list[KubeObject]:
     built: list[KubeObject] = []
     for number in range(draw(st.integers(1, 5))):
         name, pods = f"g{number}", draw(st.integers(0, 4))
-        group = make_pod_group(name).queue(draw(st.sampled_from(["a", "b", "c"])))
+        group = make_pod_group(name).queue(draw(st.sampled_from(["a", "b", "c", "team"])))
         group.min_member(draw(st.integers(0, 4))).created(f"2026-01-0{number + 1}T00:00:00Z")
         group.priority_class(draw(st.sampled_from(["low", "high"])))
         if draw(st.booleans()):

@@ -13,14 +13,17 @@ from bayplan.queues.turns import Turns
 
 
 class Lines:
-    """Groups by queue, each in its order; queues in turns."""
+    """Groups by queue, each in its order; queues in turns. Only leaves have lines."""
 
     def __init__(self, session: Session, groups: Iterable[Group]) -> None:
         self._session = session
         self._groups: dict[str, Group] = {}
         self._heaps: dict[str, list[GroupKey]] = {}
         for group in groups:
-            self.push(group)
+            if session.ledger.tree.nodes[group.queue].is_leaf:
+                self.push(group)
+            elif (refusal := session.ledger.tree.refusal(group.queue)) is not None:
+                session.wait(group, refusal)
         self.turns = Turns(session.accounts, self._heaps)
 
     def push(self, group: Group) -> None:

@@ -111,6 +111,19 @@ async def test_a_cloud_that_deletes_and_does_not_say_so_is_believed() -> None:
         assert not await town.said("ScaleDownFailed")
 
 
+async def test_a_cloud_that_fails_in_a_way_of_its_own_keeps_no_node_on_its_way() -> None:
+    clouds: list[Stubborn] = []
+    wrap = stubborn(clouds, ZeroDivisionError("a bug"))
+    async with virtual_town(one_spare(), QUICK, wrap=wrap) as town:
+        await begun(town, 1)
+        name = await marked(town)
+        await town.lab.forward(10)
+        assert TO_BE_DELETED not in (await taints(town))[name]
+        clouds[0].error = None
+        await town.lab.forward(400)
+        assert len(await town.nodes()) == 1
+
+
 async def test_a_pod_that_comes_meanwhile_keeps_its_node() -> None:
     """It tolerates everything, so that no taint holds it off."""
     async with virtual_town(one_spare(), QUICK) as town:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bayplan.autoscaler.scaledown.taints import DELETION_CANDIDATE, TO_BE_DELETED
@@ -38,6 +40,25 @@ async def test_empty_nodes_go_together() -> None:
         await town.lab.forward(180)
         assert len(await town.nodes()) == 1
         assert len(await town.said("ScaleDownEmpty")) == 5
+
+
+async def test_a_group_that_goes_as_a_whole_goes_in_one_piece() -> None:
+    whole = "    options: {zeroOrMaxNodeScaling: true, scaleDownUnneededTime: 1m}\n    drivers:"
+    async with virtual_town(half_empty(3, 0, least=0, group=whole), QUICK) as town:
+        await town.lab.forward(200)
+        assert await town.nodes() == []
+        (removed,) = [one for one in town.autoscaler.plans() if one.removals]
+        assert len(removed.removals) == 3
+
+
+async def test_without_soft_taints_none_is_written_and_old_ones_go() -> None:
+    options = replace(QUICK, max_bulk_soft_taint_count=0, scale_down_unneeded_time=3600.0)
+    async with virtual_town(half_empty(2, 1, cpu="6"), options) as town:
+        await begun(town, 1)
+        before = [{"key": DELETION_CANDIDATE, "value": "1", "effect": "PreferNoSchedule"}]
+        await _taint(town, "workers-1", before)
+        await town.lab.forward(60)
+        assert not any((await taints(town)).values())
 
 
 async def test_a_group_keeps_its_minimum() -> None:

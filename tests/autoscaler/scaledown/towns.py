@@ -58,11 +58,11 @@ workloads:
 
 
 def half_empty(
-    count: int = 4, replicas: int = 8, cpu: str = "1", least: int = 1, more: str = ""
+    count: int = 4, replicas: int = 8, cpu: str = "1", least: int = 1, group: str = "    drivers:"
 ) -> ClusterSpec:
-    """Nodes of 8 cpus that pods are spread over."""
+    """Nodes of 8 cpus that pods are spread over; `group` may say more of their group."""
     text = HALF_EMPTY.replace("COUNT", str(count)).replace("REPLICAS", str(replicas))
-    text = text.replace("CPU", cpu).replace("MIN", str(least)) + more
+    text = text.replace("CPU", cpu).replace("MIN", str(least)).replace("    drivers:", group)
     return parse_cluster(text.encode(), "half-empty", STORIES)
 
 

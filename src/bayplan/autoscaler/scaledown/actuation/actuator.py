@@ -151,6 +151,14 @@ class Actuator:
     # -- one node, or several ------------------------------------------------------------------
 
     async def _go(self, jobs: Sequence[Job]) -> None:
+        """Give nodes back that go together; whatever happens, they do not go for ever."""
+        try:
+            await self._prepare_and_return(jobs)
+        except Exception:
+            log.exception("nodes %s cannot be given back", ", ".join(job.name for job in jobs))
+            await self._stay(jobs, ["unexpected error"] * len(jobs))
+
+    async def _prepare_and_return(self, jobs: Sequence[Job]) -> None:
         """Prepare nodes and give them back; if one of them must stay, all do."""
         await self._hands.client.clock.sleep(self._hands.options.node_delete_delay_after_taint)
         problems = await asyncio.gather(*map(self._problem_with, jobs))

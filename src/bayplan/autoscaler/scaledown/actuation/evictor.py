@@ -82,11 +82,23 @@ class Evictor:
         uid = pod.metadata.uid
         try:
             await self._client.evict(pod.namespace, pod.name, grace=grace, uid=uid)
-        except (NotFoundError, ConflictError):
-            return ""  # it is gone, or another one has its name
+        except NotFoundError:
+            return ""
+        except ConflictError as error:
+            return "" if await self._is_another(pod) else str(error)
         except ClientError as error:
             return str(error)
         return ""
+
+    async def _is_another(self, pod: Pod) -> bool:
+        """Whether a pod is gone, and another one has its name."""
+        try:
+            found = await self._client.get(Pod, pod.namespace, pod.name)
+        except NotFoundError:
+            return True
+        except ClientError:
+            return False
+        return found.metadata.uid != pod.metadata.uid
 
     async def _gone(self, node: str, pods: Sequence[Pod]) -> None:
         """Wait until none of the pods is on the node."""

@@ -38,11 +38,10 @@ class Tending:
 
     async def clean(self, world: World, deleting: Container[str]) -> int:
         """Take taints off nodes that nobody is deleting; returns how many."""
-        going = _going(world)
+        found = [one for one in _tainted(world, TO_BE_DELETED) if one.name not in deleting]
+        going = _going(world) if found else set()
         cleaned = 0
-        for node in _of_groups(world):
-            if not has_taint(node, TO_BE_DELETED) or node.name in deleting:
-                continue
+        for node in found:
             young = self._began and is_being_deleted(node, world.now)
             if not young and node.spec.provider_id not in going:
                 cleaned += await self._done(self._nodes.unmark(node), node)
@@ -55,10 +54,7 @@ class Tending:
         left = options.max_bulk_soft_taint_count
         ends = clock.monotonic() + options.max_bulk_soft_taint_time
         taint = deletion_candidate(world.now)
-        for node in _of_groups(world):
-            wanted = node.name in unneeded and options.max_bulk_soft_taint_count > 0
-            if has_taint(node, TO_BE_DELETED) or has_taint(node, DELETION_CANDIDATE) == wanted:
-                continue
+        for node, wanted in _misjudged(world, unneeded if left > 0 else ()):
             if options.max_bulk_soft_taint_count > 0 and (left < 1 or clock.monotonic() >= ends):
                 return
             left -= 1
@@ -76,10 +72,20 @@ class Tending:
         return 1
 
 
-def _of_groups(world: World) -> list[Node]:
-    """The nodes of groups; those with a taint that goes come before those that get one."""
-    nodes = [node for node in world.snapshot.cluster.nodes if node and node.name in world.group_of]
-    return sorted(nodes, key=lambda node: not has_taint(node, DELETION_CANDIDATE))
+def _tainted(world: World, key: str) -> list[Node]:
+    """The nodes of groups that have a taint of this key."""
+    tainted = (node for node in world.snapshot.cluster.nodes if node and node.spec.taints)
+    return [node for node in tainted if has_taint(node, key) and node.name in world.group_of]
+
+
+def _misjudged(world: World, unneeded: Collection[str]) -> list[tuple[Node, bool]]:
+    """Nodes that have the soft taint and should not, and then those that should and have not."""
+    named = world.snapshot.cluster.node_named
+    marked = _tainted(world, DELETION_CANDIDATE)
+    lose = [(node, False) for node in marked if node.name not in unneeded]
+    spare = [node for node in map(named, unneeded) if node and node.name in world.group_of]
+    get = [(node, True) for node in spare if not has_taint(node, DELETION_CANDIDATE)]
+    return [one for one in lose + get if not has_taint(one[0], TO_BE_DELETED)]
 
 
 def _going(world: World) -> set[str]:

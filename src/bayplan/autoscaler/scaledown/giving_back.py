@@ -22,6 +22,7 @@ from bayplan.autoscaler.scaledown.parallelism import Batch, crop
 from bayplan.autoscaler.scaledown.planner import Circumstances, Planner, ScaleDownPlan
 from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
 from bayplan.autoscaler.scaledown.removal import Removable
+from bayplan.autoscaler.sight import NOT_ANSWERING
 from bayplan.autoscaler.telling.teller import Teller
 from bayplan.autoscaler.world import World
 from bayplan.client import Client
@@ -159,11 +160,12 @@ class GivingBack:
         self.planner.forget()
 
     def _circumstances(self, world: World, fits: Mapping[str, str]) -> Circumstances:
-        resting = {
-            name: why
-            for name in world.groups
-            if (why := self.cooldowns.of_group(name, world.now, world.options))
-        }
+        # How many nodes a silent group has, and so whether it can spare one, nobody knows.
+        resting = {name: why for name, why in world.closed.items() if why == NOT_ANSWERING}
+        for name in world.groups:
+            why = self.cooldowns.of_group(name, world.now, world.options)
+            if why:
+                resting[name] = why
         deletions = self.actuator.deletions()
         return Circumstances(self.controllers, deletions, fits, resting, self.expendables.keys)
 

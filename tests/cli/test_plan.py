@@ -196,6 +196,13 @@ def test_a_dump_without_nodes_needs_groups(tmp_path: Path, capsys: Captured) -> 
     assert "--groups" in capsys.readouterr().err
 
 
+def test_pods_that_cannot_be_used_are_told_and_end_as_bad_input(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    code, found = planned(capsys, "-f", dump(tmp_path, node(), pod("p", "1e30"), pod("q")))
+    assert (code, found["leftOut"], found["fits"]) == (2, 1, {"default/q": "n1"})
+
+
 def test_priorities_decide_which_group_is_bought(tmp_path: Path, capsys: Captured) -> None:
     groups = groups_file(tmp_path, machines("a", None), machines("b", None))
     said = tmp_path / "priorities"

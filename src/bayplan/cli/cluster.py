@@ -24,6 +24,8 @@ MAX_VOLUMES = "KUBE_MAX_PD_VOLS"
 MISSPELT = 0.8
 """How alike a kind must be to one that matters to be taken for a slip of the pen."""
 MOST_PROBLEMS_SHOWN = 20
+MAY_BE_PODS = ("Pod ", "document ", "line ")
+"""How problems are called that are about a pod, or about text that could hold many."""
 KINDS = (
     "pods,nodes,namespaces,csinodes,csidrivers,csistoragecapacities,storageclasses,"
     "persistentvolumes,persistentvolumeclaims,volumeattachments,services,replicasets,statefulsets,"
@@ -104,6 +106,17 @@ def report_problems(problems: Sequence[ObjectError]) -> None:
     more = len(problems) - MOST_PROBLEMS_SHOWN
     if more > 0:
         console.print(f"left out: {more} more", style="yellow")
+
+
+def misses_pods(problems: Sequence[ObjectError]) -> bool:
+    """Whether pods may be among what was left out."""
+    return any(one.identity.startswith(MAY_BE_PODS) for one in problems)
+
+
+def those_left_out(count: int) -> str:
+    """That so many objects did not count."""
+    those = "1 object" if count == 1 else f"{count} objects"
+    return f"note: {those} of the dump could not be used, and therefore did not count"
 
 
 def report_misspelt(skipped: Mapping[str, int]) -> None:

@@ -6,7 +6,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from bayplan.cli.cluster import Gates, Missing, Output, Source, load_objects, profile_from
+from bayplan.cli.cluster import (
+    Gates,
+    Missing,
+    Output,
+    Source,
+    load_objects,
+    misses_pods,
+    profile_from,
+)
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.explain_data import as_data
 from bayplan.cli.explain_text import blocks
@@ -20,8 +28,6 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
 MOST_MEANT = 3
-MAY_BE_PODS = ("Pod ", "document ", "line ")
-"""How problems are called that are about a pod, or about text that could hold many."""
 
 
 def explain(  # noqa: PLR0913 - one for each option
@@ -116,6 +122,6 @@ def _print(found: list[Explanation], held: Held, snapshot: Snapshot, output: For
 def _exit_code(
     found: list[Explanation], held: Held, snapshot: Snapshot, *, all_pending: bool
 ) -> int:
-    if all_pending and any(one.identity.startswith(MAY_BE_PODS) for one in snapshot.problems):
+    if all_pending and misses_pods(snapshot.problems):
         return EXIT_BAD_INPUT
     return EXIT_OK if all(one.fits and one.pod not in held for one in found) else EXIT_NO

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.cli.cluster import those_left_out
 from bayplan.cli.output import indented, printable, table
 from bayplan.fit.explanation import Explanation, Fix, NodeAnswer, Standing
 from bayplan.fit.preemption import Preemption
@@ -38,8 +39,7 @@ def blocks(
         fitting = sum(one.fits and one.pod not in held for one in found)
         yield f"\n{fitting} of {len(found)} pods that wait fit"
     if left_out:
-        those = "1 object" if left_out == 1 else f"{left_out} objects"
-        yield f"note: {those} of the dump could not be used, and therefore did not count"
+        yield those_left_out(left_out)
 
 
 def _heading(explanation: Explanation, held: WaitingGroup | None) -> Iterator[RenderableType]:

@@ -20,8 +20,16 @@ from bayplan.autoscaler.planning import Shown, Still, kinds_of_nodes, show
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import Gates, Missing, Output, Source, load_objects, profile_from
-from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.cluster import (
+    Gates,
+    Missing,
+    Output,
+    Source,
+    load_objects,
+    misses_pods,
+    profile_from,
+)
+from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
 from bayplan.cli.live import read_live
 from bayplan.cli.output import Format, emit
 from bayplan.cli.output import show as show_blocks
@@ -29,6 +37,7 @@ from bayplan.cli.plan_data import as_data
 from bayplan.cli.plan_text import blocks
 from bayplan.kube.clock import WallClock
 from bayplan.kube.configfiles import ConfigFileError, read_text
+from bayplan.kube.loading import Loaded
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -75,28 +84,29 @@ def plan(  # noqa: PLR0913 - one for each option
     of node that the cluster has may grow.
 
     Exit codes: 0 nothing to add, 3 nodes to add, 4 some pods stay pending whatever is added, 2 bad
-    input.
+    input, or pods of the dump that cannot be used.
     """
     profile = profile_from(feature_gates, missing_driver)
-    still = Still.of(_objects(filename, access), profile)
+    loaded = _loaded(filename, access)
+    still = Still.of(loaded.objects, profile)
     options = replace(AutoscalerOptions(), max_nodes_total=max_nodes_total)
     names = _expanders(expander, priorities)
     written = _text(priorities) if priorities else None
     shown = asyncio.run(_shown(still, _declared(groups, still), names, written, options))
     if output.is_for_people:
-        show_blocks(blocks(shown, wide=output is Format.wide))
+        show_blocks(blocks(shown, len(loaded.problems), wide=output is Format.wide))
     else:
-        emit(as_data(shown), output)
-    return _exit_code(shown)
+        emit(as_data(shown, len(loaded.problems)), output)
+    return EXIT_BAD_INPUT if misses_pods(loaded.problems) else _exit_code(shown)
 
 
-def _objects(filename: str | None, access: ClusterAccess) -> list[KubeObject]:
+def _loaded(filename: str | None, access: ClusterAccess) -> Loaded:
     if filename is None:
-        return read_live(access, KINDS)
+        return Loaded(read_live(access, KINDS))
     if access != NO_ACCESS:
         raise BadInput("give a dump with -f, or a cluster with --context or --kubeconfig, not both")
-    found = list(load_objects(filename, "plan").objects)
-    if not any(isinstance(obj, Node | Pod) for obj in found):
+    found = load_objects(filename, "plan")
+    if not any(isinstance(obj, Node | Pod) for obj in found.objects):
         raise BadInput("there is neither a pod nor a node in the dump")
     return found
 

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from bayplan.kube.codec import JsonValue
 
 
-def as_data(shown: Shown) -> JsonValue:
+def as_data(shown: Shown, left_out: int) -> JsonValue:
     """What a loop would do."""
     plan = shown.plan
     return {
+        "leftOut": left_out,
         "nodesToAdd": plan.bought,
         "cost": total_cost(shown),
         "nodesToAddBlindToVolumes": shown.blind,

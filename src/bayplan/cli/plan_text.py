@@ -10,6 +10,7 @@ from rich.text import Text
 
 from bayplan.autoscaler.plan import LeftPending, Mixed, Plan, Removal, ScaleUp
 from bayplan.autoscaler.planning import Shown
+from bayplan.cli.cluster import those_left_out
 from bayplan.cli.output import indented, printable, table
 from bayplan.cli.plan_data import total_cost
 
@@ -20,7 +21,7 @@ MOST_GROUPS_NAMED = 3
 Row = list[str | Text]
 
 
-def blocks(shown: Shown, *, wide: bool) -> Iterator[RenderableType]:
+def blocks(shown: Shown, left_out: int, *, wide: bool) -> Iterator[RenderableType]:
     """What a loop would do."""
     plan = shown.plan
     yield Text(_verdict(shown), style="bold")
@@ -36,6 +37,9 @@ def blocks(shown: Shown, *, wide: bool) -> Iterator[RenderableType]:
                             [_removal(one, wide=wide) for one in plan.removals])  # fmt: skip
     if wide:
         yield from _in_full(plan)
+    if left_out:
+        yield ""
+        yield those_left_out(left_out)
 
 
 def _verdict(shown: Shown) -> str:

@@ -48,7 +48,12 @@ def wasted(one: Candidate) -> Fraction:
         CPU: _requested(one, CPU),
         MEMORY: 1000 * _requested(one, MEMORY),
     }
-    return sum((Fraction(has[name] - asked[name], max(has[name], 1)) for name in has), Fraction())
+    return sum((_part(has[name] - asked[name], has[name]) for name in has), Fraction())
+
+
+def _part(left: int, has: int) -> Fraction:
+    """What is left of what there is; all, if there is nothing."""
+    return Fraction(left, has) if has else Fraction(1)
 
 
 def _requested(one: Candidate, resource: str) -> int:

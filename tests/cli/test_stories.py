@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli.up import SERVED
+from bayplan.client import merge
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.embedded.simulation.report import summarize
+from bayplan.kube.queueing import Queue
 from bayplan.lab import VirtualLab
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
@@ -66,12 +68,21 @@ async def test_4_the_driver_that_never_came_comes_when_the_fault_is_over() -> No
         assert w.phases() == {"Running": 8, "Pending": 12}
 
 
-async def test_5_gated_pods_are_left_alone() -> None:
+async def test_5_a_gang_over_quota_stays_gated_until_there_is_quota() -> None:
     async with story(5, 15) as w:
         assert w.phases() == {"Pending": 12}
         assert {one.said for one in summarize(w.simulation).waiting} == {
             "Scheduling is blocked due to non-empty scheduling gates"
         }
+        more = merge({"spec": {"capability": {"cpu": "36"}}})
+        await w.run.client().patch(Queue, "research", change=more)
+        await w.forward(30)
+        said = {one.said.partition(" preemption")[0] for one in summarize(w.simulation).waiting}
+        assert "0/1 nodes are available: 1 Insufficient cpu." in said
+        assert w.phases() == {"Pending": 12}
+        w.simulation.cloud.increase("workers", 11)
+        await w.forward(300)
+        assert w.phases() == {"Running": 12}
 
 
 async def test_6_limits_that_nodes_publish_are_kept() -> None:

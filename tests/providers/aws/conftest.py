@@ -62,6 +62,7 @@ async def wire(moto: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Wire
             "AWS_SECRET_ACCESS_KEY": "very/secret",
             "AWS_ENDPOINT_URL": made.url,
             "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_REGION": REGION,
             "AWS_CONFIG_FILE": "/nonexistent",
         }.items():
             monkeypatch.setenv(name, value)

@@ -22,6 +22,8 @@ class Wire:
     url: str = ""
     asked: list[str] = field(default_factory=list)
     troubles: dict[str, Trouble] = field(default_factory=dict)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by every answer."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
@@ -33,7 +35,9 @@ class Wire:
             instead = await trouble(said)
             if instead is not None:
                 return instead
-        return await self._carry(request, body)
+        answer = await self._carry(request, body)
+        self.news.set()
+        return answer
 
     async def _carry(self, request: web.Request, body: bytes) -> web.Response:
         headers = {key: value for key, value in request.headers.items() if key != "Host"}

@@ -1,0 +1,65 @@
+"""From zero, with AWS as the cloud: twenty volumes, eight a node by a tag, three instances."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from bayplan.autoscaler.daemon import AutoscalerDaemon
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.providers import ProviderOptions, open_provider
+from bayplan.client import Client, Untyped, merge
+from bayplan.kube.nodes import Node
+from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.daemon import SchedulerDaemon
+from tests.providers.aws.account import TEMPLATE, Account
+from tests.providers.aws.wire import Wire
+from tests.providers.test_stories import (
+    DRIVER,
+    READY,
+    SIZE,
+    at_work,
+    https,
+    said,
+    until_placed,
+    waiting,
+)
+
+RESIZE = "SetDesiredCapacity"
+
+
+async def boot(client: Client, account: Account, wire: Wire) -> None:
+    """Once the group is resized, its instances become nodes with a driver."""
+    async with asyncio.timeout(60):
+        while not (found := await asyncio.to_thread(account.read))["Instances"]:
+            await wire.news.wait()
+            wire.news.clear()
+    for one in found["Instances"]:
+        name = one["InstanceId"]
+        place = f"aws:///{one['AvailabilityZone']}/{name}"
+        node: Untyped = {"metadata": {"name": name}, "spec": {"providerID": place}}
+        await client.create({"apiVersion": "v1", "kind": "Node", **node})
+        status = {"status": {"capacity": SIZE, "allocatable": SIZE, "conditions": READY}}
+        await client.patch(Node, name, change=merge(status), subresource="status")
+        await client.patch(Node, name, change=merge({"spec": {"taints": None}}))
+        driver = {"name": DRIVER, "nodeID": name, "topologyKeys": [], "allocatable": {"count": 8}}
+        csi_node: Untyped = {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
+        await client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", **csi_node})
+
+
+async def test_from_zero_over_https(account: Account, wire: Wire, tmp_path: Path) -> None:
+    account.group(tags={f"{TEMPLATE}csi-driver/{DRIVER}": "8"})
+    cloud = ProviderOptions("aws", nodes=("0:5:workers",))
+    options = AutoscalerOptions(scan_interval=0.3)
+    autoscaler = AutoscalerDaemon(lambda client: open_provider(cloud, client), options)
+    scheduler = SchedulerDaemon(default_settings(["default-scheduler"]))
+    async with https(tmp_path) as client:
+        await waiting(client)
+        async with at_work(scheduler.lead(client), autoscaler.lead(client)):
+            await boot(client, account, wire)
+            placed = await until_placed(client)
+        texts = {one.note for one in await said(client, "TriggeredScaleUp")}
+    assert sorted(placed.values()) == [4, 8, 8]
+    assert account.size() == 3
+    assert wire.asked.count(RESIZE) == 1
+    assert texts == {"pod triggered scale-up: [{workers 0->3 (max: 5)}]"}

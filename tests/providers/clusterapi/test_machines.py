@@ -35,6 +35,7 @@ from tests.providers.clusterapi.capi import (
     Capi,
 )
 from tests.providers.clusterapi.opened import names, node, opened, seen
+from tests.providers.waiting import until
 
 WORKERS = "MachineDeployment/default/workers"
 POOL = "MachinePool/default/pool"
@@ -251,6 +252,38 @@ async def test_a_pool_lists_its_machines_itself(capi: Capi, provider: Provider) 
     await provider.delete_nodes(POOL, [NodeRef(ids[1])])
     assert await capi.replicas("MachinePool", "pool") == 1
     assert DELETE in (await capi.machines())["m"]["metadata"]["annotations"]
+
+
+async def test_a_deployment_that_is_rolled_out_is_not_made_smaller(
+    capi: Capi, provider: Provider
+) -> None:
+    await workers(capi, provider, 2)
+    revision = "machinedeployment.clusters.x-k8s.io/revision"
+    old = merge({"metadata": {"annotations": {revision: "1"}}})
+    await capi.client.patch(capi.of("MachineSet"), NAMESPACE, "workers-1", change=old)
+    owner = (await capi.list("MachineSet"))[0]["metadata"]["ownerReferences"]
+    newer = {"namespace": NAMESPACE, "name": "workers-2", "ownerReferences": owner}
+    newer["annotations"] = {revision: "2"}
+    await capi.client.create({"metadata": newer, "spec": {"replicas": 1}}, capi.of("MachineSet"))
+
+    async def least() -> int:
+        return (await provider.groups())[0].min_size
+
+    async def held() -> bool:
+        return await least() == 2
+
+    await until(held)
+    with pytest.raises(RefusedError, match="is being rolled out"):
+        await provider.delete_nodes(WORKERS, [node("workers-1-1")])
+    with pytest.raises(RefusedError, match="is being rolled out"):
+        await provider.decrease_target(WORKERS, 1)
+    await provider.increase(WORKERS, 1)
+    await capi.client.scale(capi.of("MachineSet"), NAMESPACE, "workers-1", replicas=0)
+
+    async def free() -> bool:
+        return await least() == 0
+
+    await until(free)
 
 
 async def test_a_group_that_vanishes_is_not_found_and_its_namesake_is_not_touched(

@@ -5,11 +5,11 @@ One without a maximum is no group. One whose bounds cannot be read is none eithe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from bayplan.autoscaler.providers.clusterapi.kinds import MachineDeployment, MachineSet, Scalable
-from bayplan.autoscaler.providers.clusterapi.words import Words
+from bayplan.autoscaler.providers.clusterapi.words import REVISION, Words
 from bayplan.autoscaler.providers.texts import read_options, shown
 from bayplan.nodegroups import CSI_DRIVERS, NodeGroup
 from bayplan.nodegroups.templates import read_limits
@@ -60,6 +60,23 @@ def is_paused(resource: Scalable, words: Words) -> bool:
     """Whether Cluster API does nothing about it now, so that scaling it would do nothing."""
     paused = words.paused in resource.metadata.annotations
     return paused or (isinstance(resource, MachineDeployment) and resource.spec.paused)
+
+
+def is_rolling_out(sets: Collection[Scalable]) -> bool:
+    """Whether machines of an older revision are still among those of a MachineDeployment's sets.
+
+    Whoever makes it smaller then cannot say which machine goes: Cluster API takes from every set.
+    """
+    revisions = {one.name: _revision(one) for one in sets}
+    newest = max(revisions.values(), default=0)
+    return any(
+        (one.spec.replicas or one.status.replicas) and revisions[one.name] != newest for one in sets
+    )
+
+
+def _revision(one: Scalable) -> int:
+    text = one.metadata.annotations.get(REVISION, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else 0
 
 
 def _owned_by_deployment(resource: Scalable) -> bool:

@@ -10,7 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator
 from itertools import count
 
-from bayplan.autoscaler.providers.clusterapi.groups import Group, Reading, group_id, read_group
+from bayplan.autoscaler.providers.clusterapi.groups import (
+    Group,
+    Reading,
+    group_id,
+    is_rolling_out,
+    read_group,
+)
 from bayplan.autoscaler.providers.clusterapi.ids import normalized
 from bayplan.autoscaler.providers.clusterapi.kinds import (
     Machine,
@@ -95,6 +101,12 @@ class Index:
     def machines_of(self, group: Group) -> list[Machine]:
         """The machines that a group has made; a MachineDeployment's are of all its sets."""
         return [self.machines[key] for one in self._makers(group) for key in self._of_owner[one]]
+
+    def is_rolling_out(self, group: Group) -> bool:
+        """Whether a MachineDeployment is on its way from one revision to another."""
+        if not isinstance(group.resource, MachineDeployment):
+            return False
+        return is_rolling_out([self._scalables[one] for one in self._makers(group)])
 
     def version(self, group: Group) -> Hashable:
         """Something that is another one whenever the group's machines might be."""

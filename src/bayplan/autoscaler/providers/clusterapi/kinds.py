@@ -58,10 +58,17 @@ class ScalableSpec(Struct):
     paused: bool = False
 
 
+class ScalableStatus(Struct):
+    """How many machines there are."""
+
+    replicas: int = 0
+
+
 class Scalable(KubeObject):
     """What can be a node group."""
 
     spec: ScalableSpec = msgspec.field(default_factory=ScalableSpec)
+    status: ScalableStatus = msgspec.field(default_factory=ScalableStatus)
 
 
 class MachineDeployment(Scalable):

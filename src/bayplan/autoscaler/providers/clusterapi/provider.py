@@ -79,12 +79,12 @@ class ClusterApi:
 
     async def groups(self) -> Sequence[NodeGroup]:
         """All groups, in the order of their names."""
-        return sorted((one.group for one in self._index.groups()), key=lambda one: one.id)
+        return sorted(map(self._bounded, self._index.groups()), key=lambda one: one.id)
 
     async def group_for_node(self, node: NodeRef) -> NodeGroup | None:
         """The group whose machine or pool the node is."""
         found = self._find.group_of(node)
-        return None if found is None else found.group
+        return None if found is None else self._bounded(found)
 
     async def target_size(self, group: str) -> int:
         """The replicas that are wanted."""
@@ -154,6 +154,7 @@ class ClusterApi:
         going = [one for one in self._find.machines(found, nodes) if not is_deleting(one)]
         if not going:
             return
+        self._refuse_rollout(found)
         left = await self._scaler(found).size() - len(going)
         if left < found.group.min_size and all(map(has_failed, going)):
             for one in going:
@@ -171,6 +172,7 @@ class ClusterApi:
         """Want fewer of those that are no nodes yet; Cluster API deletes such machines first."""
         _check_count(group, count)
         found = self._find.group(group)
+        self._refuse_rollout(found)
         there = self._nodes_of(found)
         if await self._scaler(found).size() - count < there:
             raise RefusedError(f"node group {group}: {there} are nodes already")
@@ -184,6 +186,18 @@ class ClusterApi:
 
     async def cleanup(self) -> None:
         """Nothing is held."""
+
+    def _bounded(self, group: Group) -> NodeGroup:
+        """The group; while it is rolled out, one that cannot be made smaller."""
+        if not self._index.is_rolling_out(group):
+            return group.group
+        size = min(group.resource.spec.replicas or 0, group.group.max_size)
+        least = max(group.group.min_size, size)
+        return replace(group.group, min_size=least, debug=f"{group.group.debug}, rolling out")
+
+    def _refuse_rollout(self, group: Group) -> None:
+        if self._index.is_rolling_out(group):
+            raise RefusedError(f"node group {group.group.id} is being rolled out")
 
     async def _made(self, group: Group) -> tuple[Instance, ...]:
         if isinstance(group.resource, MachinePool):

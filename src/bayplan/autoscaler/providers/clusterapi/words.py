@@ -8,6 +8,8 @@ GROUP = "cluster.x-k8s.io"
 CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
 OLD_DELETE_MARK = "cluster.k8s.io/delete-machine"
 """What controllers before v1alpha3 look for."""
+REVISION = "machinedeployment.clusters.x-k8s.io/revision"
+"""Annotation of a MachineSet: which revision of its MachineDeployment it is."""
 GPU_LABEL = "cluster-api/accelerator"
 
 MANAGED = ("node-role.kubernetes.io",)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +20,7 @@ from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.lab import LiveLab
 from bayplan.nodegroups.externalgrpc.server import Places, serve
+from tests.cli.commands import PATIENCE, Command, command
 from tests.scheduler.running import pod
 
 CLUSTER = b"""
@@ -32,29 +29,7 @@ instanceTypes: [{name: a, cpu: 4, memory: 16Gi}]
 nodeGroups: [{name: g, instanceType: a, count: 0, max: 5, start: 0.2}]
 """
 FAST = ("--scan-interval", "200ms", "--listen", "127.0.0.1:0")
-PATIENCE = 60
 REFUSED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-
-
-class Command:
-    """A command at work."""
-
-    def __init__(self, process: Process) -> None:
-        self.process = process
-
-    async def said(self, *words: str) -> str:
-        """The next line of its log with all these words."""
-        assert self.process.stderr is not None
-        errors = []
-        while line := (await self.process.stderr.readline()).decode().strip():
-            errors.append(line)
-            if all(word in line for word in words):
-                return line
-        raise AssertionError(errors)
-
-    async def line(self) -> str:
-        assert self.process.stdout is not None
-        return (await self.process.stdout.readline()).decode().strip()
 
 
 @pytest.fixture
@@ -69,21 +44,9 @@ async def lab(tmp_path: Path) -> AsyncIterator[LiveLab]:
         await running
 
 
-@asynccontextmanager
-async def started(folder: Path, *options: str) -> AsyncIterator[Command]:
+def started(folder: Path, *options: str) -> AbstractAsyncContextManager[Command]:
     cloud = ("--cloud-provider", "simulated", "--cloud-config", str(folder / "cloud.sock"))
-    command = (sys.executable, "-m", "bayplan", "autoscaler", *cloud, *FAST, *options)
-    environment = {**os.environ, "KUBECONFIG": str(folder / "kubeconfig")}
-    process = await asyncio.create_subprocess_exec(
-        *command, env=environment, stdout=PIPE, stderr=PIPE
-    )
-    try:
-        async with asyncio.timeout(PATIENCE):
-            yield Command(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    return command(folder, "autoscaler", *cloud, *FAST, *options)
 
 
 async def refused_pod(client: Client, name: str, cpu: str = "3") -> None:
@@ -114,9 +77,9 @@ async def test_it_buys_serves_its_plans_and_gives_its_lease_back(
 ) -> None:
     async with (
         connect(tmp_path / "kubeconfig") as client,
-        started(tmp_path, "--leader-elect-retry-period", "200ms") as command,
+        started(tmp_path, "--leader-elect-retry-period", "200ms") as it,
     ):
-        serving = await command.said("serving health, metrics and plans at")
+        serving = await it.said("serving health, metrics and plans at")
         url = serving.split("plans at ")[1].split('"')[0].split()[0]
         await refused_pod(client, "a")
         await refused_pod(client, "b")
@@ -128,8 +91,7 @@ async def test_it_buys_serves_its_plans_and_gives_its_lease_back(
         _, metrics = await fetched(f"{url}/metrics")
         assert "cluster_autoscaler_scaled_up_nodes_total 2.0" in metrics
         assert await fetched(f"{url}/readyz") == (200, "ok")
-        command.process.send_signal(signal.SIGTERM)
-        assert await command.process.wait() == 0
+        assert await it.end() == 0
         lease = await client.get(LEASES, "kube-system", "cluster-autoscaler")
         assert not lease.spec.holder_identity
 
@@ -137,8 +99,8 @@ async def test_it_buys_serves_its_plans_and_gives_its_lease_back(
 async def test_a_dry_run_shows_and_writes_nothing(lab: LiveLab, tmp_path: Path) -> None:
     async with connect(tmp_path / "kubeconfig") as client:
         await refused_pod(client, "a")
-        async with started(tmp_path, "--dry-run") as command:
-            assert await command.line() == "g: would be made larger by 1"
+        async with started(tmp_path, "--dry-run") as it:
+            assert await it.line() == "g: would be made larger by 1"
         assert not lab.simulation.cloud.instances
         assert not (await client.list(LEASES)).items
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import aiohttp
@@ -21,6 +17,7 @@ from bayplan.client.resources import EVENTS, LEASES
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.pods import Pod
+from tests.cli.commands import Command, command
 from tests.scheduler.running import node, pod
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -28,33 +25,6 @@ REFUSED = (
     "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No"
     " preemption victims found for incoming pod."
 )
-PATIENCE = 60
-
-
-class Command:
-    """A command at work."""
-
-    def __init__(self, process: Process) -> None:
-        self.process = process
-        self.errors: list[str] = []
-
-    async def line(self) -> str:
-        """The next line of its output."""
-        assert self.process.stdout is not None
-        return (await self.process.stdout.readline()).decode().strip()
-
-    async def said(self, *words: str) -> str:
-        """The next line of its log with all these words."""
-        assert self.process.stderr is not None
-        while line := (await self.process.stderr.readline()).decode().strip():
-            self.errors.append(line)
-            if all(word in line for word in words):
-                return line
-        raise AssertionError(self.errors)
-
-    async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return await self.process.wait()
 
 
 @pytest.fixture
@@ -64,20 +34,8 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         yield made
 
 
-@asynccontextmanager
-async def started(folder: Path, *options: str) -> AsyncIterator[Command]:
-    command = (sys.executable, "-m", "bayplan", "scheduler", *options)
-    environment = {**os.environ, "KUBECONFIG": str(folder / "kubeconfig")}
-    process = await asyncio.create_subprocess_exec(
-        *command, env=environment, stdout=PIPE, stderr=PIPE
-    )
-    try:
-        async with asyncio.timeout(PATIENCE):
-            yield Command(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+def started(folder: Path, *options: str) -> AbstractAsyncContextManager[Command]:
+    return command(folder, "scheduler", *options)
 
 
 async def test_it_places_pods_says_so_and_ends_in_order(client: Client, tmp_path: Path) -> None:

@@ -11,6 +11,14 @@ MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
+GPU_RESOURCES = (
+    "nvidia.com/gpu",
+    "habana.ai/gaudi",
+    "gpu.intel.com/xe",
+    "amd.com/gpu",
+    "microsoft.com/directx",
+)
+"""What vendors call their GPUs, as Cluster Autoscaler knows them."""
 HUGEPAGES_PREFIX = "hugepages-"
 ATTACH_LIMIT_PREFIXES = ("attachable-volumes-", "storage-attach-limits-")
 """The key that Kubernetes shipped first, then the one that was proposed; both are read."""

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from bayplan.autoscaler.groups import GroupView
 from bayplan.autoscaler.scaledown.drain.pods import PREFIX
-from bayplan.autoscaler.scaledown.gpus import GPU_RESOURCES
 from bayplan.autoscaler.scaledown.readiness import is_ready
 from bayplan.autoscaler.scaledown.reasons import UnremovableReason
 from bayplan.autoscaler.scaledown.taints import is_being_deleted
 from bayplan.autoscaler.scaledown.utilization import Utilization
 from bayplan.autoscaler.world import World
 from bayplan.kube.nodes import Node
+from bayplan.kube.resources import GPU_RESOURCES
 from bayplan.nodegroups import GroupOptions
 
 SCALE_DOWN_DISABLED = f"{PREFIX}scale-down-disabled"

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from bayplan.kube.nodes import Node
 from bayplan.kube.quantity import milli_value
-
-GPU_RESOURCES = (
-    "nvidia.com/gpu",
-    "habana.ai/gaudi",
-    "gpu.intel.com/xe",
-    "amd.com/gpu",
-    "microsoft.com/directx",
-)
-"""What vendors call their GPUs; the first counts where only a label says that there is one."""
+from bayplan.kube.resources import GPU_RESOURCES
 
 
 def gpu_resource(node: Node, gpu_label: str) -> str | None:

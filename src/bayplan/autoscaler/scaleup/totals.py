@@ -12,10 +12,9 @@ from bayplan.autoscaler.options import AutoscalerOptions, ScaleUpOptions
 from bayplan.fit import Snapshot
 from bayplan.kube.nodes import Node
 from bayplan.kube.quantity import value
-from bayplan.kube.resources import CPU, MEMORY
+from bayplan.kube.resources import CPU, GPU_RESOURCES, MEMORY
 
 GIB = 1 << 30
-GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 GPU_LABELS = (
     "cloud.google.com/gke-accelerator",
     "k8s.amazonaws.com/accelerator",

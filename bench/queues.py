@@ -21,7 +21,7 @@ from bayplan.kube.queueing import (
     Queue,
     QueueSpec,
 )
-from bayplan.queues import Ledger, Status
+from bayplan.queues import Ledger, Policy, Resources, Status
 from bayplan.queues.turns import Turns
 from bench.measure import Result
 
@@ -45,10 +45,11 @@ def cases() -> Iterator[Result]:
     yield Result("queues/books/room", _cost(_questions(ledger, leaves)), "us")
     yield Result("queues/books/status", _cost(_statuses(ledger, leaves)), "us")
     yield Result("queues/books/turns", _turns(ledger, leaves), "us")
+    yield Result("queues/books/weights", _weights(), "ms")
 
 
-def _books() -> tuple[Ledger, list[str]]:
-    ledger = Ledger()
+def _books(policy: Policy = "capacity") -> tuple[Ledger, list[str]]:
+    ledger = Ledger(policy=policy)
     level = [""]
     for width in FAN_OUT:
         level = [f"{parent}{'-' * bool(parent)}{n}" for parent in level for n in range(width)]
@@ -150,6 +151,19 @@ def _turns(ledger: Ledger, leaves: list[str]) -> float:
         ledger.move(ledger.members[f"default/g-{leaf}-1-p"], Status.BINDING)
         turns.keep()
     return (time.process_time() - start) / TIMES * 1e6
+
+
+def _weights() -> float:
+    """Milliseconds until it is known again what all deserve by weight, after one pod has come."""
+    ledger, leaves = _books("proportion")
+    ledger.set_shared(Resources({"cpu": 10**6, "memory": 10**12, "pods": 10**4}))
+    best = float("inf")
+    for number in range(RUNS):
+        ledger.put_pod(_pod(leaves[0], 1, f"more-{number}", running=False))
+        start = time.process_time()
+        ledger.share(leaves[0])
+        best = min(best, time.process_time() - start)
+    return best * 1e3
 
 
 def _cost(one: Callable[[], None]) -> float:

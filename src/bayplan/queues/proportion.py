@@ -4,16 +4,22 @@ In each turn every queue that still wants something is offered its part, by weig
 It takes no more than it can really have and no more than is asked of it, but never less than its
 guarantee. Who has all that is asked of it, or could not take more, is content and offered no more.
 What nobody took is left for the next turn.
+
+All queues of a turn are reckoned at once, a row each, with a column for every resource.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bayplan.queues.quota import total_of
-from bayplan.queues.resources import NOTHING, Resources
+import numpy as np
+from numpy.typing import NDArray
 
+from bayplan.kube.resources import PODS
+from bayplan.queues.resources import DUST, Resources
+
+Floats = NDArray[np.float64]
 _MOST_TURNS = 1000
 """Turns end by themselves long before: each makes a queue content, or leaves less than dust."""
 
@@ -30,33 +36,52 @@ class Claim:
 
 def deserved_by_weight(claims: Mapping[str, Claim], total: Resources) -> dict[str, Resources]:
     """What each queue deserves of a total."""
-    deserved = dict.fromkeys(claims, NOTHING)
-    wanting = dict(claims)
-    remaining = total
-    for _ in range(_MOST_TURNS):
-        weights = sum(claim.weight for claim in wanting.values())
-        if not weights:
-            break
-        before = {name: deserved[name] for name in wanting}
-        for name, claim in list(wanting.items()):
-            deserved[name] = _offered(claim, before[name], remaining, claim.weight / weights)
-            if claim.request.fits(deserved[name]) or deserved[name] == before[name]:
-                del wanting[name]
-        left = _left(remaining, before, deserved)
-        if left.is_nothing or left == remaining:
-            break
-        remaining = left
-    return deserved
+    names = sorted({*total, *(n for c in claims.values() for n in (*c.request, *c.guarantee))})
+    poured = _Pouring(list(claims.values()), total, names).pour()
+    return {
+        queue: Resources({n: a for n, a in zip(names, row, strict=True) if a})
+        for queue, row in zip(claims, poured.tolist(), strict=True)
+    }
 
 
-def _offered(claim: Claim, had: Resources, remaining: Resources, part: float) -> Resources:
-    offered = (had + remaining.times(part)).least(claim.real_capability)
-    return offered.least(claim.request).most(claim.guarantee)
+class _Pouring:
+    """One total, poured out."""
+
+    def __init__(self, claims: Sequence[Claim], total: Resources, names: Sequence[str]) -> None:
+        self._weights = np.array([claim.weight for claim in claims], dtype=np.float64)
+        self._request = _rows((claim.request for claim in claims), names)
+        limits = _rows((claim.real_capability for claim in claims), names)
+        self._most = np.minimum(limits, self._request)
+        self._least = _rows((claim.guarantee for claim in claims), names)
+        self._remaining = _rows([total], names)[0]
+        self._counts = np.array([name != PODS for name in names], dtype=np.bool_)
+        """The columns of which something must be left for another turn."""
+
+    def pour(self) -> Floats:
+        """What every queue has in the end."""
+        deserved = np.zeros_like(self._request)
+        wanting = np.arange(len(deserved))
+        for _ in range(_MOST_TURNS):
+            if not len(wanting):
+                break
+            before = deserved[wanting]
+            now = deserved[wanting] = self._offered(wanting, before)
+            left = np.maximum(self._remaining - (now - before).sum(axis=0), 0)
+            full = (self._request[wanting] < now + DUST).all(axis=1)
+            wanting = wanting[~(full | (now == before).all(axis=1))]
+            if (left[self._counts] < DUST).all() or (left == self._remaining).all():
+                break
+            self._remaining = left
+        return deserved
+
+    def _offered(self, wanting: NDArray[np.intp], had: Floats) -> Floats:
+        weights = self._weights[wanting]
+        parts = (weights / weights.sum())[:, None]
+        taken = np.minimum(had + self._remaining * parts, self._most[wanting])
+        offered: Floats = np.maximum(taken, self._least[wanting])
+        return offered
 
 
-def _left(
-    remaining: Resources, before: Mapping[str, Resources], now: Mapping[str, Resources]
-) -> Resources:
-    grown = total_of(now[name].beyond(before[name]) for name in before)
-    shrunk = total_of(before[name].beyond(now[name]) for name in before)
-    return (remaining + shrunk).beyond(grown)
+def _rows(amounts: Iterable[Resources], names: Sequence[str]) -> Floats:
+    rows = [[one[name] for name in names] for one in amounts]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))

@@ -48,7 +48,7 @@ seed: 1
 instanceTypes: [{{name: large, cpu: 32, memory: 128Gi, pods: 110}}]
 nodeGroups: [{{name: n, instanceType: large, count: {NODES}, start: 0.1}}]
 """
-_VERBS = ("create", "update", "patch", "delete")
+_VERBS = ("POST", "PUT", "PATCH", "DELETE")
 _encode = msgspec.json.Encoder().encode
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.lab import VirtualLab
-from bayplan.scheduler.config import default_settings
+from bayplan.scheduler.config import QueueSettings, default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.scheduler.batch.objects import install_kinds, pod, queue
 from tests.scheduler.running import node
@@ -45,3 +46,27 @@ async def test_what_a_queue_has_reserves_and_deserves_can_be_scraped() -> None:
             "bayplan_scheduler_gate_removals_total", {"result": "removed"}
         )
         assert removed == 2
+
+
+async def test_under_the_policy_proportion_nodes_are_shared_by_weight() -> None:
+    registry = CollectorRegistry()
+    settings = replace(default_settings(["bayplan"]), queues=QueueSettings("proportion"))
+    daemon = SchedulerDaemon(settings, registry=registry)
+    async with VirtualLab(parse_cluster(b"seed: 1\n", "empty", Path()), [daemon.lead]) as lab:
+        client = lab.client()
+        await install_kinds(client)
+        for name, weight in (("light", 1), ("heavy", 3)):
+            await client.create(queue(name, weight=weight))
+        await lab.forward(20)
+        for number in range(8):
+            for name in ("light", "heavy"):
+                await client.create(pod("default", f"{name}-{number}", "1", queue=name))
+        await lab.forward(20)
+        for number in range(2):
+            await client.create(node(f"n{number}", "4"))
+        await lab.forward(20)
+        for name, cpu in (("light", 2000), ("heavy", 6000)):
+            of_queue = {"queue_name": name}
+            deserved = registry.get_sample_value("volcano_queue_deserved_milli_cpu", of_queue)
+            allocated = registry.get_sample_value("volcano_queue_allocated_milli_cpu", of_queue)
+            assert (deserved, allocated) == (cpu, cpu)

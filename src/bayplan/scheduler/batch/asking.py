@@ -59,9 +59,14 @@ class Candidates:
 
     def __init__(self) -> None:
         self._of: dict[str, list[tuple[bool, Any, str]]] = {}
+        self._known: dict[str, set[tuple[bool, str]]] = {}
 
     def put(self, member: Member) -> None:
         """A pod may go, for all that is known."""
+        known = self._known.setdefault(member.group, set())
+        if (not member.reserved, member.key) in known:
+            return
+        known.add((not member.reserved, member.key))
         waiting = self._of.setdefault(member.group, [])
         heapq.heappush(waiting, (not member.reserved, member_key(member), member.key))
 
@@ -72,13 +77,15 @@ class Candidates:
             member = group.members.get(waiting[0][2])
             if member is not None and stage_of(member) in _GOES:
                 return member
-            heapq.heappop(waiting)
-        self._of.pop(group.key, None)
+            unreserved, _, key = heapq.heappop(waiting)
+            self._known[group.key].discard((unreserved, key))
+        self.forget(group.key)
         return None
 
     def forget(self, group: str) -> None:
         """The group is gone."""
         self._of.pop(group, None)
+        self._known.pop(group, None)
 
 
 def what_is_asked(

@@ -15,10 +15,11 @@ import asyncio
 from bayplan.client import Change
 from bayplan.fit.events import Event
 from bayplan.kube.gates import QUEUE_ALLOCATION_GATE
+from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues import Gate, Ledger, Problem, gate_of
+from bayplan.queues import NOTHING, Gate, Ledger, Problem, gate_of, read_amounts
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.evictions import Evictions
 from bayplan.scheduler.batch.making import uses_queues
@@ -50,6 +51,8 @@ class Batch:
         hands = Hands(tries, self.ungating, telling, evictions)
         self.turns = Turns(desk, self._book, hands, reservations, gates=gates)
         self.standing = Standing(desk, self._book, writes, telling.waits_for)
+        self._shared = NOTHING
+        """What all nodes have together, where that is shared by weight."""
         self._problems: tuple[Problem, ...] = ()
         self._served: bool | None = None
         """Whether the cluster has queues; None as long as that is not known."""
@@ -92,6 +95,8 @@ class Batch:
         """Something in the cluster changed."""
         if event.kind is PriorityClass:
             self._book.see_priorities()
+        if event.kind is Node and self.ledger.policy == "proportion":
+            self._share(event)
         if event.kind is not Pod:
             return
         before, after = event.before, event.after
@@ -102,6 +107,14 @@ class Batch:
             self._see(after)
         if self._book.stirred:
             self._desk.news.set()
+
+    def _share(self, event: Event) -> None:
+        """Nodes have come, changed or gone: share what they have by weight."""
+        for node, sign in ((event.before, -1), (event.after, 1)):
+            if isinstance(node, Node):
+                amounts = read_amounts(node.status.allocatable)
+                self._shared = self._shared + amounts if sign > 0 else self._shared - amounts
+        self.ledger.set_shared(self._shared)
 
     def _see(self, pod: Pod) -> None:
         if not pod.spec.scheduling_gates:

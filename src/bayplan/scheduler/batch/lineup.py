@@ -23,6 +23,7 @@ from bayplan.queues.resources import NOTHING, Resources
 from bayplan.scheduler.batch.patience import Patience
 
 FIFO = "fifo"
+SLACK = 64
 Order = tuple[object, ...]
 
 
@@ -150,6 +151,9 @@ class Lineup:
     def _enter(self, queue: str) -> None:
         self._open.add(queue)
         heapq.heappush(self._heap, (self._queue_order(queue), queue))
+        if len(self._heap) > 2 * len(self._open) + SLACK:
+            self._heap = [(self._queue_order(one), one) for one in self._open]
+            heapq.heapify(self._heap)
 
     def _look_again(self) -> None:
         """Open the queues that wait for room where something has come free."""

@@ -48,8 +48,8 @@ class Telling:
 
     def forget(self, group: str) -> None:
         """The group is gone, or waits no longer."""
-        self._told.pop(group, None)
-        self._waits.pop(group, None)
+        for known in (self._told, self._waits, self._untold):
+            known.pop(group, None)
 
     def waits_for(self, group: str) -> NoRoom | None:
         """What a group waits for, as it was told."""

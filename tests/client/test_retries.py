@@ -156,7 +156,7 @@ async def test_a_watch_that_never_begins_is_not_waited_for_forever() -> None:
 
 
 async def test_a_slow_server_is_not_waited_for_forever() -> None:
-    quick = Tuning(limits=Limits(answer=0.05), retries=RetryPolicy(attempts=2))
+    quick = Tuning(limits=Limits(answer=0.5), retries=RetryPolicy(attempts=2))
     async with Asking(sleepy, tuning=quick) as it:
         with pytest.raises(TimedOutError):
             await it.clock.run(it.client.get(Node, "n"))

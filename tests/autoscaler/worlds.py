@@ -17,9 +17,11 @@ from bayplan.autoscaler.world import Upcoming, World
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
 from bayplan.kube.pods import Pod
+from bayplan.kube.storage import CSIDriver
 from bayplan.nodegroups import GroupOptions, NodeGroup
-from tests.builders import make_csinode, make_node
+from tests.builders import make_csidriver, make_csinode, make_node
 from tests.fit.batches.waiting import random_cluster, random_template, waiting_pods
+from tests.fit.worlds import DRIVERS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DISK = "disk.csi.example.com"
@@ -67,7 +69,13 @@ def world(
 
 
 def random_world(rng: random.Random) -> World:
+    """A random cluster with groups; it knows all CSI drivers, since one that registers for the
+    first time anywhere changes what is asked of nodes that are there.
+    """
     snapshot = random_cluster(rng)
+    for driver in DRIVERS:
+        if snapshot.get(CSIDriver, driver) is None:
+            snapshot.put(make_csidriver(driver).obj())
     waiting = waiting_pods(rng, snapshot)
     groups = [
         group(f"g{n}", random_template(rng), most=rng.choice([1, 3, 50]))

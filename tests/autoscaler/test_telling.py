@@ -1,0 +1,141 @@
+"""What people and programs are told: events, and the status as Cluster Autoscaler writes it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import yaml
+
+from bayplan.autoscaler.cloud.backoff import Backoff
+from bayplan.autoscaler.cloud.registry import GroupState
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.plan import Cause, LeftPending, ScaleUp
+from bayplan.autoscaler.telling import messages
+from bayplan.autoscaler.telling.status import (
+    ClusterStatus,
+    GroupStatus,
+    StatusWriter,
+    same_but_for_time,
+)
+from bayplan.autoscaler.telling.teller import AGAIN, Teller
+from bayplan.client import Untyped
+from bayplan.client.events import NoEvents
+from bayplan.kube.events import EventType
+from bayplan.kube.gates import FeatureGates
+from bayplan.kube.meta import KubeObject
+from bayplan.nodegroups import NodeGroup
+from tests.autoscaler.worlds import NOW
+from tests.builders import make_pod
+from tests.cloud.clouds import Clock
+
+OPTIONS = AutoscalerOptions()
+GROUP = NodeGroup("workers", 1, 9)
+
+
+class Noted(NoEvents):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def note(
+        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
+    ) -> None:
+        self.texts.append(text)
+
+
+def left(**by_group: str) -> LeftPending:
+    reasons = {name: (reason,) for name, reason in by_group.items()}
+    return LeftPending("default/p", Cause("resources"), reasons)
+
+
+def test_a_purchase_is_told_as_cluster_autoscaler_tells_it() -> None:
+    bought = [ScaleUp("a", 1, 3, 10), ScaleUp("b", 0, 1, 2)]
+    said = "pod triggered scale-up: [{a 1->3 (max: 10)} {b 0->1 (max: 2)}]"
+    assert messages.triggered(bought).text == said
+
+
+def test_every_reason_is_counted_and_names_its_groups() -> None:
+    short = left(a="Insufficient cpu", b="max node group size reached", c="Insufficient cpu")
+    said = (
+        "pod didn't trigger scale-up: 2 Insufficient cpu (a, c), 1 max node group size reached (b)"
+    )
+    assert messages.not_triggered(short).text == said
+    nobody = "pod didn't trigger scale-up: no node groups"
+    assert messages.not_triggered(left()).text == nobody
+    many = left(**{f"g{number}": "Insufficient cpu" for number in range(8)})
+    assert messages.not_triggered(many).text.endswith(
+        "8 Insufficient cpu (g0, g1, g2, g3, g4 and 3 more)"
+    )
+
+
+def test_the_same_is_told_again_only_after_a_while_and_news_at_once() -> None:
+    notes, clock, pod = Noted(), Clock(), make_pod("p").uid("u").obj()
+    teller = Teller(notes, OPTIONS, clock)
+    for _ in range(3):
+        teller.about(pod, messages.not_triggered(left(a="x")))
+    assert len(notes.texts) == 1
+    teller.about(pod, messages.not_triggered(left(a="y")))
+    assert len(notes.texts) == 2
+    clock.moment += timedelta(seconds=AGAIN)
+    teller.about(pod, messages.not_triggered(left(a="y")))
+    assert len(notes.texts) == 3
+
+
+def told(writer: StatusWriter, minutes: float = 0, **fields: Any) -> dict[str, Any]:
+    status = ClusterStatus(groups=(GroupStatus(GROUP, **fields),))
+    read: dict[str, Any] = yaml.safe_load(
+        writer.data(status, NOW + timedelta(minutes=minutes))["status"]
+    )
+    return read
+
+
+def test_the_status_has_cluster_autoscalers_fields() -> None:
+    state = GroupState(target=5, ready=2, starting=("a",), unready=("b",), late=("c",))
+    read = told(StatusWriter(FeatureGates()), state=state, in_progress=True, candidates=2)
+    assert read["autoscalerStatus"] == "Running"
+    assert read["clusterWide"]["scaleUp"]["status"] == "InProgress"
+    (group,) = read["nodeGroups"]
+    assert group["health"]["nodeCounts"] == {
+        "registered": {
+            "total": 5,
+            "ready": 2,
+            "notStarted": 1,
+            "unready": {"total": 2, "resourceUnready": 1},
+        },
+        "longUnregistered": 0,
+        "unregistered": 0,
+    }
+    sizes = ("cloudProviderTarget", "minSize", "maxSize")
+    assert [group["health"][name] for name in sizes] == [5, 1, 9]
+    assert (group["scaleDown"]["status"], group["scaleDown"]["candidates"]) == (
+        "CandidatesPresent",
+        2,
+    )
+
+
+def test_a_group_that_rests_says_why_and_since_when() -> None:
+    writer = StatusWriter(FeatureGates())
+    told(writer, state=GroupState())
+    rest = Backoff(OPTIONS).fail("workers", NOW, "STOCK", "none left")
+    for minutes in (5, 6):
+        read = told(writer, minutes, state=GroupState(), rest=rest, problems=("a limit",))
+    up = read["nodeGroups"][0]["scaleUp"]
+    assert (up["status"], up["backoffInfo"]) == (
+        "Backoff",
+        {"errorCode": "STOCK", "errorMessage": "none left"},
+    )
+    assert (up["lastTransitionTime"], up["lastProbeTime"]) == (
+        "2026-01-01T00:05:00Z",
+        "2026-01-01T00:06:00Z",
+    )
+    assert read["nodeGroups"][0]["problems"] == ["a limit"]
+
+
+def test_a_status_that_only_the_time_changes_is_the_same() -> None:
+    writer = StatusWriter(FeatureGates())
+    one, other = (writer.data(ClusterStatus(), NOW + timedelta(minutes=m)) for m in (0, 1))
+    needed = writer.data(ClusterStatus(needed=True), NOW)
+    assert same_but_for_time(one, other)
+    assert not same_but_for_time(one, needed)

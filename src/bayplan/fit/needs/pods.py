@@ -66,11 +66,30 @@ class NeedsBook:
         self._cluster = cluster
         self._claims = ClaimBook(cluster)
         self._kept: dict[object, VolumeNeeds] = {}
+        self._of_one: dict[str, tuple[ClaimFacts, VolumeNeeds]] = {}
+        """By claim, what a pod needs that has it and nothing else."""
 
     def of(self, pod: Pod) -> VolumeNeeds:
         """What a pod needs."""
-        if not pod.spec.volumes:
+        volumes = pod.spec.volumes
+        if not volumes:
             return NO_NEEDS
+        if len(volumes) > 1 or volumes[0].persistent_volume_claim is None:
+            return self._work_out(pod)
+        key, claim = self._cluster.storage.claim_of(pod, volumes[0])
+        facts = self._claims.facts(claim) if claim is not None else None
+        if facts is None or facts.exclusive or (facts.identity and self._is_used(facts.identity)):
+            return self._work_out(pod)
+        known = self._of_one.get(key)
+        if known is not None and known[0] is facts:
+            return known[1]
+        needs = self._work_out(pod)
+        if len(self._of_one) > self._cluster.limits.claims:
+            self._of_one.clear()
+        self._of_one[key] = facts, needs
+        return needs
+
+    def _work_out(self, pod: Pod) -> VolumeNeeds:
         facts, ready = self._facts(pod)
         others = names_volumes(pod)
         attach = self._attach(facts, inline_volumes(pod) if others else ())
@@ -82,6 +101,7 @@ class NeedsBook:
         if needs is None:
             if len(self._kept) > self._cluster.limits.needs:
                 self._kept.clear()
+                self._of_one.clear()
             needs = self._kept[key] = _combined(attach, claims, disks, in_use=in_use, ready=ready)
         return needs
 

@@ -69,7 +69,7 @@ class Standing:
         groups, self._book.unsaid = self._book.unsaid, {}
         queues, self._again = self._again, set()
         queues.update(name for key in groups for name in self._counted(key))
-        await asyncio.gather(*self._of_groups(groups), *self._of_queues(queues))
+        await asyncio.gather(*self._of_queues(queues), *self._of_groups(groups))
 
     # -- groups ----------------------------------------------------------------------------------
 

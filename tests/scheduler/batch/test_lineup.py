@@ -1,0 +1,128 @@
+"""Nobody who has quota is forgotten in the lineup, whatever comes, goes, and is refused."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.queueing import PodGroup, PodGroupSpec, Queue, QueueSpec
+from bayplan.queues import Ledger
+from bayplan.scheduler.batch.lineup import Lineup
+from bayplan.scheduler.batch.ordering import group_order, queue_order
+from bayplan.scheduler.batch.patience import HOLD_UP, PATIENCE
+from tests.builders import make_pod
+
+PARENTS = {"a": "upper", "b": "upper", "c": "", "upper": ""}
+LEAVES = ("a", "b", "c")
+Act = tuple[str, str, int]
+acts = st.lists(
+    st.tuples(
+        st.sampled_from(("come", "come", "go", "limit")),
+        st.sampled_from(LEAVES),
+        st.integers(1, 5),
+    ),
+    max_size=40,
+)
+
+
+class Bench:
+    """A ledger, its lineup, and somebody who serves whoever is next."""
+
+    def __init__(self, strict: str) -> None:
+        self.ledger = Ledger()
+        self.lineup = Lineup(self.ledger, lambda queue: queue_order(self.ledger, queue))
+        self.strict = strict
+        self.number = 0
+        for name in PARENTS:
+            self.limit(name, 6 if name == "upper" else 4)
+
+    def limit(self, name: str, cpu: int) -> None:
+        strategy = "fifo" if name == self.strict else "traverse"
+        limit = QueueSpec(parent=PARENTS[name], capability={"cpu": cpu}, dequeue_strategy=strategy)
+        self.ledger.put_queue(Queue(metadata=ObjectMeta(name=name), spec=limit))
+
+    def come(self, queue: str, cpu: int, now: float) -> None:
+        self.number += 1
+        name = f"g{self.number:03}"
+        meta = ObjectMeta(namespace="default", name=name)
+        group = self.ledger.put_group(PodGroup(metadata=meta, spec=PodGroupSpec(queue=queue)))
+        pod = make_pod(name).uid(name).cpu(str(cpu)).obj()
+        pod.metadata.annotations["scheduling.k8s.io/group-name"] = name
+        member = self.ledger.put_pod(pod)
+        self.lineup.put(group, member.request, group_order(group), now)
+
+    def go(self, which: int) -> None:
+        """One that was let in, or waits, is gone."""
+        keys = list(self.ledger.members)
+        if keys:
+            key = keys[which % len(keys)]
+            group = self.ledger.members[key].group
+            self.ledger.delete_pod(key)
+            self.ledger.delete_group(group)
+            self.lineup.remove(group)
+
+    def look(self, now: float) -> None:
+        """Let in whoever can be, at some later moment."""
+        if self.lineup.patience.expire(now):
+            self.lineup.let_all_look()
+        self._serve(now)
+
+    def _serve(self, now: float) -> None:
+        """Let in whoever can be, until nobody is next."""
+        for _ in range(1000):
+            key = self.lineup.next(now)
+            if key is None:
+                return
+            (member,) = self.ledger.groups[key].members.values()
+            no_room = self.ledger.may_allocate(member)
+            if no_room is None:
+                self.lineup.remove(key)
+                self.ledger.reserve(member)
+            else:
+                self.lineup.refuse(key, no_room, now)
+        raise AssertionError("there is no end to it")
+
+    def forgotten(self) -> list[str]:
+        """Those that wait though there is quota, and not behind another of a strict queue."""
+        waiting = [self.ledger.groups[key] for key in self.lineup]
+        return [
+            group.key
+            for group in waiting
+            if self.ledger.may_allocate(next(iter(group.members.values()))) is None
+            and not any(one.queue == group.queue == self.strict and one is not group
+                        and group_order(one) < group_order(group) for one in waiting)
+        ]  # fmt: skip
+
+
+def play(bench: Bench, what: list[Act], pace: float) -> float:
+    now = 0.0
+    for act, queue, number in what:
+        now += pace
+        match act:
+            case "come":
+                bench.come(queue, number, now)
+            case "go":
+                bench.go(number)
+            case _:
+                bench.limit(queue, number)
+        bench.look(now)
+    return now
+
+
+@given(acts, st.sampled_from(("", "a", "c")))
+def test_whoever_has_quota_is_let_in(what: list[Act], strict: str) -> None:
+    bench = Bench(strict)
+    play(bench, what, pace=1.0)
+    assert bench.forgotten() == []
+
+
+@given(acts)
+def test_who_was_held_up_goes_on_when_that_is_over(what: list[Act]) -> None:
+    bench = Bench("")
+    now = play(bench, what, pace=PATIENCE / 4)
+    rounds = len(bench.lineup) + 1  # each may hold the others up once
+    while bench.forgotten() and rounds:
+        now, rounds = now + HOLD_UP, rounds - 1
+        bench.look(now)
+    assert bench.forgotten() == []

@@ -33,7 +33,6 @@ class Accounts:
         self._groups: Counter[str] = Counter()
         self._deserved: dict[str, Resources] | None = None
         self._shares: dict[str, float] = {}
-        self._freed: Counter[str] = Counter()
         self._fresh: set[str] = set()
 
     # -- changes ---------------------------------------------------------------------------------
@@ -63,7 +62,6 @@ class Accounts:
 
     def note_freed(self, path: Collection[str]) -> None:
         """Note that there may be room in these queues."""
-        self._freed.update(path)
         self._fresh.update(path)
 
     def take_freed(self) -> set[str]:
@@ -107,10 +105,6 @@ class Accounts:
         if share is None:
             share = self._shares[queue] = self._share(queue)
         return share
-
-    def freed(self, queue: str) -> int:
-        """A number that grows when room may have come free for the groups of a queue."""
-        return sum(self._freed[name] for name in self.tree.path(queue))
 
     def _share(self, queue: str) -> float:
         deserved, allocated = self.quota(queue).deserved, self.usage(queue).allocated

@@ -85,10 +85,6 @@ class Group(Roster):
             self._frozen = replace(self._frozen, inqueue=self._frozen.inqueue + promised)
         self._admitted = True
 
-    def dismiss(self) -> None:
-        """Take it as waiting to be admitted again, whatever its object still says."""
-        self._admitted, self._said = False, "Pending"
-
     def freeze(self) -> None:
         """Let what is asked, promised and elastic stand as it is, whatever is placed."""
         self._frozen = self.usage

@@ -7,8 +7,8 @@
     ledger.move(member, Status.BOUND)    # decided, and not seen yet
 
 Every change moves the sums of one queue and of those above it. What is decided is entered at once
-(`admit`, `reserve`, `move`) and holds until the object itself says something of it. `freed` grows
-when room may have come free for a queue's groups: who was refused need not ask again before.
+(`admit`, `reserve`, `move`) and holds until the object itself says something of it. `take_freed`
+tells where room may have come free: who was refused there need not ask again before.
 
 The tree of queues is made anew when a queue's spec has changed: once, when it is next needed.
 """
@@ -51,15 +51,11 @@ class Ledger:
         self.rules = rules
         self.groups: dict[str, Group] = {}
         self.members: dict[str, Member] = {}
-        self.version = 0
-        """Grows with every change."""
         self._priority_of = priority_of
         self._total = total
         self._shared: Resources | None = None
         self._queues: dict[str, Queue] = {}
         self._accounts: Accounts | None = None
-        self._made = 0
-        """How often the accounts were made."""
         self._counted: dict[str, tuple[tuple[str, ...], Usage]] = {}
         """By group the queues that it is counted in, and as what."""
         self._by_queue: dict[str, dict[str, Group]] = {}
@@ -77,7 +73,6 @@ class Ledger:
             self._by_queue.clear()
             for group in self.groups.values():
                 self._count(group)
-            self._made += 1
             self._accounts.note_freed(tuple(self._accounts.tree.nodes))
         return self._accounts
 
@@ -95,12 +90,6 @@ class Ledger:
         """The queues as they now are."""
         return self.accounts.tree
 
-    def set_total(self, total: Resources) -> None:
-        """Limit all queues together to this."""
-        if total != self._total:
-            self._total = total
-            self._make_anew()
-
     def set_shared(self, shared: Resources) -> None:
         """Share this by weight: the nodes that there are, where the total is no limit."""
         self._shared = shared
@@ -112,21 +101,18 @@ class Ledger:
         old = self._queues.get(queue.name)
         self._queues[queue.name] = queue
         if old is None or old.spec != queue.spec:
-            self._make_anew()
+            self._accounts = None
         elif self._accounts is not None:
             self._accounts.tree = self._accounts.tree.with_status(queue)
             if old.status.state != queue.status.state:
-                self._accounts.note_freed([queue.name])
-                self.version += 1
+                nodes = self._accounts.tree.nodes.values()
+                below = [node.name for node in nodes if queue.name in node.path]
+                self._accounts.note_freed(below)
 
     def delete_queue(self, name: str) -> None:
         """Forget a queue."""
         if self._queues.pop(name, None) is not None:
-            self._make_anew()
-
-    def _make_anew(self) -> None:
-        self._accounts = None
-        self.version += 1
+            self._accounts = None
 
     # -- groups and pods -------------------------------------------------------------------------
 
@@ -218,11 +204,6 @@ class Ledger:
         group.admit()
         self._count(group)
 
-    def dismiss(self, group: Group) -> None:
-        """Take a group as waiting to be admitted again, before its object says so."""
-        group.dismiss()
-        self._count(group)
-
     def move(self, member: Member, status: Status, *, reserved: bool = False) -> None:
         """Take a pod as standing elsewhere, before its object says so."""
         group = self.groups[member.group]
@@ -265,11 +246,6 @@ class Ledger:
         """
         return self.accounts.take_freed()
 
-    def freed(self, queue: str) -> tuple[int, int]:
-        """What grows when room may have come free for the groups of a queue."""
-        freed = self.accounts.freed(queue)
-        return self._made, freed
-
     def may_enqueue(self, group: Group) -> NoRoom | None:
         """Why a group cannot be admitted; None if it can."""
         return room_for_group(self.accounts, group)
@@ -298,7 +274,6 @@ class Ledger:
 
     def _count(self, group: Group) -> None:
         """Bring what a group is counted as up to date."""
-        self.version += 1
         if group.is_known and (group.is_pending or group.count(Status.PENDING)):
             self._waiting[group.key] = group
         else:

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from bayplan.autoscaler.candidates import Choice, Question
 from bayplan.autoscaler.expanders.mix.choosing import cheapest_mix
 from bayplan.autoscaler.expanders.mix.figures import Figures, figures_of
-from bayplan.autoscaler.expanders.mix.solving import bound_of
+from bayplan.autoscaler.expanders.mix.fillings import Shop
+from bayplan.autoscaler.expanders.mix.solving import best_cart, bound_of, cost_of
 from bayplan.autoscaler.groups import GroupView
 from bayplan.autoscaler.plan import Mixed
 from bayplan.autoscaler.scaleup.placing import holds
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
+from bayplan.fit.batches.attempt import Prospect
 from bayplan.fit.batches.estimate import look
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -134,8 +136,7 @@ def random_question(rng: random.Random) -> Question:
 
 def least_cost(asked: Question, helped: tuple[int, ...]) -> float:
     """What helping so many of each group costs at the least, tried in every way."""
-    with asked.snapshot.fork():
-        seen = [look(asked.snapshot, c.template, asked.groups, c.most) for c in asked.candidates]
+    seen = prospects(asked)
     needs = [[one.loads[n].need for n in range(len(asked.groups))] for one in seen]
     prices = [one.view.price or 0.0 for one in asked.candidates]
 
@@ -185,11 +186,30 @@ def test_no_bound_is_above_the_least_cost_found_by_trying_everything(seed: int) 
         assert bound_of(figures(asked).wanting(counts), exact=exact) <= least + 1e-9
 
 
-def figures(asked: Question) -> Figures:
-    prices = [one.view.price or 0.0 for one in asked.candidates]
+def prospects(asked: Question) -> list[Prospect]:
     with asked.snapshot.fork():
-        seen = [look(asked.snapshot, c.template, asked.groups, c.most) for c in asked.candidates]
-    return figures_of(seen, prices, 1000)
+        return [look(asked.snapshot, c.template, asked.groups, c.most) for c in asked.candidates]
+
+
+def figures(asked: Question) -> Figures:
+    return figures_of(prospects(asked), [one.view.price or 0.0 for one in asked.candidates], 1000)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_with_or_without_a_solver_everybody_is_helped_near_the_bound(exact: bool) -> None:
+    views = [
+        machine("small", "4", "16Gi", price=0.25),
+        machine("cpu", "16", "16Gi", price=0.7),
+        machine("large", "16", "64Gi", price=0.9),
+    ]
+    waiting = [*pods(200, "1", "500Mi", "c"), *pods(90, "250m", "6Gi", "m"), *pods(60, "3", "9Gi")]
+    asked = question(views, [pod.obj() for pod in waiting])
+    numbers = figures(asked)
+    shop = Shop.of(prospects(asked), numbers, range(len(asked.groups)))
+    cart = best_cart(shop, exact=exact)
+    bound = bound_of(numbers, exact=exact)
+    assert not cart.supply.any()
+    assert bound <= cost_of(cart, numbers) <= bound * 1.1
 
 
 @settings(max_examples=30, deadline=None)

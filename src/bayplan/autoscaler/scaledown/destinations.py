@@ -55,6 +55,8 @@ class Destinations:
         slots = [by_name[name] for name in sorted(nodes) if name in by_name]
         self._slots: SlotArray = np.array(slots, dtype=np.intp)
         self._cordoned = {slot for slot in slots if cluster.node_at(slot).spec.unschedulable}
+        self._countable: set[int] = set()
+        """Nodes of which it is known; whoever is moved there has no claim of somebody else's."""
         self._last = 0
         """The place in that order of the node that was used last."""
 
@@ -116,10 +118,15 @@ class Destinations:
 
     def _cannot_be_counted(self, slot: int, question: _Question) -> bool:
         """Whether nobody can say if a node with a limit has a place for the pod's volumes."""
-        cluster = self._snapshot.cluster
-        if not question.attaches or not _has_limits(cluster, slot):
+        if not question.attaches or slot in self._countable:
             return False
-        return any(_uses_foreign_claim(cluster, one) for one in _records_at(cluster, slot))
+        cluster = self._snapshot.cluster
+        if _has_limits(cluster, slot):
+            there = _records_at(cluster, slot)
+            if any(_uses_foreign_claim(cluster, one) for one in there if one.claims):
+                return True
+        self._countable.add(slot)
+        return False
 
 
 def _has_limits(cluster: Cluster, slot: int) -> bool:

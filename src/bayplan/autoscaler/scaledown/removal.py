@@ -109,9 +109,7 @@ class Removals:
         return tuple(placed), None
 
     def _taken(self, node: str, moves: Moves, placed: tuple[Placed, ...]) -> Removable:
-        budgets = self._scene.budgets
-        risky = not budgets.allows_together(moves.moved)
-        budgets.spend(moves.moved)
+        risky = not self._scene.budgets.spend(moves.moved)
         return Removable(node, placed, moves.daemons, moves.on_completion, risky)
 
     def _tainted(self, node: Node) -> Node:

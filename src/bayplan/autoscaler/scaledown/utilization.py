@@ -87,10 +87,11 @@ def utilization(
     has = [milli_value(node.status.allocatable.get(name, 0)) for name in names]
     if not all(has):
         return None if gpu is None else Utilization({gpu: 0.0}, gpu, 0.0)
-    asked = [0] * len(names)
+    asked, leaves_out = [0] * len(names), counting.leaves_out
     for record in records:
-        amounts = requests.of(record)
-        totals, sign = _counted(record, counting, asked, has)
+        amounts, totals, sign = requests.of(record), asked, 1
+        if leaves_out or record.terminating:
+            totals, sign = _counted(record, counting, asked, has)
         for at, name in enumerate(names):
             totals[at] += sign * amounts.get(name, 0)
     shares = dict(zip(names, map(_divided, asked, has), strict=True))
@@ -102,7 +103,7 @@ def _counted(
     record: PodRecord, counting: Counting, asked: list[int], has: list[int]
 ) -> tuple[list[int], int]:
     """What a pod is counted in: what is asked for, or what is left of the node without it."""
-    if counting.leaves_out and _is_left_out(record, counting):
+    if _is_left_out(record, counting):
         return has, -1
     gone = record.terminating and is_long_terminating(record.pod, counting.now)
     return asked, 0 if gone else 1

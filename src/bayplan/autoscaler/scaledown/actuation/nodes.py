@@ -15,7 +15,7 @@ import msgspec
 
 from bayplan.autoscaler.scaledown.taints import DELETION_CANDIDATE, TO_BE_DELETED
 from bayplan.client import Client, Untyped, merge, untyped
-from bayplan.client.errors import ConflictError, NotFoundError
+from bayplan.client.errors import ClientError, ConflictError, NotFoundError
 from bayplan.kube.nodes import Node, Taint
 
 NODES = untyped("", "v1", "nodes", "Node", namespaced=False)
@@ -26,6 +26,10 @@ PAUSE = 0.75
 """Seconds between tries to write to a node that somebody else writes to as well."""
 Change = Callable[[Mapping[str, object], Mapping[str, object]], Untyped | None]
 """What to change, given a node's metadata and spec; None if nothing."""
+
+
+class AnotherNodeError(ClientError):
+    """The node is gone, and another one has its name."""
 
 
 class NodeWrites:
@@ -83,13 +87,15 @@ class NodeWrites:
     async def _write_if_there(self, node: Node, change: Change) -> None:
         try:
             await self._write(node, change)
-        except NotFoundError:
+        except (NotFoundError, AnotherNodeError):
             return
 
     async def _write(self, node: Node, change: Change) -> None:
         for attempt in range(ATTEMPTS):
             found = await self._client.get(NODES, node.name)
             meta = cast("dict[str, object]", found["metadata"])
+            if meta.get("uid") != node.metadata.uid:
+                raise AnotherNodeError(f"another node has the name {node.name}")
             wanted = change(meta, cast("dict[str, object]", found.get("spec") or {}))
             if wanted is None:
                 return
@@ -99,7 +105,7 @@ class NodeWrites:
             try:
                 await self._client.patch(NODES, node.name, change=patch)
             except ConflictError:
-                if meta.get("uid") != node.metadata.uid or attempt + 1 == ATTEMPTS:
+                if attempt + 1 == ATTEMPTS:
                     raise
                 await self._client.clock.sleep(PAUSE)
             else:

@@ -71,17 +71,12 @@ class RemainingBudgets:
         """Whether every budget of the pod has one left."""
         return all(self._left(key) >= 1 for key in self._index.of(pod))
 
-    def allows_together(self, pods: Iterable[Pod]) -> bool:
-        """Whether all of these could go at once."""
-        asked = self._asked(pods)
-        return all(self._left(key) >= count for key, count in asked.items())
-
-    def spend(self, pods: Iterable[Pod]) -> None:
-        """These go."""
-        self._spent += self._asked(pods)
+    def spend(self, pods: Iterable[Pod]) -> bool:
+        """These go; says whether all of them could go at once."""
+        asked = Counter(key for pod in pods for key in self._index.of(pod))
+        together = all(self._left(key) >= count for key, count in asked.items())
+        self._spent.update(asked)
+        return together
 
     def _left(self, key: str) -> int:
         return self._index.allowed[key] - self._spent[key]
-
-    def _asked(self, pods: Iterable[Pod]) -> Counter[str]:
-        return Counter(key for pod in pods for key in self._index.of(pod))

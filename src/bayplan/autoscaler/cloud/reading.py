@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+import msgspec
+
 from bayplan.autoscaler.cloud.calling import patiently
 from bayplan.kube.clock import Clock
+from bayplan.kube.codec import ObjectError
+from bayplan.kube.validation import validate
 from bayplan.nodegroups import (
     GroupOptions,
     GroupProblem,
@@ -27,6 +32,7 @@ from bayplan.nodegroups import (
     NotOfferedError,
     Provider,
     Template,
+    UnavailableError,
 )
 
 log = logging.getLogger(__name__)
@@ -101,6 +107,8 @@ class CloudReader:
             async with self._limit:
                 target = await patiently(self._provider.target_size(group.id))
                 instances = tuple(await patiently(self._provider.instances(group.id)))
+                if target < 0:
+                    raise UnavailableError(f"it is said to have {target} instances")
                 manner = await self._manner(group)
         except NodeGroupError as error:
             log.warning("node group %s does not answer: %s", group.id, error)
@@ -127,17 +135,19 @@ class CloudReader:
             template = await _offered(lambda: provider.template(group))
         except NodeGroupError as error:
             return Manner(wishes or self._defaults, trouble=str(error))
-        if template is None:
-            return Manner(wishes or self._defaults)
+        wrong = None if template is None else _wrong(template)
+        if template is None or wrong is not None:
+            return Manner(wishes or self._defaults, trouble=str(wrong or ""))
         price = await self._price(NodeRef.of(template.node), self._clock.now())
         return Manner(wishes or self._defaults, template, price)
 
     async def _price(self, node: NodeRef, now: datetime) -> float | None:
         try:
-            return await _offered(lambda: self._provider.node_price(node, now, now + AN_HOUR))
+            said = await _offered(lambda: self._provider.node_price(node, now, now + AN_HOUR))
         except NodeGroupError as error:
             log.info("no price for %s: %s", node.name, error)
             return None
+        return said if said is not None and math.isfinite(said) and said >= 0 else None
 
     async def _problems(self) -> tuple[GroupProblem, ...]:
         try:
@@ -145,6 +155,15 @@ class CloudReader:
         except NodeGroupError as error:
             log.info("the cloud cannot say what is wrong with its groups: %s", error)
             return ()
+
+
+def _wrong(template: Template) -> ObjectError | None:
+    """What is wrong with a template, whatever it is called."""
+    found = None
+    for one in filter(None, (template.node, template.csi_node)):
+        metadata = msgspec.structs.replace(one.metadata, name="template")
+        found = found or validate(msgspec.structs.replace(one, metadata=metadata))
+    return found
 
 
 async def _offered(ask: Callable[[], Awaitable[T]]) -> T | None:

@@ -52,8 +52,9 @@ class Report:
         for one in cloud.problems:
             self.teller.about_reference(one.about, messages.misdeclared(one.group, one.text))
         for name, asked in cloud.groups.items():
-            template = asked.manner.template
-            for text in template.problems if template is not None else ():
+            template, trouble = asked.manner.template, asked.manner.trouble
+            told = template.problems if template is not None else (trouble,) if trouble else ()
+            for text in told:
                 self.teller.about_all(messages.misdeclared(name, text))
 
     async def write(self, cloud: Cloud, plan: Plan, now: datetime) -> None:

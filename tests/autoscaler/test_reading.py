@@ -1,0 +1,113 @@
+"""What a cloud says is taken as far as it makes sense, and what it said last where it is silent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+
+import pytest
+
+from bayplan.autoscaler.cloud.reading import KEPT, CloudReader
+from bayplan.autoscaler.dryrun import ShownCloud
+from bayplan.nodegroups import (
+    GroupOptions,
+    Instance,
+    NodeRef,
+    Provider,
+    Template,
+    UnavailableError,
+    template_of,
+)
+from tests.builders import make_node
+from tests.cloud.clouds import WORKERS, Clock, Sky
+
+
+class Odd(ShownCloud):
+    """A cloud some of whose answers make no sense."""
+
+    def __init__(self, provider: Provider) -> None:
+        super().__init__(provider, lambda _group, _text: None)
+        self.target: int | None = None
+        self.silent = False
+        self.price = 1.0
+        self.made: Template | None = None
+        self.asked = 0
+
+    async def target_size(self, group: str) -> int:
+        return await super().target_size(group) if self.target is None else self.target
+
+    async def instances(self, group: str) -> Sequence[Instance]:
+        if self.silent:
+            raise UnavailableError("not now")
+        return await super().instances(group)
+
+    async def template(self, group: str) -> Template:
+        self.asked += 1
+        return self.made or await super().template(group)
+
+    async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
+        return self.price
+
+
+@pytest.fixture
+def cloud() -> Odd:
+    return Odd(Sky([WORKERS]).provider)
+
+
+@pytest.fixture
+def reader(cloud: Odd) -> CloudReader:
+    return CloudReader(cloud, GroupOptions(), Clock())
+
+
+async def test_a_group_that_falls_silent_is_as_it_was_and_says_so(
+    cloud: Odd, reader: CloudReader
+) -> None:
+    before = (await reader.read()).groups["workers"]
+    cloud.silent = True
+    after = (await reader.read()).groups["workers"]
+    assert (after.target, after.instances, after.stale) == (2, before.instances, "not now")
+
+
+async def test_a_group_that_has_never_answered_is_told_apart(
+    cloud: Odd, reader: CloudReader
+) -> None:
+    cloud.silent = True
+    found = await reader.read()
+    assert (dict(found.groups), dict(found.silent)) == ({}, {"workers": "not now"})
+
+
+async def test_a_size_below_zero_is_no_answer(cloud: Odd, reader: CloudReader) -> None:
+    cloud.target = -1
+    assert "-1" in (await reader.read()).silent["workers"]
+
+
+async def test_a_template_that_makes_no_sense_is_not_used_and_told(
+    cloud: Odd, reader: CloudReader
+) -> None:
+    cloud.made = template_of(make_node("Some_Name").capacity(cpu="lots").obj())
+    manner = (await reader.read()).groups["workers"].manner
+    assert manner.template is None
+    assert "'lots'" in manner.trouble
+
+
+async def test_a_template_may_have_any_name(cloud: Odd, reader: CloudReader) -> None:
+    cloud.made = template_of(make_node("Some_Name").obj())
+    assert (await reader.read()).groups["workers"].manner.template is cloud.made
+
+
+@pytest.mark.parametrize("price", [math.nan, math.inf, -1.0])
+async def test_what_is_no_price_is_none(cloud: Odd, reader: CloudReader, price: float) -> None:
+    cloud.price = price
+    assert (await reader.read()).groups["workers"].manner.price is None
+
+
+async def test_templates_are_asked_for_once_in_a_while(cloud: Odd) -> None:
+    clock = Clock()
+    reader = CloudReader(cloud, GroupOptions(), clock)
+    for _ in range(3):
+        await reader.read()
+    assert cloud.asked == 1
+    await clock.sleep(KEPT)
+    await reader.read()
+    assert cloud.asked == 2

@@ -20,13 +20,14 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
 from bayplan.queues import NOTHING, Gate, Ledger, Problem, gate_of, read_amounts
+from bayplan.scheduler.batch.admitting import Hands
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.evictions import Evictions
 from bayplan.scheduler.batch.making import uses_queues
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.batch.standing import Standing
 from bayplan.scheduler.batch.telling import Telling
-from bayplan.scheduler.batch.turns import Hands, Turns
+from bayplan.scheduler.batch.turns import Turns
 from bayplan.scheduler.batch.ungating import Ungated, Ungating
 from bayplan.scheduler.config import QueueSettings
 from bayplan.scheduler.desk import Desk
@@ -125,7 +126,7 @@ class Batch:
 
     def forgotten(self, pod: Pod) -> None:
         """A pod has not got the node that it was to have."""
-        self.turns.forgotten(pod)
+        self.turns.holding.forgotten(pod)
 
     def heed_queue(self, change: Change[Queue]) -> None:
         """A queue came, changed or went."""
@@ -141,7 +142,7 @@ class Batch:
         """All queues and groups that there are have been told: begin to give turns."""
         self._served = True
         recovered, self._book.recovered = self._book.recovered or {}, None
-        self.turns.recover(recovered)
+        self.turns.holding.recover(recovered)
         self._desk.queue.hold_anew()
         self._desk.news.set()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -127,19 +127,28 @@ async def at_work(*leads: Lead) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def until_placed(client: Client) -> dict[str, int]:
-    """Wait for all pods to have a node; by node, how many it has."""
+async def until_all(client: Client, holds: Callable[[Pod], bool]) -> list[Pod]:
+    """Wait until that holds of all pods."""
     news = asyncio.Event()
     async with Informers(client) as informers:
         pods = informers.of(Pod)
         pods.on_change(lambda _: news.set())
         async with asyncio.timeout(600):
-            while len(pods.objects) < PODS or not all(
-                one.spec.node_name for one in pods.objects.values()
-            ):
+            while len(pods.objects) < PODS or not all(map(holds, pods.objects.values())):
                 news.clear()
                 await news.wait()
-        return dict(Counter(one.spec.node_name for one in pods.objects.values()))
+        return list(pods.objects.values())
+
+
+async def until_placed(client: Client) -> dict[str, int]:
+    """Wait for all pods to have a node; by node, how many it has."""
+    placed = await until_all(client, lambda pod: bool(pod.spec.node_name))
+    return dict(Counter(one.spec.node_name for one in placed))
+
+
+async def until_refused(client: Client) -> None:
+    """Wait until the scheduler has said of all pods that they fit nowhere: all count at once."""
+    await until_all(client, lambda pod: any(c.status == "False" for c in pod.status.conditions))
 
 
 async def said(client: Client, reason: str) -> list[Event]:
@@ -160,12 +169,14 @@ async def from_zero(client: Client, options: AutoscalerOptions, declared: bool) 
     cloud = ProviderOptions("clusterapi")
     autoscaler = AutoscalerDaemon(lambda own: open_provider(cloud, own), options)
     scheduler = SchedulerDaemon(default_settings(["default-scheduler"]))
-    async with at_work(scheduler.lead(client), autoscaler.lead(client), capi.run(client)):
-        placed = await until_placed(client)
-    assert len(placed) == await capi.replicas("MachineDeployment", "workers") == 3
-    assert max(placed.values()) == 8
+    async with at_work(scheduler.lead(client)):
+        await until_refused(client)
+        async with at_work(autoscaler.lead(client), capi.run(client)):
+            placed = await until_placed(client)
+    assert sorted(placed.values()) == [4, 8, 8]
+    assert await capi.replicas("MachineDeployment", "workers") == 3
     texts = {one.note for one in await said(client, "TriggeredScaleUp")}
-    assert all(one.startswith(f"pod triggered scale-up: [{{{WORKERS} ") for one in texts)
+    assert texts == {f"pod triggered scale-up: [{{{WORKERS} 0->3 (max: 5)}}]"}
     if declared:
         (event,) = await said(client, "NodeGroupMisdeclared")
         assert event.regarding is not None

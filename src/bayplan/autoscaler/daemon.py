@@ -90,7 +90,8 @@ class AutoscalerDaemon:
         log.info("leads")
         self.is_starting = True
         notes = self._notes(client)
-        async with follow(client, profile=self._profile) as live, self._cloud(client) as provider:
+        # The cloud first: whoever waits for it must not miss what the cluster says meanwhile.
+        async with self._cloud(client) as provider, follow(client, profile=self._profile) as live:
             speaking = asyncio.ensure_future(notes.run())
             try:
                 self.loop = await self._begin(client, live, self._shown(provider), notes)

@@ -82,8 +82,17 @@ async def test_the_driver_that_never_came_in_virtual_time() -> None:
 
 
 async def test_the_driver_that_never_came_over_https(tmp_path: Path) -> None:
-    spec = story("4-the-driver-that-never-came", SOON, AT_ONCE, ("for: 20m", "for: 8s"))
+    spec = story("4-the-driver-that-never-came", SOON, AT_ONCE)
     async with live_town(spec, tmp_path, IMPATIENT) as town:
+        faults = town.lab.simulation.faults
+
+        def mend(name: str) -> None:
+            """Let drivers come once all three have been replaced, however long that takes."""
+            if name == "workers-6":
+                for fault in list(faults.active):
+                    faults.clear(fault)
+
+        town.lab.simulation.cloud.listeners.append(mend)
         await the_driver_that_never_came(town)
 
 

@@ -77,7 +77,7 @@ def _with_overhead(pod: Pod, total: Millis) -> Millis:
 
 
 def _of_containers(pod: Pod, assumed: Millis) -> Millis:
-    infeasible = _is_resize_infeasible(pod)
+    infeasible = is_resize_infeasible(pod)
     if not infeasible and not _has_status_resources(pod):
         return _aggregate(pod, _spec_requests, assumed)
     sums = [] if infeasible else [_aggregate(pod, _spec_requests, assumed)]
@@ -123,7 +123,7 @@ def _effective_pod_level(pod: Pod) -> Millis:
     if not said or status.resources is None:
         return said
     reported = [_millis(status.resources.requests), _millis(status.allocated_resources)]
-    wish = [] if _is_resize_infeasible(pod) else [said]
+    wish = [] if is_resize_infeasible(pod) else [said]
     return _only_pod_level(_largest([*wish, *reported]))
 
 
@@ -191,7 +191,8 @@ def _has_status_resources(pod: Pod) -> bool:
     )
 
 
-def _is_resize_infeasible(pod: Pod) -> bool:
+def is_resize_infeasible(pod: Pod) -> bool:
+    """Whether the kubelet has said that a resize that is asked for cannot be."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"

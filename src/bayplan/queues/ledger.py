@@ -51,6 +51,8 @@ class Ledger:
         self.rules = rules
         self.groups: dict[str, Group] = {}
         self.members: dict[str, Member] = {}
+        self.terms = 0
+        """Grows when what queues may have, or whether they are open, has changed."""
         self._priority_of = priority_of
         self._total = total
         self._shared: Resources | None = None
@@ -101,18 +103,23 @@ class Ledger:
         old = self._queues.get(queue.name)
         self._queues[queue.name] = queue
         if old is None or old.spec != queue.spec:
-            self._accounts = None
+            self._make_anew()
         elif self._accounts is not None:
             self._accounts.tree = self._accounts.tree.with_status(queue)
             if old.status.state != queue.status.state:
                 nodes = self._accounts.tree.nodes.values()
                 below = [node.name for node in nodes if queue.name in node.path]
                 self._accounts.note_freed(below)
+                self.terms += 1
 
     def delete_queue(self, name: str) -> None:
         """Forget a queue."""
         if self._queues.pop(name, None) is not None:
-            self._accounts = None
+            self._make_anew()
+
+    def _make_anew(self) -> None:
+        self._accounts = None
+        self.terms += 1
 
     # -- groups and pods -------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 from bayplan.queues.groups import Group
+from bayplan.queues.holding import hold_again
 from bayplan.queues.members import Gate, Member, Status
-from bayplan.queues.orders import group_key
 from bayplan.queues.problems import NoRoom, Why
 from bayplan.queues.session import Session, Statement
 
@@ -35,14 +35,9 @@ class WholeGangs:
         A pod reserves by its own word, that it has lost its gate. It may never have had one, and
         quota may have been cut since.
         """
-        held = [(g, [m for m in g.members.values() if m.reserved]) for g in self._session.groups()]
-        for _, members in held:
-            for member in members:
-                self._ledger.release(member)
-        for group, members in sorted(held, key=lambda one: group_key(one[0])):
-            if members and self._ledger.may_allocate_all(group, members) is None:
-                for member in members:
-                    self._ledger.reserve(member)
+        groups = self._session.groups()
+        waiting = (one for group in groups for one in group.of_status(Status.PENDING))
+        hold_again(self._ledger, [one for one in waiting if one.reserved])
 
     def turn(self, group: Group, pods: list[Member]) -> bool:
         """One turn of a group; whether it placed something and may have another."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bayplan.queues import Gate, Group, Member, Status
 from bayplan.scheduler.attempt import Refused
-from bayplan.scheduler.batch.book import Book
+from bayplan.scheduler.batch.book import Book, reserved_of
 from bayplan.scheduler.batch.evictions import Evictions
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.batch.telling import Telling
@@ -117,8 +117,3 @@ class Admitting:
 def gated_of(members: Iterable[Member]) -> list[Member]:
     """Those that have a gate."""
     return [one for one in members if one.gate is not Gate.NONE]
-
-
-def reserved_of(group: Group) -> list[Member]:
-    """The pods of a group that hold quota, and have no node."""
-    return [one for one in group.of_status(Status.PENDING) if one.reserved]

@@ -118,9 +118,11 @@ class Batch:
         self.ledger.set_shared(self._shared)
 
     def _see(self, pod: Pod) -> None:
-        if not pod.spec.scheduling_gates:
-            self.ungating.drop(pod.metadata.uid)
         self._book.see_pod(pod)
+        member = self._book.member(pod)
+        is_held = member is not None and member.reserved
+        if not pod.spec.scheduling_gates or (self._served and not is_held):
+            self.ungating.drop(pod.metadata.uid)
         if self._served is False and self._is_ours(pod):
             self._ungate_without(pod)
 
@@ -141,8 +143,7 @@ class Batch:
     def with_kinds(self) -> None:
         """All queues and groups that there are have been told: begin to give turns."""
         self._served = True
-        recovered, self._book.recovered = self._book.recovered or {}, None
-        self.turns.holding.recover(recovered)
+        self.turns.holding.recover()
         self._desk.queue.hold_anew()
         self._desk.news.set()
 

@@ -19,7 +19,10 @@ from collections.abc import Callable, Iterable
 from bayplan.client import Change
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.requests import is_resize_infeasible
 from bayplan.queues import Gate, Group, Ledger, Member, Status
+from bayplan.queues.holding import hold_again
+from bayplan.queues.members import group_key_of
 from bayplan.scheduler.batch.asking import Candidates
 from bayplan.scheduler.batch.making import group_for, malformed, names_group, uses_queues
 from bayplan.scheduler.messages import POD_SCHEDULED
@@ -43,6 +46,8 @@ class Book:
         self.recovered: dict[str, None] | None = {}
         """The pods that were let in before we came; None once that is looked after."""
         self._is_ours = is_ours
+        self._terms: int | None = None
+        """The terms of the ledger by which quota is held; None if some of it has moved."""
         self._malformed: dict[str, str] = {}
         """By pod what is wrong with its annotations."""
         self.made: dict[str, PodGroup] = {}
@@ -109,7 +114,7 @@ class Book:
         self.ledger.delete_group(group.key)
 
     def _count(self, pod: Pod, known: Member | None) -> None:
-        was_in = known is not None and known.reserved and _is_same(known.pod, pod)
+        was_in = known is not None and known.reserved and _is_in_same_group(known, pod)
         member = self.ledger.put_pod(pod)
         if (text := malformed(pod)) and not names_group(pod):
             self._malformed[member.key] = text
@@ -130,6 +135,23 @@ class Book:
         if not self.group_of(member).is_known and not names_group(member.pod):
             self.ledger.put_group(group_for(member.pod))
 
+    def recover(self) -> dict[str, list[Member]]:
+        """Hold quota again for pods that were let in before we came, as far as it goes; says for
+        whom, by group.
+        """
+        keys, self.recovered = self.recovered or {}, None
+        known = (self.ledger.members.get(key) for key in keys)
+        return hold_again(self.ledger, [one for one in known if one and _waits(one)])
+
+    def settle(self) -> list[Member]:
+        """Have quota held only as far as it goes by now; says who holds none any more."""
+        if self._terms == self.ledger.terms:
+            return []
+        self._terms = self.ledger.terms
+        held = [one for group in self.ledger.groups.values() for one in reserved_of(group)]
+        hold_again(self.ledger, held)
+        return [one for one in held if not one.reserved]
+
     # -- groups and queues ---------------------------------------------------------------------
 
     def see_group(self, change: Change[PodGroup]) -> None:
@@ -140,8 +162,14 @@ class Book:
             self._lose_group(group.key)
         else:
             self.made[group.key] = group
-            self.ledger.put_group(group)
+            self._put_group(group)
         self.stir(group.key)
+
+    def _put_group(self, group: PodGroup) -> None:
+        known = self.ledger.groups.get(group.key)
+        if known is not None and known.queue != group.spec.queue and reserved_of(known):
+            self._terms = None
+        self.ledger.put_group(group)
 
     def _lose_group(self, key: str) -> None:
         if (known := self.ledger.groups.get(key)) is not None:
@@ -176,8 +204,23 @@ class Book:
         self.news.set()
 
 
+def reserved_of(group: Group) -> list[Member]:
+    """The pods of a group that hold quota and have no node."""
+    if not group.reserved_roles.total():
+        return []
+    return [one for one in group.of_status(Status.PENDING) if one.reserved]
+
+
+def _waits(member: Member) -> bool:
+    return member.status is Status.PENDING
+
+
 def _is_same(one: Pod, other: Pod) -> bool:
     return one.metadata.uid == other.metadata.uid
+
+
+def _is_in_same_group(known: Member, pod: Pod) -> bool:
+    return _is_same(known.pod, pod) and known.group == group_key_of(pod)
 
 
 def _matters(old: Pod, new: Pod) -> bool:
@@ -189,7 +232,23 @@ def _matters(old: Pod, new: Pod) -> bool:
         or old.is_terminating != new.is_terminating
         or old.spec.scheduling_gates != new.spec.scheduling_gates
         or old.metadata.annotations != new.metadata.annotations
-        or old.spec.containers != new.spec.containers
+        or old.metadata.labels != new.metadata.labels
+        or _resources(old) != _resources(new)
+    )
+
+
+def _resources(pod: Pod) -> tuple[object, ...]:
+    """All that a pod's request is reckoned from, which changes when it is resized."""
+    spec, status = pod.spec, pod.status
+    return (
+        spec.containers,
+        spec.init_containers,
+        spec.resources,
+        status.container_statuses,
+        status.init_container_statuses,
+        status.allocated_resources,
+        status.resources,
+        is_resize_infeasible(pod),
     )
 
 

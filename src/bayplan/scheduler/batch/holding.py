@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Iterable
 
 from bayplan.kube.pods import Pod
-from bayplan.queues import Gate, Group, Ledger, Member, Status
-from bayplan.scheduler.batch.admitting import Admitting, Hands, gated_of, reserved_of
-from bayplan.scheduler.batch.book import Book
-from bayplan.scheduler.batch.ordering import group_order
+from bayplan.queues import Gate, Group, Ledger, Status
+from bayplan.scheduler.batch.admitting import Admitting, Hands, gated_of
+from bayplan.scheduler.batch.book import Book, reserved_of
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.batch.telling import says_timed_out
 from bayplan.scheduler.desk import Desk
@@ -46,20 +43,18 @@ class Holding:
             self._ledger.move(member, Status.PENDING, reserved=True)
             self._reservations.begin(member.group, self._desk.clock.monotonic())
 
-    def recover(self, keys: Iterable[str]) -> None:
+    def recover(self) -> None:
         """Hold quota again for pods that were let in before we came, as far as it goes."""
         now = self._desk.clock.monotonic()
-        known = (self._ledger.members.get(key) for key in keys)
-        members = [one for one in known if one is not None and one.status is Status.PENDING]
-        by_group: defaultdict[str, list[Member]] = defaultdict(list)
-        for one in members:
-            by_group[one.group].append(one)
-        for group in sorted((self._ledger.groups[key] for key in by_group), key=group_order):
-            own = by_group[group.key]
-            if group.is_known and self._ledger.may_allocate_all(group, own) is None:
-                for one in own:
-                    self._ledger.reserve(one)
-                self._reservations.begin(group.key, now)
+        for group in self._book.recover():
+            self._reservations.begin(group, now)
+
+    def settle(self) -> None:
+        """Have those ask again whose quota is lowered, or who are in another queue now."""
+        for member in self._book.settle():
+            self._hands.ungating.drop(member.pod.metadata.uid)
+            self._desk.queue.activate(member.pod.metadata.uid)
+            self._book.stir(member.group)
 
     def see_to_times(self, now: float) -> None:
         """Give back what has been held for too long, and let those hold again who have rested."""

@@ -77,7 +77,7 @@ def fill(ledger: Ledger, objects: Iterable[KubeObject], is_ours: Callable[[Pod],
     book = Book(ledger, is_ours)
     for one in objects:
         _see(book, one)
-    _recover(book)
+    book.recover()
     return book
 
 
@@ -94,18 +94,6 @@ def _known_by_name(pod: Pod) -> Pod:
     """A pod that was written by hand, as if it had been made: groups are told apart by uid."""
     meta = msgspec.structs.replace(pod.metadata, uid=pod.key)
     return msgspec.structs.replace(pod, metadata=meta)
-
-
-def _recover(book: Book) -> None:
-    """Hold the quota of pods that were let in, as far as it goes."""
-    ledger = book.ledger
-    members = [ledger.members[key] for key in book.recovered or () if key in ledger.members]
-    groups = {one.group: ledger.groups[one.group] for one in members}
-    for group in sorted(groups.values(), key=group_order):
-        own = [one for one in members if one.group == group.key]
-        if group.is_known and ledger.may_allocate_all(group, own) is None:
-            for one in own:
-                ledger.reserve(one)
 
 
 def _names(ledger: Ledger) -> Iterator[str]:

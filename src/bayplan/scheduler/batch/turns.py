@@ -51,6 +51,7 @@ class Turns:
         now = self._desk.clock.monotonic()
         if self.lineup.patience.expire(now):
             self.lineup.let_all_look()
+        self.holding.settle()
         self.holding.see_to_times(now)
         self._take_in(now)
         key = self.lineup.next(now)

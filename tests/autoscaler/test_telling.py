@@ -115,6 +115,20 @@ def test_the_status_has_cluster_autoscalers_fields() -> None:
     )
 
 
+def test_the_status_counts_nodes_that_are_being_deleted() -> None:
+    read = told(StatusWriter(FeatureGates()), state=GroupState(ready=2), being_deleted=1)
+    for place in (read["clusterWide"], read["nodeGroups"][0]):
+        assert place["health"]["nodeCounts"]["registered"]["beingDeleted"] == 1
+
+
+def test_times_of_groups_that_are_gone_are_forgotten() -> None:
+    writer = StatusWriter(FeatureGates())
+    told(writer, state=GroupState())
+    writer.data(ClusterStatus(), NOW + timedelta(minutes=1))
+    again = told(writer, 2, state=GroupState())["nodeGroups"][0]
+    assert again["health"]["lastTransitionTime"] == "2026-01-01T00:02:00Z"
+
+
 def test_a_group_that_rests_says_why_and_since_when() -> None:
     writer = StatusWriter(FeatureGates())
     told(writer, state=GroupState())

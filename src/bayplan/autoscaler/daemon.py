@@ -123,6 +123,8 @@ class AutoscalerDaemon:
         gauges = Gauges(self._metrics, sight.fleet, snapshot)
         statuses = StatusWriter(self._profile.gates)
         writer = client if self._show is None else None
+        giving_back = await self._giving_back(client, live, provider, teller)
+        going = giving_back.actuator.deletions
         parts = Parts(
             reader=CloudReader(provider, options.group_defaults(), clock),
             sight=sight,
@@ -132,8 +134,8 @@ class AutoscalerDaemon:
             choosing=Choosing(
                 self._expanders, provider, snapshot, client.rng, self._priorities(live).objects
             ),
-            giving_back=await self._giving_back(client, live, provider, teller),
-            report=Report(writer, options, sight, gauges, teller, statuses),
+            giving_back=giving_back,
+            report=Report(writer, options, sight, gauges, teller, statuses, going),
         )
         return Loop(parts, options, clock)
 

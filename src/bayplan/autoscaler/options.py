@@ -100,7 +100,9 @@ class ReadinessOptions:
     force_delete_unregistered_nodes: bool = False
     """Give instances that never register back, even below a group's minimum."""
     force_delete_failed_nodes: bool = False
-    """Give instances that failed back, even below a group's minimum."""
+    """Taken, and changes nothing: instances that failed are always given back, and whether that may
+    take a group below its minimum is its cloud's word.
+    """
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ class Backoff:
         if known is not None and known.until <= now:
             seconds = min(2 * seconds, self._options.max_node_group_backoff_duration)
         rest = Rest(now + timedelta(seconds=seconds), seconds, now, code, message)
-        self._rests[group] = rest
+        known_still = (name for name in self._rests if self._current(name, now) is not None)
+        self._rests = {name: self._rests[name] for name in known_still} | {group: rest}
         return rest
 
     def succeed(self, group: str) -> None:

@@ -83,10 +83,6 @@ class WaitingPods:
         """The pods that wait so, by key."""
         return self._pods[how]
 
-    def counts(self) -> dict[str, int]:
-        """How many wait, by how."""
-        return {how.value: len(pods) for how, pods in self._pods.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class Counting:
@@ -104,10 +100,12 @@ def counting(
 ) -> Counting:
     """Which pods are bought for."""
     bypassed = frozenset(options.bypassed_scheduler_names)
-    early = waiting.of(Waits.UNPROCESSED).values() if bypassed else ()
-    asked = [pod for pod in early if pod.spec.scheduler_name in bypassed]
+    early = waiting.of(Waits.UNPROCESSED)
+    asked = [pod for pod in early.values() if pod.spec.scheduler_name in bypassed]
+    unprocessed = len(early) - len(asked)
     asked.extend(waiting.of(Waits.UNSCHEDULABLE).values())
     pods, aside = _sift(asked, lambda pod: _aside(pod, options, now, priority))
+    aside[Waits.UNPROCESSED.value] += unprocessed
     for how in (Waits.NOMINATED, Waits.QUEUED, Waits.GATED):
         aside[how.value] += len(waiting.of(how))
     return Counting(pods, +aside)

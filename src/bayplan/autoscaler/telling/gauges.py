@@ -58,7 +58,8 @@ class Gauges:
 
     def _count_groups(self, status: ClusterStatus) -> None:
         metrics = self.metrics
-        metrics.backoff.clear()
+        for gauge in (metrics.min, metrics.max, metrics.target, metrics.health, metrics.backoff):
+            gauge.clear()
         for one in status.groups:
             name = one.group.id
             metrics.min.labels(name).set(one.group.min_size)
@@ -70,6 +71,8 @@ class Gauges:
     def _count_volumes(self, cloud: Cloud) -> None:
         places = self.snapshot.cluster.volume_places
         self.metrics.volumes.clear()
+        for gone in self._slots.keys() - cloud.groups.keys():
+            del self._slots[gone]
         for name in cloud.groups:
             slots = self._slots_of(name)
             for driver in places.drivers():

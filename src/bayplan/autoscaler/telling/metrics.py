@@ -55,7 +55,8 @@ class AutoscalerMetrics:
         self.errors = counter("errors", "Loops that failed, by why.", "type")
         self.bought = counter("scaled_up_nodes", "Nodes that were bought.")
         self.failed = counter("failed_scale_ups", "Purchases that failed, by why.", "reason")
-        self.skipped = counter(
+        # It only grows, but a Counter's name would end in _total, and this one's does not.
+        self.skipped = gauge(
             "skipped_scale_events_count", "What was not done, by why.", "direction", "reason"
         )
         self.volumes = gauge(

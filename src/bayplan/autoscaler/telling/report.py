@@ -5,13 +5,14 @@ cannot be used.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bayplan.autoscaler.cloud.reading import Cloud
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Plan
+from bayplan.autoscaler.scaledown.progress import Deletions
 from bayplan.autoscaler.sight import Sight
 from bayplan.autoscaler.telling import messages
 from bayplan.autoscaler.telling.gauges import Gauges
@@ -44,6 +45,7 @@ class Report:
     gauges: Gauges
     teller: Teller
     writer: StatusWriter
+    deletions: Callable[[], Deletions]
     _written: Mapping[str, str] = field(default_factory=dict)
     _due: datetime | None = None
 
@@ -89,6 +91,7 @@ class Report:
         told: dict[str, list[str]] = {}
         for one in cloud.problems:
             told.setdefault(one.group, []).append(one.text)
+        going = self.deletions().by_group()
         groups = tuple(
             GroupStatus(
                 group=asked.group,
@@ -97,6 +100,7 @@ class Report:
                 rest=backoff.resting(name, now),
                 in_progress=bool(len(registry.states[name].upcoming)),
                 candidates=plan.candidates.get(name, 0),
+                being_deleted=going[name],
                 problems=(*sight.problems(name), *told.get(name, ())),
             )
             for name, asked in sorted(cloud.groups.items())

@@ -32,6 +32,7 @@ class GroupStatus:
     rest: Rest | None = None
     in_progress: bool = False
     candidates: int = 0
+    being_deleted: int = 0
     problems: tuple[str, ...] = ()
 
 
@@ -42,7 +43,6 @@ class ClusterStatus:
     healthy: bool = True
     needed: bool = False
     """Whether pods wait that nothing could be bought for."""
-    being_deleted: int = 0
     message: str = ""
     groups: tuple[GroupStatus, ...] = ()
 
@@ -52,11 +52,13 @@ class StatusWriter:
     """Makes statuses, and remembers since when things are as they are."""
 
     gates: FeatureGates
-    _since: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _since: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     def data(self, status: ClusterStatus, now: datetime) -> dict[str, str]:
         """The ConfigMap's data."""
         moment = timestamp(now)
+        names = {one.group.id for one in status.groups}
+        self._since = {key: kept for key, kept in self._since.items() if key[1] in {"", *names}}
         groups = [self._group(one, moment) for one in status.groups]
         told = {
             "time": now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC"),
@@ -69,15 +71,19 @@ class StatusWriter:
         return {"status": yaml.dump(told, Dumper=_Dumper, sort_keys=False), "featureGates": gates}
 
     def _whole(self, status: ClusterStatus, moment: str) -> Fields:
-        counts = _counted([one.state for one in status.groups], status.being_deleted)
+        counts = _counted(status.groups)
         going_on = any(one.in_progress for one in status.groups)
         scale_up = "InProgress" if going_on else "Needed" if status.needed else "NoActivity"
         candidates = sum(one.candidates for one in status.groups)
         health = "Healthy" if status.healthy else "Unhealthy"
         return {
-            "health": {"status": health, "nodeCounts": counts, **self._at("h", health, moment)},
-            "scaleUp": {"status": scale_up, **self._at("u", scale_up, moment)},
-            "scaleDown": self._down("d", candidates, moment),
+            "health": {
+                "status": health,
+                "nodeCounts": counts,
+                **self._at(("h", ""), health, moment),
+            },
+            "scaleUp": {"status": scale_up, **self._at(("u", ""), scale_up, moment)},
+            "scaleDown": self._down("", candidates, moment),
         }
 
     def _group(self, one: GroupStatus, moment: str) -> Fields:
@@ -88,12 +94,12 @@ class StatusWriter:
             "minSize": group.min_size,
             "maxSize": group.max_size,
         }
-        counted: Fields = {"status": health, "nodeCounts": _counted([one.state]), **sizes}
+        counted: Fields = {"status": health, "nodeCounts": _counted([one]), **sizes}
         found: Fields = {
             "name": name,
-            "health": {**counted, **self._at(f"h {name}", health, moment)},
+            "health": {**counted, **self._at(("h", name), health, moment)},
             "scaleUp": self._up(one, moment),
-            "scaleDown": self._down(f"d {name}", one.candidates, moment),
+            "scaleDown": self._down(name, one.candidates, moment),
         }
         return {**found, "problems": list(one.problems)} if one.problems else found
 
@@ -103,16 +109,16 @@ class StatusWriter:
         told: Fields = {"status": status}
         if rest is not None:
             told["backoffInfo"] = {"errorCode": rest.code, "errorMessage": rest.message}
-        return {**told, **self._at(f"u {one.group.id}", status, moment)}
+        return {**told, **self._at(("u", one.group.id), status, moment)}
 
-    def _down(self, what: str, candidates: int, moment: str) -> Fields:
+    def _down(self, name: str, candidates: int, moment: str) -> Fields:
         status = "CandidatesPresent" if candidates else "NoCandidates"
         told: Fields = {"status": status}
         if candidates:
             told["candidates"] = candidates
-        return {**told, **self._at(what, status, moment)}
+        return {**told, **self._at(("d", name), status, moment)}
 
-    def _at(self, what: str, status: str, moment: str) -> Fields:
+    def _at(self, what: tuple[str, str], status: str, moment: str) -> Fields:
         known, since = self._since.get(what, ("", moment))
         if known != status:
             since = moment
@@ -127,8 +133,10 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def _counted(states: Sequence[GroupState], being_deleted: int = 0) -> Fields:
+def _counted(groups: Sequence[GroupStatus]) -> Fields:
     """How many nodes are where."""
+    states = [one.state for one in groups]
+    being_deleted = sum(one.being_deleted for one in groups)
     late = sum(len(one.late) for one in states)
     registered: Fields = {
         "total": sum(one.registered for one in states),

@@ -1,0 +1,45 @@
+"""Metrics have Cluster Autoscaler's names, and say nothing of groups that are gone."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bayplan.autoscaler.cloud.reading import Asked, Cloud, Manner
+from bayplan.autoscaler.cloud.registry import GroupState
+from bayplan.autoscaler.cluster.fleet import Fleet
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
+from bayplan.autoscaler.telling.gauges import Gauges
+from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
+from bayplan.autoscaler.telling.status import ClusterStatus, GroupStatus
+from bayplan.fit import Snapshot
+from bayplan.nodegroups import GroupOptions, NodeGroup
+
+NAMES = """
+cluster_safe_to_autoscale nodes_count node_groups_count unschedulable_pods_count
+node_group_min_count node_group_max_count node_group_target_count node_group_healthiness
+node_group_backoff_status last_activity function_duration_seconds errors_total
+scaled_up_nodes_total failed_scale_ups_total scaled_down_nodes_total evicted_pods_total
+unneeded_nodes_count unremovable_nodes_count scale_down_in_cooldown skipped_scale_events_count
+"""
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_metrics_have_cluster_autoscalers_names(name: str) -> None:
+    registry = CollectorRegistry()
+    AutoscalerMetrics(registry)
+    ScaleDownMetrics(registry)
+    assert f"# TYPE cluster_autoscaler_{name} " in generate_latest(registry).decode()
+
+
+def test_nothing_is_said_of_groups_that_are_gone() -> None:
+    registry, snapshot, options = CollectorRegistry(), Snapshot(()), AutoscalerOptions()
+    fleet = Fleet(options, snapshot.cluster.csinodes.get)
+    gauges = Gauges(AutoscalerMetrics(registry), fleet, snapshot)
+    group = NodeGroup("workers", 0, 3)
+    cloud = Cloud({"workers": Asked(group, 0, (), Manner(GroupOptions()))})
+    gauges.show(cloud, ClusterStatus(groups=(GroupStatus(group, GroupState()),)))
+    assert 'node_group="workers"' in generate_latest(registry).decode()
+    gauges.show(Cloud(), ClusterStatus())
+    assert 'node_group="workers"' not in generate_latest(registry).decode()

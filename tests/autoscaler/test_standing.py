@@ -66,6 +66,15 @@ def test_a_node_with_a_startup_taint_is_starting() -> None:
     assert look(Member(made), make_csinode("n").driver(DISK, 8).obj(), 1) is Standing.STARTING
 
 
+def test_a_node_that_is_to_have_a_gpu_is_starting_until_it_has_it() -> None:
+    promise = Promise(gpu_label="gpu")
+    member = Member(node({"gpu": "a100"}))
+    assert look(member, None, 1, promise) is Standing.STARTING
+    member.node.status.allocatable = {"nvidia.com/gpu": 1}
+    assert look(member, None, 2, promise) is Standing.READY
+    assert look(Member(node({"gpu": "a100"})), None, 1, Promise()) is Standing.READY
+
+
 def test_a_ready_node_waits_for_its_driver_and_is_late_after_ten_minutes() -> None:
     member = Member(node())
     assert look(member, None, 1) is Standing.AWAITING

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan.autoscaler.acting import Desk
 from bayplan.autoscaler.choosing import Choosing
+from bayplan.autoscaler.cloud.calling import gpu_label
 from bayplan.autoscaler.cloud.reading import CloudReader
 from bayplan.autoscaler.dryrun import Show, ShownCloud
 from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
@@ -117,6 +118,7 @@ class AutoscalerDaemon:
         live.observer.listen(sight.hear)
         await live.synced()
         await daemon_sets.synced.wait()
+        sight.templates.gpu_label = await gpu_label(provider)
         daemon_sets.on_change(lambda _: sight.daemons_changed())
         teller = Teller(notes, options, clock)
         desk = Desk(provider, sight.registry, sight.backoff, teller, self._metrics, clock)

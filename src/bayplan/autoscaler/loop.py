@@ -1,6 +1,6 @@
 """The loop: look, tidy up, decide, act, tell; again and again.
 
-Whatever fails, the cloud or the API server, ends one loop and not the next. Every loop keeps its
+Whatever fails ends one loop and not the next. Every loop keeps its
 plan.
 """
 
@@ -90,6 +90,9 @@ class Loop:
             plan = self._failed("cloudProviderError", f"the cloud does not answer: {error}")
         except ClientError as error:
             plan = self._failed("apiCallError", str(error))
+        except Exception as error:
+            log.exception("a loop ended in a way that nobody thought of")
+            plan = self._failed("internalError", f"{type(error).__name__}: {error}")
         self.plans.append(plan)
         return plan
 

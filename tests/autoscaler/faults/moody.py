@@ -33,6 +33,7 @@ class Mood(Enum):
     REFUSES = "it does not act, and says so"
     LOSES = "it acts, and the answer is lost"
     HANGS = "it does not answer for an hour"
+    BREAKS = "it fails in a way that nobody thought of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class MoodyCloud(ShownCloud):
                     await self._clock.sleep(3600)
                 if spell.mood is Mood.LOSES:
                     await ask()
+                if spell.mood is Mood.BREAKS:
+                    raise ZeroDivisionError(spell.mood.value)
                 raise UnavailableError(f"in a mood: {spell.mood.value}")
         return await ask()
 

@@ -67,6 +67,15 @@ async def test_a_cloud_that_does_not_answer_for_a_while_is_asked_again(asked: st
 
 
 @pytest.mark.virtual
+@pytest.mark.parametrize("asked", ["groups", "instances", "template", "increase"])
+async def test_what_nobody_thought_of_ends_one_loop_and_not_the_next(asked: str) -> None:
+    spell = Spell(Mood.BREAKS, asked, end=100.0)
+    async with virtual_town(spec(), SURE, wrap=moody(spell)) as town:
+        await town.until(all_run(20))
+        check(town)
+
+
+@pytest.mark.virtual
 @pytest.mark.parametrize("asked", ["groups", "instances", "increase"])
 async def test_a_cloud_that_hangs_holds_one_loop_up_and_not_the_next(asked: str) -> None:
     spell = Spell(Mood.HANGS, asked, end=100.0)

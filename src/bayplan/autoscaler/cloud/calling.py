@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from bayplan.nodegroups import NodeGroupError, QuotaExceededError, UnavailableError
+from bayplan.nodegroups import NodeGroupError, Provider, QuotaExceededError, UnavailableError
 
 T = TypeVar("T")
 PATIENCE = 30.0
@@ -20,6 +20,14 @@ async def patiently(question: Awaitable[T]) -> T:
             return await question
     except TimeoutError:
         raise UnavailableError(f"no answer within {PATIENCE:.0f}s") from None
+
+
+async def gpu_label(provider: Provider) -> str:
+    """The label by which a cloud's nodes say which GPU they have; empty if it cannot say."""
+    try:
+        return await patiently(provider.gpu_label())
+    except NodeGroupError:
+        return ""
 
 
 def code_of(error: NodeGroupError) -> str:

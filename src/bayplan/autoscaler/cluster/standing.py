@@ -41,6 +41,8 @@ class Promise:
     """Drivers that nobody promised and that may come: they are waited for, and not missed."""
     asks_drivers: bool = True
     """Whether drivers matter at all; not without the gate."""
+    gpu_label: str = ""
+    """The label of nodes that are to have a GPU; they are not ready without."""
 
 
 class Standing(Enum):
@@ -87,7 +89,7 @@ def stand(
     """Say how a node stands now."""
     node = member.node
     member.missing = ()
-    if not is_ready(node, options):
+    if not is_ready(node, options, promise.gpu_label):
         member.ready_since = None
         born = read_time(node.metadata.creation_timestamp) or now
         young = now < born + timedelta(seconds=promise.startup_time)

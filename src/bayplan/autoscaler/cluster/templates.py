@@ -67,6 +67,8 @@ class Templates:
         self._options = options
         self._lived: dict[str, Template] = {}
         """Of groups that have had a stable node, what it was like."""
+        self.gpu_label = ""
+        """The label by which the cloud's nodes say which GPU they have; empty if none does."""
 
     def sketch(self, asked: Asked, members: Members, scene: Scene) -> Sketch:
         """A group's template."""
@@ -90,7 +92,7 @@ class Templates:
         """What a new node of a group must report before it counts as ready."""
         startup = asked.manner.options.max_node_startup_time
         if not scene.asks_drivers:
-            return Promise(startup, asks_drivers=False)
+            return Promise(startup, asks_drivers=False, gpu_label=self.gpu_label)
         said = asked.manner.template
         declared = said.csi_node if said is not None else None
         patience = timedelta(seconds=self._options.csi_driver_startup_time)
@@ -98,7 +100,7 @@ class Templates:
         old = (n for n, one in members if _ready_before(one.node, scene.now - patience))
         found = promised(declared, common(csinodes.get(n) for n in old))
         hoped = frozenset(scene.drivers) if declared is None and not found else frozenset()
-        return Promise(startup, found, hoped)
+        return Promise(startup, found, hoped, gpu_label=self.gpu_label)
 
     def forget_others(self, groups: Collection[str]) -> None:
         """Forget all groups but these."""

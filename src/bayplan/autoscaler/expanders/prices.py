@@ -11,6 +11,7 @@ import math
 from collections.abc import Awaitable, Iterable, Mapping
 from datetime import datetime, timedelta
 
+from bayplan.autoscaler.cloud.calling import gpu_label
 from bayplan.autoscaler.expanders.market import PodPrices
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
@@ -58,7 +59,7 @@ async def pod_prices(
     return PodPrices(
         {shape: price for shape, price in found if price is not None},
         stable or 0.0,
-        await _gpu_label(provider),
+        await gpu_label(provider),
     )
 
 
@@ -74,10 +75,3 @@ async def _price(door: asyncio.Semaphore, asked: Awaitable[float]) -> float | No
         except NodeGroupError:
             return None
     return said if math.isfinite(said) and said >= 0 else None
-
-
-async def _gpu_label(provider: Provider) -> str:
-    try:
-        return await provider.gpu_label()
-    except NodeGroupError:
-        return ""

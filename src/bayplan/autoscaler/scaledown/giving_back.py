@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bayplan.autoscaler.cloud.calling import patiently
+from bayplan.autoscaler.cloud.calling import gpu_label
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Removal, Stays
 from bayplan.autoscaler.scaledown.actuation.actuator import Actuator, Hands
@@ -26,7 +26,7 @@ from bayplan.autoscaler.sight import NOT_ANSWERING
 from bayplan.autoscaler.telling.teller import Teller
 from bayplan.autoscaler.world import World
 from bayplan.client import Client
-from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
+from bayplan.nodegroups import NodeRef, Provider
 
 LATER = UnremovableReason.NOT_UNNEEDED_OTHER_REASON.value
 
@@ -72,7 +72,7 @@ async def begin(given: Given, *, acts: bool = True) -> GivingBack:
         cooldowns=cooldowns,
         scene=scene,
     )
-    label = await _gpu_label(given.provider)
+    label = await gpu_label(given.provider)
     return GivingBack(
         planner=Planner(label, monotonic=given.client.clock.monotonic),
         actuator=Actuator(hands),
@@ -83,14 +83,6 @@ async def begin(given: Given, *, acts: bool = True) -> GivingBack:
         metrics=given.metrics,
         shows=None if acts else given.provider,
     )
-
-
-async def _gpu_label(provider: Provider) -> str:
-    """The label of nodes with GPUs; none if the cloud cannot say."""
-    try:
-        return await patiently(provider.gpu_label())
-    except NodeGroupError:
-        return ""
 
 
 @dataclass(slots=True)

@@ -140,6 +140,21 @@ def test_a_strict_queue_lets_nobody_overtake_and_others_do() -> None:
             assert [one.pod for one in plan.placed] == ["default/second-w-0"]
 
 
+def test_in_a_strict_queue_who_waits_for_a_node_holds_up_nobody() -> None:
+    groups = [make_pod_group(name).queue("q").obj() for name in ("first", "second")]
+    queue = make_queue("q").capability(cpu="8").fifo().obj()
+    pods = [*gang("first", 1, "5"), *gang("second", 1, "1")]
+    plan = Cluster([queue, node("n", "4"), *groups, *pods]).act()
+    assert plan.unplaced == ["default/first-w-0"]
+    assert [one.pod for one in plan.placed] == ["default/second-w-0"]
+
+
+def test_a_group_that_one_pod_can_start_is_let_through_as_far_as_its_quota_goes() -> None:
+    group = make_pod_group("g").queue("q").obj()
+    plan = Cluster([QUEUE, group, *gang("g", 5)]).act()
+    assert (len(plan.ungated), plan.waiting["default/g"].why) == (4, Why.QUOTA)
+
+
 def test_queues_take_turns_by_their_share_all_the_way_up() -> None:
     queues = [
         make_queue("x").deserved(cpu="4").obj(),

@@ -102,6 +102,11 @@ class Group(Roster):
     # -- gangs -----------------------------------------------------------------------------------
 
     @property
+    def is_gang(self) -> bool:
+        """Whether it needs more than any one of its pods to start."""
+        return self.min_member > 1 or any(self.min_of_role.values())
+
+    @property
     def has_enough(self) -> bool:
         """Whether as many pods as it needs have a node or request nothing, tasks apart."""
         return self.ready_count + self._light_count >= self.min_member

@@ -41,6 +41,15 @@ async def test_a_cluster_without_nodes_and_a_pod_larger_than_it_are_bought_for()
         assert bought_for(it, "default") == {"huge"}
 
 
+async def test_a_group_that_one_pod_can_start_is_bought_for_as_far_as_its_quota_goes() -> None:
+    async with served(queue("team", {"cpu": "3"}), group("default", "job", "team")) as (lab, it):
+        for number in range(4):
+            await it.client.create(pod("default", f"job-{number}", "1", group="job"))
+        await lab.forward(5)
+        assert len(bought_for(it, "default")) == 3
+        assert len(gated(it, "default")) == 1
+
+
 async def test_a_pod_that_requests_nothing_loses_its_gate_too() -> None:
     async with served(queue("team", {"cpu": "0"}), node("n")) as (_, it):
         await it.client.create(pod("default", "light", "0", queue="team"))

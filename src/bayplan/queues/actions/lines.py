@@ -46,8 +46,13 @@ class Lines:
         return None
 
     def stop_behind(self, group: Group) -> None:
-        """Let nobody overtake a group that got nothing, if its queue is strict."""
+        """Let nobody overtake a group that got nothing, if its queue is strict; who has its quota
+        and waits for nodes stands in nobody's way.
+        """
         if self._session.rules.dequeue_strategy_ignored or not self._is_strict(group.queue):
+            return
+        waits = self._session.plan.waiting.get(group.key)
+        if waits is not None and waits.why is Why.NO_NODE:
             return
         text = f"group {group.key} comes first in queue {group.queue}"
         while (later := self.pop(group.queue)) is not None:

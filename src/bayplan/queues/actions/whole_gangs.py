@@ -5,7 +5,8 @@ enough of them, they are placed. If not, but quota alone would take enough of th
 and they hold their quota: that is what nodes are bought for. Otherwise nobody is let through, and
 the group says what it waits for.
 
-A group that has started gets its other pods one by one, in the same manner.
+A group that has started, or that any one of its pods can start, gets its pods one by one, in the
+same manner.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class WholeGangs:
     def turn(self, group: Group, pods: list[Member]) -> bool:
         """One turn of a group; whether it placed something and may have another."""
         pods[:] = [one for one in pods if one.gate is not Gate.OURS_UNASKED]
-        if group.is_ready:
+        if group.is_ready or not group.is_gang:
             return self._one_more(group, pods)
         if not self._can_be_reached(group, len(pods)):
             self._session.wait(group, Why.FOREIGN_GATE)
@@ -120,13 +121,15 @@ class WholeGangs:
     # -- the rest --------------------------------------------------------------------------------
 
     def _one_more(self, group: Group, pods: list[Member]) -> bool:
-        """Place one more pod; those that no node takes are let through on the way."""
+        """Place one more pod; those that no node takes are let through on the way. Whether quota
+        has refused none.
+        """
         while pods:
             member = pods.pop()
             refused = self._gate_refusal(member)
             if refused is not None:
                 self._session.wait(group, refused)
-                continue
+                return False
             statement = Statement(self._session)
             choice = self._placement.choose(member)
             if choice is None:

@@ -110,7 +110,7 @@ class Admitting:
         """Give back the quota of pods that have no node."""
         released = reserved_of(group)
         for member in released:
-            self._book.ledger.release(member)
+            self._book.release(member)
         return released
 
 

@@ -3,7 +3,7 @@
 A gang that has not started asks for all the pods that it still needs at once: of each task as many
 as that needs, then whoever comes first. Those that quota holds already for it come before others,
 so that a gang that was let in half, by somebody who did not come to the end, is let in whole. A
-group that has started asks for one pod a turn.
+group that has started, or that any one of its pods can start, asks for one pod a turn.
 """
 
 from __future__ import annotations
@@ -92,10 +92,13 @@ def what_is_asked(
     group: Group, candidates: Candidates, stage_of: StageOf
 ) -> Asking | NoRoom | None:
     """What a group asks for now; why it cannot, whatever the room; None if there is nothing."""
-    if group.is_ready:
-        first = candidates.first(group, stage_of)
-        return None if first is None else Asking((first,), is_gang=False)
     why = group.invalid
+    if group.is_ready or (why is None and not group.is_gang):
+        first = candidates.first(group, stage_of)
+        if first is not None:
+            return Asking((first,), is_gang=False)
+    if group.is_ready:
+        return None
     if why is not None:
         return NoRoom(why, group.queue, _too_few(group, why))
     gang = _gang(group, stage_of)

@@ -150,7 +150,15 @@ class Book:
         self._terms = self.ledger.terms
         held = [one for group in self.ledger.groups.values() for one in reserved_of(group)]
         hold_again(self.ledger, held)
-        return [one for one in held if not one.reserved]
+        lost = [one for one in held if not one.reserved]
+        for member in lost:
+            self.candidates.put(member)
+        return lost
+
+    def release(self, member: Member) -> None:
+        """Hold no quota for a pod without a node any more; it may ask again."""
+        self.ledger.release(member)
+        self.candidates.put(member)
 
     # -- groups and queues ---------------------------------------------------------------------
 

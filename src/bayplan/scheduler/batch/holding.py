@@ -72,7 +72,7 @@ class Holding:
         waiting = reserved_of(group)
         for member in gated_of(waiting):
             self._hands.ungating.drop(member.pod.metadata.uid)
-            self._ledger.release(member)
+            self._book.release(member)
         untold = [one for one in waiting if one.gate is Gate.NONE and not says_timed_out(one.pod)]
         if untold:
             self._hands.telling.timed_out(untold, group)

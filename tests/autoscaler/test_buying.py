@@ -223,3 +223,23 @@ def test_what_was_bought_for_a_pod_is_forgotten_with_it() -> None:
     left = kept.kept({"g": 2}, waiting)
     assert {step.number for step in left.steps} == {0, 1}
     assert not kept.kept({}, waiting).steps
+
+
+def test_a_pod_that_is_planned_anew_is_not_meant_to_go_where_it_was() -> None:
+    groups = group("a"), group("b", most=1)
+    there = world(Snapshot(()), without_volumes(2, cpu="3"), *groups)
+    first = decide(replace(there, closed={"b": "rests"}), FewestNodes())
+    assert bought(first) == {"a": 2}
+    one = {"a": Upcoming(instances=1)}
+    second = decide(
+        replace(there, closed={"a": "rests"}, upcoming=one), FewestNodes(), memory(first)
+    )
+    assert bought(second) == {"b": 1}
+    remembered = memory(first).with_more({"a": 1}, second.purchases)
+    both = {"a": Upcoming(instances=2), "b": Upcoming(instances=1)}
+    third = decide(replace(there, upcoming=both), FewestNodes(), remembered)
+    assert not third.purchases
+    assert sorted(name.rsplit("-", 1)[0] for name in third.fits.values()) == [
+        "template-node-for-a",
+        "template-node-for-b",
+    ]

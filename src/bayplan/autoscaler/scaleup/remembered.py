@@ -54,15 +54,19 @@ class Remembered:
         return Remembered(tuple(steps))
 
     def with_more(self, upcoming: Mapping[str, int], purchases: Iterable[Purchase]) -> Remembered:
-        """The same with what is bought now, after what was on its way before."""
+        """The same with what is bought now, after what was on its way before; a pod that is planned
+        anew, since it no longer fits where it was meant to go, is meant to go there no more.
+        """
         counts = dict(upcoming)
-        steps = list(self.steps)
+        steps: list[Step] = []
         for one in purchases:
             first, name = counts.get(one.view.id, 0), one.view.id
             counts[name] = first + one.nodes
             steps += [Step(pod.metadata.uid, node) for pod, node in one.placed]
             steps += [Step(p.metadata.uid, "", name, first + n) for n, p in one.in_order()]
-        return Remembered(tuple(steps))
+        planned = {step.uid for step in steps}
+        before = (step for step in self.steps if step.uid not in planned)
+        return Remembered((*before, *steps))
 
 
 NOTHING = Remembered()

@@ -240,3 +240,14 @@ def test_nodes_are_bought_and_the_run_is_the_same_twice(
     assert said[0] == said[1]
     assert "nodes      3 ready of 3" in said[0]
     assert "pods       20 Running" in said[0]
+
+
+def test_up_shows_a_story_as_it_was_before_a_feature(capsys: pytest.CaptureFixture[str]) -> None:
+    story = Path(__file__).parents[2] / "examples" / "stories" / "8-everything-off.yaml"
+    options = ["--virtual", "--for", "5m", "--place", "--autoscale"]
+    assert run(["up", "-f", str(story), *options]) == 0
+    assert "warnings   none" in capsys.readouterr().out
+    old = [*options, "--feature-gates", "VolumeLimitScaling=false"]
+    assert run(["up", "-f", str(story), *old]) == 0
+    assert re.search("warnings   .* ProvisioningFailed", capsys.readouterr().out)
+    assert run(["up", "-f", str(story), *options, "--feature-gates", "Nope=true"]) == 2

@@ -19,6 +19,7 @@ from rich.live import Live
 
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.cli.apiserver import fastest_loop, listen_address
+from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import show
 from bayplan.cli.simulated.screen import cluster_table
@@ -32,7 +33,7 @@ from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.report import Waiting, summarize
 from bayplan.embedded.simulation.simulation import Simulation
-from bayplan.fit import Snapshot
+from bayplan.fit import Profile, Snapshot
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.pods import Pod
@@ -61,6 +62,7 @@ class _Wish:
     listen: str
     log: Path | None
     cloud: CloudPlaces | None
+    profile: Profile
 
 
 def up(  # noqa: PLR0913 - one for each option of the command
@@ -77,6 +79,8 @@ def up(  # noqa: PLR0913 - one for each option of the command
     seed: int | None = None,
     cloud_socket: Path | None = None,
     cloud_address: str | None = None,
+    feature_gates: Gates = "",
+    missing_driver: Missing = "hold-back",
 ) -> int:
     """Run a simulated cluster: nodes, CSI drivers, workloads and a cloud around an API server.
 
@@ -111,7 +115,8 @@ def up(  # noqa: PLR0913 - one for each option of the command
     """
     cloud = cloud_places(cloud_socket, cloud_address)
     spec, seconds = _spec(file, seed), _seconds(for_)
-    wish = _Wish(spec, seconds, place, autoscale, data, kubeconfig, listen, log, cloud)
+    profile = profile_from(feature_gates, missing_driver)
+    wish = _Wish(spec, seconds, place, autoscale, data, kubeconfig, listen, log, cloud, profile)
     if virtual:
         return _run_virtual(wish)
     if log is not None:
@@ -188,9 +193,9 @@ def _daemons(wish: _Wish, cloud: Callable[[], Provider]) -> list[Daemon]:
 
     daemons: list[Daemon] = []
     if wish.place:
-        daemons.append(SchedulerDaemon(default_settings(SERVED)).lead)
+        daemons.append(SchedulerDaemon(default_settings(SERVED), profile=wish.profile).lead)
     if wish.autoscale:
-        daemons.append(AutoscalerDaemon(opened).lead)
+        daemons.append(AutoscalerDaemon(opened, profile=wish.profile).lead)
     return daemons
 
 

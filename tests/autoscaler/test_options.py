@@ -27,6 +27,7 @@ KNOWN = {
     "skip_nodes_with_local_storage": True,
     "skip_nodes_with_custom_controller_pods": True,
     "max_nodes_per_scaleup": 1000,
+    "max_nodegroup_binpacking_duration": 10,
     "expander": "least-waste",
 }
 

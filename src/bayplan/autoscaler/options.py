@@ -49,6 +49,8 @@ class ScaleUpOptions:
     """Least and most GPUs of a type, as TYPE:MIN:MAX; may be repeated."""
     max_nodes_per_scaleup: int = 1000
     """No more new nodes than this of one group at once."""
+    max_nodegroup_binpacking_duration: Seconds = Seconds("10s")
+    """Taken, and changes nothing: estimates are never cut off."""
     enforce_node_group_min_size: bool = False
     """Buy what a group lacks of its minimum, whether or not pods wait."""
     scale_up_from_zero: bool = True

@@ -12,6 +12,7 @@ from bayplan.client.errors import UnreachableError
 from bayplan.fit import Assumption, Snapshot
 from bayplan.kube.clock import LoopClock
 from bayplan.kube.pods import Pod
+from bayplan.scheduler.binding import Gone, Job
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.desk import Desk, Told
 from bayplan.scheduler.ends import SEEN_WITHIN, Ends
@@ -88,3 +89,12 @@ async def test_a_pod_that_is_bound_is_taken_as_seen() -> None:
 
 async def nothing_written(_: Pod, __: dict[str, object]) -> None:
     """Nobody reads what is said here."""
+
+
+async def test_who_is_said_to_be_gone_is_tried_again_after_its_rest_whatever_else_happens() -> None:
+    it = Bound()
+    entry = it.desk.queue.get("u")
+    assert entry is not None
+    it.desk.news.clear()
+    Ends(it.desk, it.read).ended(Job(entry, it.pod, "n", it.assumption, 0.0, 0.0), Gone())
+    assert it.desk.news.is_set()

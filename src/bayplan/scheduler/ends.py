@@ -45,6 +45,7 @@ class Ends:
             case Gone():
                 self._desk.forget(job.pod, job.assumption)
                 self._desk.queue.failed(job.entry, self._desk.clock.monotonic())
+                self._desk.news.set()
             case Elsewhere(pod):
                 self._see(pod)
                 self._desk.forget(job.pod, job.assumption)

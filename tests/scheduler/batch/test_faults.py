@@ -18,6 +18,7 @@ pytestmark = pytest.mark.virtual
 START, END = 0.0, 180.0
 UNGATES = Target("PATCH", "/pods/[^/]+$", START, END)
 BINDS = Target("POST", "/binding$", START, END)
+ONE_POD = Target("", "/pods/[^/]+(/binding)?$", START, 90.0)
 STATUSES = Target("PATCH", "/status$", START, END)
 GROUPS = Target("", "/podgroups", START, END)
 ALL = Target("", "", START, END)
@@ -39,6 +40,7 @@ FAULTS: dict[str, list[Fault]] = {
     "binds are too many": [Fault(How.REFUSED, BINDS, code=429, retry_after=5)],
     "binds fail": [Fault(How.REFUSED, BINDS, code=500)],
     "binds are done and cut off": [Fault(How.CUT, BINDS)],
+    "pods are said to be gone, and are not": [Fault(How.REFUSED, ONE_POD, code=404)],
     "statuses are not written": [Fault(How.REFUSED, STATUSES)],
     "groups can be neither read nor written": [Fault(How.REFUSED, GROUPS, code=503)],
     "nobody is there": [Fault(How.UNREACHABLE, ALL)],

@@ -35,6 +35,7 @@ class Ungated(Enum):
 
     REMOVED = "removed"
     GONE = "gone"
+    """So the server says; when it is true the pod is dropped, till then it is tried again."""
     FAILED = "failed"
     """Not yet; it is tried again."""
 
@@ -136,7 +137,7 @@ class Ungating:
         except ClientError as error:
             log.info("the gate of pod %s stays for now: %s", removal.pod.key, error)
             result = Ungated.FAILED
-        if result is not Ungated.FAILED:
+        if result is Ungated.REMOVED:
             self._open.pop(uid, None)
         elif uid in self._open:
             removal.tries += 1

@@ -14,11 +14,12 @@ from bayplan.queues.resources import (
     UNLIMITED,
     AmountError,
     Resources,
+    node_amounts,
     pod_amounts,
     read_amounts,
     write_amounts,
 )
-from tests.builders import make_pod
+from tests.builders import make_node, make_pod
 
 amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "a/b"]), st.integers(0, 9))
 values = st.builds(Resources, amounts)
@@ -80,3 +81,8 @@ def test_what_is_equal_is_not_unequal() -> None:
     one, same = Resources({"cpu": 1000, "pods": 0}), Resources({"cpu": 1000})
     assert (one == same, one != same) == (True, False)
     assert (one == NOTHING, one != NOTHING) == (False, True)
+
+
+def test_a_node_whose_amounts_cannot_be_read_has_nothing() -> None:
+    assert node_amounts(make_node("n").capacity(cpu="2").obj())["cpu"] == 2000
+    assert node_amounts(make_node("n").capacity(cpu="-1").obj()) == NOTHING

@@ -34,11 +34,10 @@ from bayplan.queues import (
     Policy,
     Resources,
     Rules,
-    read_amounts,
 )
 from bayplan.queues.ledger import PriorityOf
 from bayplan.queues.plan import Plan
-from bayplan.queues.resources import AmountError
+from bayplan.queues.resources import node_amounts
 from bayplan.scheduler.batch.inquiry import WaitingGroup
 from bayplan.scheduler.batch.survey import QueueView, Survey, fill, survey
 
@@ -146,15 +145,8 @@ def _objects(filename: str | None, access: ClusterAccess, kinds: Kinds) -> list[
 
 
 def _all_nodes(objects: Iterable[KubeObject]) -> Resources:
-    """What all nodes have together; one that cannot be read has nothing."""
-    total = NOTHING
-    for one in objects:
-        if isinstance(one, Node):
-            try:
-                total += read_amounts(one.status.allocatable)
-            except AmountError:
-                continue
-    return total
+    """What all nodes have together."""
+    return sum((node_amounts(one) for one in objects if isinstance(one, Node)), NOTHING)
 
 
 def _blocks(found: Survey, *, wide: bool) -> Iterator[RenderableType]:

@@ -17,6 +17,7 @@ from math import inf
 import msgspec
 
 from bayplan.kube.meta import Quantity
+from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.quantity import (
     MAX_INT64,
@@ -168,6 +169,14 @@ def pod_amounts(pod: Pod) -> Resources:
         elif _is_counted(name):
             amounts[name] = amount * 1000
     return Resources(amounts)
+
+
+def node_amounts(node: Node) -> Resources:
+    """What a node has for pods; nothing if that cannot be read."""
+    try:
+        return read_amounts(node.status.allocatable)
+    except AmountError:
+        return NOTHING
 
 
 def write_amounts(resources: Resources) -> dict[str, str]:

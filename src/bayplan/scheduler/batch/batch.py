@@ -19,7 +19,8 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues import NOTHING, Gate, Ledger, Problem, gate_of, read_amounts
+from bayplan.queues import NOTHING, Gate, Ledger, Problem, gate_of
+from bayplan.queues.resources import node_amounts
 from bayplan.scheduler.batch.admitting import Hands
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.evictions import Evictions
@@ -113,7 +114,7 @@ class Batch:
         """Nodes have come, changed or gone: share what they have by weight."""
         for node, sign in ((event.before, -1), (event.after, 1)):
             if isinstance(node, Node):
-                amounts = read_amounts(node.status.allocatable)
+                amounts = node_amounts(node)
                 self._shared = self._shared + amounts if sign > 0 else self._shared - amounts
         self.ledger.set_shared(self._shared)
 

@@ -34,6 +34,7 @@ class Accounts:
         self._deserved: dict[str, Resources] | None = None
         self._shares: dict[str, float] = {}
         self._fresh: set[str] = set()
+        self._wait_for_share: set[str] = set()
 
     # -- changes ---------------------------------------------------------------------------------
 
@@ -64,6 +65,10 @@ class Accounts:
         """Note that there may be room in these queues."""
         self._fresh.update(path)
 
+    def wait_for_share(self, queue: str) -> None:
+        """Note that there may be room in a queue when it deserves something else by weight."""
+        self._wait_for_share.add(queue)
+
     def take_freed(self) -> set[str]:
         """The queues in which room may have come free since this was asked last."""
         fresh, self._fresh = self._fresh, set()
@@ -79,6 +84,8 @@ class Accounts:
         if self._deserved is not None:
             self._deserved = None
             self._shares.clear()
+            self.note_freed(self._wait_for_share)
+            self._wait_for_share.clear()
 
     # -- questions -------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from bayplan.queues.members import Member, Status
 from bayplan.queues.problems import NoRoom
 from bayplan.queues.quota import Quota
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
-from bayplan.queues.room import over_share, room_for_group, room_for_request
+from bayplan.queues.room import asks_beyond_share, over_share, room_for_group, room_for_request
 from bayplan.queues.rules import OURS, Rules
 from bayplan.queues.tree import Policy, QueueTree
 from bayplan.queues.usage import UNUSED, Usage
@@ -253,6 +253,10 @@ class Ledger:
         """
         return self.accounts.take_freed()
 
+    def wait_for_share(self, queue: str) -> None:
+        """Tell of a queue as freed, too, once it may deserve more by weight than it does now."""
+        self.accounts.wait_for_share(queue)
+
     def may_enqueue(self, group: Group) -> NoRoom | None:
         """Why a group cannot be admitted; None if it can."""
         return room_for_group(self.accounts, group)
@@ -276,6 +280,12 @@ class Ledger:
         through, so that one is bought.
         """
         return over_share(self.accounts, self.groups[member.group].queue, member.request)
+
+    def asks_beyond_share(self, group: Group, ask: Resources) -> NoRoom | None:
+        """Why its queue would have more than it deserves by weight if a group had so much more,
+        what pods without a node reserve included; None if not, or if weights do not matter.
+        """
+        return asks_beyond_share(self.accounts, group.queue, ask)
 
     # -- counting --------------------------------------------------------------------------------
 

@@ -82,8 +82,22 @@ def over_share(accounts: Accounts, queue: str, request: Resources) -> NoRoom | N
     """
     if accounts.tree.policy != "proportion":
         return None
-    deserved, used = accounts.quota(queue).deserved, accounts.usage(queue).allocated
-    over = (request + used).over(deserved, request.asked)
+    return _beyond(accounts, queue, request, accounts.usage(queue).allocated)
+
+
+def asks_beyond_share(accounts: Accounts, queue: str, ask: Resources) -> NoRoom | None:
+    """Why a queue that is let have this much more, beside what its pods have or reserve, has more
+    of the nodes that there are than it deserves by weight. What these nodes could not give in any
+    case is kept from nobody.
+    """
+    weighs = accounts.tree.policy == "proportion" and ask.asked
+    if not weighs or ask.over(accounts.shared, ask.asked):
+        return None
+    return _beyond(accounts, queue, ask, accounts.usage(queue).held)
+
+
+def _beyond(accounts: Accounts, queue: str, ask: Resources, used: Resources) -> NoRoom | None:
+    over = (ask + used).over(accounts.quota(queue).deserved, ask.asked)
     if not over:
         return None
     text = f"queue {queue} has what it deserves of {', '.join(over)}"

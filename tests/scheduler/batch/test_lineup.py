@@ -9,7 +9,7 @@ from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.queueing import PodGroup, PodGroupSpec, Queue, QueueSpec
 from bayplan.queues import Ledger
 from bayplan.scheduler.batch.lineup import Lineup
-from bayplan.scheduler.batch.ordering import group_order, queue_order
+from bayplan.scheduler.batch.ordering import beyond_order, group_order, queue_order
 from bayplan.scheduler.batch.patience import HOLD_UP, PATIENCE
 from tests.builders import make_pod
 
@@ -31,7 +31,11 @@ class Bench:
 
     def __init__(self, strict: str) -> None:
         self.ledger = Ledger()
-        self.lineup = Lineup(self.ledger, lambda queue: queue_order(self.ledger, queue))
+        self.lineup = Lineup(
+            self.ledger,
+            lambda queue: queue_order(self.ledger, queue),
+            lambda queue: beyond_order(self.ledger, queue),
+        )
         self.strict = strict
         self.number = 0
         for name in PARENTS:

@@ -6,6 +6,10 @@ none of them is looked at again before something came free where it was missing,
 above it. So a queue of thousands that are alike costs one look each time a pod ends, and a queue in
 which nothing came free costs nothing.
 
+Who asks for more than its queue deserves by weight is refused for that, and has its turn when
+nobody else can be served (`next_beyond`): nodes that are there are left to others first, but nobody
+waits for those who cannot use them. That is soon, so nobody is told of it.
+
 In a strict queue (`dequeueStrategy: fifo`) nobody overtakes a group that was refused. In others the
 smaller overtake the larger, but not for ever: see `patience`.
 """
@@ -18,7 +22,7 @@ from dataclasses import dataclass, field
 
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
-from bayplan.queues.problems import NoRoom
+from bayplan.queues.problems import NoRoom, Why
 from bayplan.queues.resources import NOTHING, Resources
 from bayplan.scheduler.batch.patience import Patience
 
@@ -52,18 +56,56 @@ class _Standing:
     order: Order
 
 
+class _Open:
+    """Queues in their order, as it was; what has changed is seen when it comes up."""
+
+    def __init__(self, order: Callable[[str], Order]) -> None:
+        self._order = order
+        self._queues: set[str] = set()
+        self._heap: list[tuple[Order, str]] = []
+
+    def add(self, queue: str) -> None:
+        """Have a queue among them."""
+        self._queues.add(queue)
+        heapq.heappush(self._heap, (self._order(queue), queue))
+        if len(self._heap) > 2 * len(self._queues) + SLACK:
+            self._heap = [(self._order(one), one) for one in self._queues]
+            heapq.heapify(self._heap)
+
+    def discard(self, queue: str) -> None:
+        """Have a queue among them no more."""
+        self._queues.discard(queue)
+
+    def first(self) -> str | None:
+        """The one that comes first by now."""
+        while self._heap:
+            order, queue = self._heap[0]
+            if queue in self._queues:
+                current = self._order(queue)
+                if current <= order:
+                    return queue
+                heapq.heapreplace(self._heap, (current, queue))
+            else:
+                heapq.heappop(self._heap)
+        return None
+
+
 class Lineup:
     """The groups that have something to ask for."""
 
-    def __init__(self, ledger: Ledger, queue_order: Callable[[str], Order]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue_order: Callable[[str], Order],
+        beyond_order: Callable[[str], Order],
+    ) -> None:
         self._ledger = ledger
-        self._queue_order = queue_order
         self._lines: dict[str, _Line] = {}
         self._standing: dict[str, _Standing] = {}
-        self._open: set[str] = set()
+        self._open = _Open(queue_order)
         """The queues in which somebody may be served."""
-        self._heap: list[tuple[Order, str]] = []
-        """These in their order, as it was; what has changed is seen when it comes up."""
+        self._beyond = _Open(beyond_order)
+        """Those in which somebody was refused for their share alone."""
         self._waiting_for: dict[str, set[str]] = {}
         """By the queue that had no room, the queues in which somebody waits for it."""
         self.patience = Patience()
@@ -85,7 +127,8 @@ class Lineup:
         known, standing = self._standing.get(group.key), _Standing(group.queue, ask, order)
         if known != standing:
             self._stand(group, standing)
-        return self._lines[group.queue].refused.get(ask)
+        refused = self._lines[group.queue].refused.get(ask)
+        return None if refused is None or refused.why is Why.SHARE else refused
 
     def _stand(self, group: Group, standing: _Standing) -> None:
         ask = standing.ask
@@ -93,9 +136,11 @@ class Lineup:
         self._standing[group.key] = standing
         line = self._lines.setdefault(group.queue, _Line())
         heapq.heappush(line.rows.setdefault(ask, []), (standing.order, group.key))
-        if ask not in line.refused:
+        refused = line.refused.get(ask)
+        if refused is None or refused.why is Why.SHARE:
             line.untold.setdefault(ask, []).append(group.key)
-            self._enter(group.queue)
+        if refused is None:
+            self._open.add(group.queue)
 
     def asks(self, key: str) -> Resources | None:
         """What a group waits to ask for; None if it does not wait."""
@@ -113,7 +158,7 @@ class Lineup:
         self._look_again()
         held_up = []
         found = None
-        while found is None and (queue := self._first_queue()) is not None:
+        while found is None and (queue := self._open.first()) is not None:
             holder = self.patience.holder(self._ledger.tree.path(queue), now)
             found = self._first_of(self._lines[queue], holder)
             if found is None and holder:
@@ -121,8 +166,24 @@ class Lineup:
             if found is None:
                 self._open.discard(queue)
         for queue in held_up:
-            self._enter(queue)
+            self._open.add(queue)
         return found
+
+    def next_beyond(self, now: float) -> str | None:
+        """The group whose turn it is of those that ask for more than their queues deserve; the
+        others of its queue ask again.
+        """
+        while (queue := self._beyond.first()) is not None:
+            self._beyond.discard(queue)
+            line = self._lines[queue]
+            line.refused = {a: why for a, why in line.refused.items() if why.why is not Why.SHARE}
+            line.stopped = "" if line.stopped == queue else line.stopped
+            self._open.add(queue)
+            holder = self.patience.holder(self._ledger.tree.path(queue), now)
+            found = self._first_of(line, holder)
+            if found is not None:
+                return found
+        return None
 
     def refuse(self, key: str, no_room: NoRoom, now: float, *, ever: bool = True) -> Iterable[str]:
         """There is no room for what a group asks, nor for others that ask for the same; returns
@@ -136,24 +197,21 @@ class Lineup:
         node = self._ledger.tree.get(standing.queue)
         if node is not None and node.queue.spec.dequeue_strategy == FIFO:
             line.stopped, line.stopped_by = level, key
-        elif ever:
+        elif ever and no_room.why is not Why.SHARE:
             self.patience.refused(key, level, now)
+        if no_room.why is Why.SHARE:
+            self._ledger.wait_for_share(level)
+            self._beyond.add(standing.queue)
+            return ()
         untold = line.untold.pop(standing.ask, [])
         return {key, *(other for other in untold if other in self._standing)}
 
     def let_all_look(self) -> None:
         """Whoever was held up is not any more."""
         for queue in self._lines:
-            self._enter(queue)
+            self._open.add(queue)
 
     # -- queues ----------------------------------------------------------------------------------
-
-    def _enter(self, queue: str) -> None:
-        self._open.add(queue)
-        heapq.heappush(self._heap, (self._queue_order(queue), queue))
-        if len(self._heap) > 2 * len(self._open) + SLACK:
-            self._heap = [(self._queue_order(one), one) for one in self._open]
-            heapq.heapify(self._heap)
 
     def _look_again(self) -> None:
         """Open the queues that wait for room where something has come free."""
@@ -164,20 +222,7 @@ class Lineup:
                     continue
                 line.refused = {a: why for a, why in line.refused.items() if why.queue != level}
                 line.stopped = "" if line.stopped == level else line.stopped
-                self._enter(queue)
-
-    def _first_queue(self) -> str | None:
-        """The open queue that comes first by now."""
-        while self._heap:
-            order, queue = self._heap[0]
-            if queue in self._open:
-                current = self._queue_order(queue)
-                if current <= order:
-                    return queue
-                heapq.heapreplace(self._heap, (current, queue))
-            else:
-                heapq.heappop(self._heap)
-        return None
+                self._open.add(queue)
 
     # -- groups ----------------------------------------------------------------------------------
 
@@ -224,6 +269,7 @@ class Lineup:
         if not line.rows:
             del self._lines[standing.queue]
             self._open.discard(standing.queue)
+            self._beyond.discard(standing.queue)
         elif line.stopped_by == key:
             line.stopped = line.stopped_by = ""
-            self._enter(standing.queue)
+            self._open.add(standing.queue)

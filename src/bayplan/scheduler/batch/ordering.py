@@ -20,6 +20,18 @@ def queue_order(ledger: Ledger, queue: str) -> Order:
     return (-node.queue.spec.priority, levels, age(node.queue), queue)
 
 
+def beyond_order(ledger: Ledger, queue: str) -> Order:
+    """Sorts queues that ask for more than they deserve: by priority, by how little they have or
+    reserve of what they deserve, by age and name.
+    """
+    node = ledger.tree.get(queue)
+    if node is None:
+        return (0, 0.0, "", queue)
+    deserved, held = ledger.quota(queue).deserved, ledger.usage(queue).held
+    share = max((held[name] / deserved[name] for name in deserved.weighty), default=0.0)
+    return (-node.queue.spec.priority, share, age(node.queue), queue)
+
+
 def group_order(group: Group) -> Order:
     """Sorts groups of one queue: those that were let in and have no nodes yet, then by priority,
     those that have not started, by age and by name.

@@ -1,6 +1,8 @@
 """Turns: a group asks, and is let in, tried or refused. One at a time, in the order of the lineup.
 
 - *No quota*: the group waits, gates stay, and nobody is told to buy a node for it.
+- *Quota, but more than its queue deserves by weight*: it waits until nobody else can be served, and
+  those who were let in before it have been tried.
 - *Quota, and gates*: the quota is held, and the gates are removed in the background. The pods come
   back without them, to be tried.
 - *Quota, no gates*: nodes are tried (`admitting`).
@@ -17,7 +19,7 @@ from bayplan.scheduler.batch.asking import Asking, Stage, what_is_asked
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.holding import Holding
 from bayplan.scheduler.batch.lineup import Lineup
-from bayplan.scheduler.batch.ordering import group_order, queue_order
+from bayplan.scheduler.batch.ordering import beyond_order, group_order, queue_order
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.desk import Desk
 from bayplan.scheduler.queue import Place
@@ -38,7 +40,13 @@ class Turns:
         self._reservations = reservations
         self._admitting = Admitting(desk, book, hands, reservations, gates=gates)
         self.holding = Holding(desk, book, hands, reservations, self._admitting)
-        self.lineup = Lineup(book.ledger, lambda queue: queue_order(self._ledger, queue))
+        self.lineup = Lineup(
+            book.ledger,
+            lambda queue: queue_order(self._ledger, queue),
+            lambda queue: beyond_order(self._ledger, queue),
+        )
+        self._coming: dict[str, None] = {}
+        """The pods that lose their gates within their queue's share, and may not be tried yet."""
 
     @property
     def _ledger(self) -> Ledger:
@@ -55,11 +63,14 @@ class Turns:
         self.holding.see_to_times(now)
         self._take_in(now)
         key = self.lineup.next(now)
+        beyond = key is None and not self._is_anyone_coming()
+        if beyond:
+            key = self.lineup.next_beyond(now)
         if key is None:
             return False
         group = self._ledger.groups[key]
         try:
-            self._serve(group, now)
+            self._serve(group, now, beyond=beyond)
         except Exception:
             log.exception("group %s could not be served", key)
             self._give_up(group, now)
@@ -69,6 +80,16 @@ class Turns:
         """When there may be something to do without anybody telling us; None if never."""
         times = (self._reservations.next_due(), self.lineup.patience.next_due())
         return min((time for time in times if time is not None), default=None)
+
+    def _is_anyone_coming(self) -> bool:
+        """Whether somebody is to be tried first, who asked for no more than its queue deserves."""
+        while self._coming:
+            key = next(iter(self._coming))
+            member = self._ledger.members.get(key)
+            if member is not None and member.reserved and member.gate is not Gate.NONE:
+                return True
+            del self._coming[key]
+        return False
 
     def _take_in(self, now: float) -> None:
         """Have those wait for a turn about whom something is new."""
@@ -121,7 +142,7 @@ class Turns:
 
     # -- a turn ----------------------------------------------------------------------------------
 
-    def _serve(self, group: Group, now: float) -> None:
+    def _serve(self, group: Group, now: float, *, beyond: bool) -> None:
         asked = self._asked(group)
         if not isinstance(asked, Asking) or asked.ask != self.lineup.asks(group.key):
             self._line_up(group.key, now)
@@ -130,6 +151,9 @@ class Turns:
             self.lineup.remove(group.key)
             return
         no_room = self._no_room(group, asked)
+        over = self._ledger.asks_beyond_share(group, asked.ask) if no_room is None else None
+        if over is not None and not beyond:
+            no_room = over
         if no_room is not None:
             ever = self._fits_ever(group, asked)
             for key in self.lineup.refuse(group.key, no_room, now, ever=ever):
@@ -141,6 +165,8 @@ class Turns:
         self.lineup.remove(group.key)
         self._hands.telling.forget(group.key)
         self._book.touch(group.key)
+        if over is None and self._ledger.policy == "proportion":
+            self._coming.update(dict.fromkeys(one.key for one in gated_of(asked.members)))
         self._admitting.let_in(group, asked.members, now)
 
     def _wait(self, group: Group, no_room: NoRoom) -> None:

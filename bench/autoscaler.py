@@ -126,6 +126,8 @@ async def _loop(
         teller=teller,
         metrics=ScaleDownMetrics(CollectorRegistry()),
     )
+    giving_back = await begin(given, acts=False)
+    going = giving_back.actuator.deletions
     parts = Parts(
         reader=CloudReader(provider, options.group_defaults(), clock),
         sight=sight,
@@ -133,8 +135,8 @@ async def _loop(
         tidying=Tidying(desk, options),
         giving_up=GivingUp(desk, options, sight.fleet, None, snapshot.pods_on),
         choosing=Choosing(("least-waste",), provider, snapshot, Random(1), {}),
-        giving_back=await begin(given, acts=False),
-        report=Report(None, options, sight, gauges, teller, statuses),
+        giving_back=giving_back,
+        report=Report(None, options, sight, gauges, teller, statuses, going),
     )
     return Loop(parts, options, clock)
 

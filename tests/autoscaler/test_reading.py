@@ -8,11 +8,12 @@ from datetime import datetime
 
 import pytest
 
-from bayplan.autoscaler.cloud.reading import KEPT, CloudReader
+from bayplan.autoscaler.cloud.reading import KEPT, NOT_NAMED, CloudReader
 from bayplan.autoscaler.dryrun import ShownCloud
 from bayplan.nodegroups import (
     GroupOptions,
     Instance,
+    NodeGroup,
     NodeRef,
     Provider,
     Template,
@@ -30,9 +31,13 @@ class Odd(ShownCloud):
         super().__init__(provider, lambda _group, _text: None)
         self.target: int | None = None
         self.silent = False
+        self.unnamed = False
         self.price = 1.0
         self.made: Template | None = None
         self.asked = 0
+
+    async def groups(self) -> Sequence[NodeGroup]:
+        return [] if self.unnamed else await super().groups()
 
     async def target_size(self, group: str) -> int:
         return await super().target_size(group) if self.target is None else self.target
@@ -67,6 +72,23 @@ async def test_a_group_that_falls_silent_is_as_it_was_and_says_so(
     cloud.silent = True
     after = (await reader.read()).groups["workers"]
     assert (after.target, after.instances, after.stale) == (2, before.instances, "not now")
+
+
+async def test_a_group_that_is_not_named_any_more_is_as_it_was_until_nothing_can_come(
+    cloud: Odd,
+) -> None:
+    clock = Clock()
+    reader = CloudReader(cloud, GroupOptions(), clock)
+    before = (await reader.read()).groups["workers"]
+    cloud.unnamed = True
+    after = (await reader.read()).groups["workers"]
+    assert (after.instances, after.stale) == (before.instances, NOT_NAMED)
+    cloud.unnamed = False
+    assert not (await reader.read()).groups["workers"].stale
+    cloud.unnamed = True
+    await reader.read()
+    await clock.sleep(GroupOptions().max_node_provision_time)
+    assert not (await reader.read()).groups
 
 
 async def test_a_group_that_has_never_answered_is_told_apart(

@@ -3,7 +3,8 @@
 Instances that failed, instances that never registered, and nodes whose drivers never came are given
 back; a group that is meant to have instances which do not exist is told so. None of it takes a
 group below its minimum unless an option says so, and a node goes only if nothing but daemons is on
-it. Everything is counted as a failure of its group, once.
+it. Everything is counted as a failure of its group, once; and as given back once, however long the
+cloud goes on to list it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Tidying:
     desk: Desk
     options: AutoscalerOptions
     _counted: set[str] = field(default_factory=set)
+    _given: set[str] = field(default_factory=set)
 
     async def tidy(self, cloud: Cloud, now: datetime) -> int:
         """Give back what never will be; returns how much of it was given back."""
@@ -45,10 +47,10 @@ class Tidying:
                 given += await self._failed(asked, state)
                 given += await self._unregistered(asked, state)
                 given += await self._fix_size(asked, now)
-        if self._counted:
-            self._counted &= {
-                one.provider_id for asked in cloud.groups.values() for one in asked.instances
-            }
+        if self._counted or self._given:
+            listed = {one.provider_id for asked in cloud.groups.values() for one in asked.instances}
+            self._counted &= listed
+            self._given &= listed
         return given
 
     def _settle_orders(self, cloud: Cloud, now: datetime) -> None:
@@ -76,7 +78,7 @@ class Tidying:
             self.desk.teller.about_all(notice)
             self.desk.fail(asked.group.id, code, message)
         self._counted |= {one.provider_id for one in new}
-        return await self._give_back(asked, state.failed, force=True)
+        return len(await self._give_back(asked, state.failed, force=True))
 
     async def _unregistered(self, asked: Asked, state: GroupState) -> int:
         """Instances that never became nodes."""
@@ -84,18 +86,20 @@ class Tidying:
             return 0
         force = self.options.force_delete_unregistered_nodes
         given = await self._give_back(asked, state.long_unregistered, force=force)
-        if given:
-            for one in state.long_unregistered[:given]:
-                told = messages.unregistered(one.provider_id, asked.group.id)
-                self.desk.teller.about_all(told)
-        return given
+        for provider_id in given:
+            self.desk.teller.about_all(messages.unregistered(provider_id, asked.group.id))
+        return len(given)
 
-    async def _give_back(self, asked: Asked, instances: Sequence[Instance], *, force: bool) -> int:
-        """Give back as many of these as a group's minimum allows; returns how many."""
+    async def _give_back(
+        self, asked: Asked, instances: Sequence[Instance], *, force: bool
+    ) -> list[str]:
+        """Give back as many of these as a group's minimum allows; returns those that had not been
+        given back before.
+        """
         spare = len(instances) if force else asked.target - asked.group.min_size
         going = [NodeRef(one.provider_id) for one in instances[: max(0, spare)]]
         if not going:
-            return 0
+            return []
         name = asked.group.id
         try:
             await patiently(self.desk.provider.delete_nodes(name, going))
@@ -103,8 +107,10 @@ class Tidying:
             log.warning("group %s: instances cannot be given back: %s", name, error)
             told = messages.unregistered(going[0].provider_id, name, str(error))
             self.desk.teller.about_all(told)
-            return 0
-        return len(going)
+            return []
+        new = [one.provider_id for one in going if one.provider_id not in self._given]
+        self._given.update(new)
+        return new
 
     async def _fix_size(self, asked: Asked, now: datetime) -> int:
         """A group that is meant to have instances which have not come for long."""

@@ -33,6 +33,7 @@ class Mood(Enum):
     REFUSES = "it does not act, and says so"
     LOSES = "it acts, and the answer is lost"
     HANGS = "it does not answer for an hour"
+    FORGETS = "it says that it acts, and does not"
     BREAKS = "it fails in a way that nobody thought of"
 
 
@@ -75,6 +76,11 @@ class MoodyCloud(ShownCloud):
                 raise UnavailableError(f"in a mood: {spell.mood.value}")
         return await ask()
 
+    def _forgets(self, name: str) -> bool:
+        now = self._clock.monotonic()
+        spells = (one for one in self.spells if one.mood is Mood.FORGETS)
+        return any(one.asked == name and one.start <= now < one.end for one in spells)
+
     async def groups(self) -> Sequence[NodeGroup]:
         return await self._ask("groups", "", self._inner.groups)
 
@@ -94,7 +100,8 @@ class MoodyCloud(ShownCloud):
         await self._ask("increase", group, lambda: self._inner.increase(group, count))
 
     async def delete_nodes(self, group: str, nodes: Sequence[NodeRef]) -> None:
-        await self._ask("delete_nodes", group, lambda: self._inner.delete_nodes(group, nodes))
+        if not self._forgets("delete_nodes"):
+            await self._ask("delete_nodes", group, lambda: self._inner.delete_nodes(group, nodes))
 
     async def decrease_target(self, group: str, count: int) -> None:
         await self._ask("decrease", group, lambda: self._inner.decrease_target(group, count))

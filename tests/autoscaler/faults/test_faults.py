@@ -103,6 +103,19 @@ async def test_what_is_on_its_way_in_a_group_that_stops_answering_is_not_bought_
 
 
 @pytest.mark.virtual
+async def test_instances_that_are_listed_for_long_after_they_were_given_back_hold_nobody_up() -> (
+    None
+):
+    lists_on = Spell(Mood.FORGETS, "delete_nodes", end=1800.0)
+    async with virtual_town(spec(second=True), SURE, wrap=moody(lists_on)) as town:
+        faults = town.lab.simulation.faults
+        faults.inject("none left", Fault(kind="stock-out", group="first"))
+        await town.lab.run(900)
+        running = [name for name in await town.nodes() if name.startswith("second")]
+        assert len(running) == 3
+
+
+@pytest.mark.virtual
 async def test_a_stocked_out_group_rests_and_another_helps() -> None:
     async with virtual_town(spec(second=True), SURE) as town:
         faults = town.lab.simulation.faults

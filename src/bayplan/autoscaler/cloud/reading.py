@@ -3,7 +3,8 @@
 Sizes and instances are asked every time; wishes, templates and prices are kept for a while. Every
 question has its time, and a group that does not answer is told as it was last: what is on its way
 there must not be bought again, and nothing more is bought of it. A group that has not answered at
-all yet keeps everybody from buying for as long as its instances may take to come.
+all yet keeps everybody from buying for as long as its instances may take to come. A group that is
+no longer named is as silent for as long: it may be named again, and what was bought there may come.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ AT_ONCE = 16
 KEPT = 60.0
 """Seconds for which wishes, templates and prices are kept."""
 AN_HOUR = timedelta(hours=1)
+NOT_NAMED = "the cloud does not name it any more"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +87,8 @@ class CloudReader:
         self._defaults = defaults
         self._clock = clock
         self._last: dict[str, Asked] = {}
+        self._lost: dict[str, float] = {}
+        """Groups that are not named any more, and since when."""
         self._manners: dict[str, tuple[float, Manner]] = {}
         self._limit = asyncio.Semaphore(AT_ONCE)
 
@@ -97,9 +101,21 @@ class CloudReader:
             group.id: said for group, said in zip(groups, answers, strict=True)
             if isinstance(said, str)
         }  # fmt: skip
-        self._last = {said.group.id: said for said in answers if isinstance(said, Asked)}
+        lost = self._lost_groups({group.id for group in groups})
+        self._last = lost | {said.group.id: said for said in answers if isinstance(said, Asked)}
         self._manners = {n: kept for n, kept in self._manners.items() if n in self._last}
         return Cloud(self._last, silent, await self._problems())
+
+    def _lost_groups(self, named: set[str]) -> dict[str, Asked]:
+        """The groups that are not named any more, as they were last."""
+        now = self._clock.monotonic()
+        self._lost = {name: self._lost.get(name, now) for name in self._last.keys() - named}
+        return {
+            name: replace(known, stale=NOT_NAMED)
+            for name, known in self._last.items()
+            if name in self._lost
+            and now < self._lost[name] + known.manner.options.max_node_provision_time
+        }
 
     async def _ask(self, group: NodeGroup) -> Asked | str:
         """What a group says, or why it says nothing and never has."""

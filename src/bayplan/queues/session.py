@@ -7,11 +7,12 @@ everything is taken back in reverse. What is committed goes into the plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from bayplan.fit.state.budgets import Budgets, CompiledBudget, breaks_one
 from bayplan.queues.accounts import Accounts
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
@@ -29,12 +30,18 @@ Undo = Callable[[], None]
 class Session:
     """What one cycle decides with, and what it has decided."""
 
-    def __init__(self, ledger: Ledger, placement: Placement) -> None:
+    def __init__(
+        self, ledger: Ledger, placement: Placement, budgets: Budgets | None = None
+    ) -> None:
         self.ledger = ledger
         self.placement = placement
+        self.budgets = budgets
+        """The disruption budgets that are kept as long as others can leave; None if none are."""
         self.plan = Plan()
         if ledger.rules.session_keeps_inqueue:
             ledger.freeze()
+        self.evicted: dict[str, Member] = {}
+        """Those who leave so far."""
         self._ungated: set[str] = set()
 
     @property
@@ -72,6 +79,24 @@ class Session:
         if member.gate is Gate.OURS and member.key not in self._ungated:
             self._ungated.add(member.key)
             self.plan.ungated.append(member.key)
+
+    def by_budget(self, victims: Sequence[Member]) -> tuple[list[Member], list[Member]]:
+        """Victims whom budgets protect, beside those who leave already, and the others."""
+        if self.budgets is None:
+            return [], list(victims)
+        left: dict[CompiledBudget, int] = {}
+        kept: list[Member] = []
+        others: list[Member] = []
+        for one in self.evicted.values():
+            self._breaks_budget(one, left)
+        for one in victims:
+            (kept if self._breaks_budget(one, left) else others).append(one)
+        return kept, others
+
+    def _breaks_budget(self, member: Member, left: dict[CompiledBudget, int]) -> bool:
+        pod = member.pod
+        budgets = self.budgets.of(pod.namespace, pod.metadata.labels) if self.budgets else ()
+        return breaks_one(budgets, pod.name, left)
 
     def members_on(self, node: str) -> Iterable[Member]:
         """The pods of groups on a node."""
@@ -128,8 +153,10 @@ class Statement:
         stays = rules.victims_stay_reserved and member.opted_in
         ledger.move(member, Status.RELEASING, reserved=stays)
         placement.evict(member)
+        self._session.evicted[member.key] = member
 
         def undo() -> None:
+            del self._session.evicted[member.key]
             placement.spare(member)
             ledger.move(member, status, reserved=reserved)
 

@@ -23,6 +23,23 @@ HIGH: Untyped = {
 }
 
 
+def budget(name: str) -> Untyped:
+    """A budget that lets none go of the pods that are labelled `kept`."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"kept": "yes"}}},
+    }
+
+
+async def protect(it: Running, names: Iterable[str]) -> None:
+    """Have a budget see pods."""
+    change = merge({"metadata": {"labels": {"kept": "yes"}}})
+    for name in names:
+        await it.client.patch(Pod, "default", name, change=change)
+
+
 async def run(it: Running, names: Iterable[str]) -> None:
     """Have pods run, as kubelets do."""
     await it.placed("default", *names)
@@ -127,3 +144,41 @@ async def test_who_comes_in_place_of_a_victim_waits_behind_whom_it_left_for() ->
         await it.client.create(pod("default", victim, "1", group="low"))  # its controller's next
         await it.placed("default", *high)
         assert gated(it, "default") == {victim}
+
+
+@pytest.mark.parametrize("kept", [(0, 1), (1, 2), (2, 3), (0, 3)])
+async def test_pods_whom_a_budget_protects_leave_last(kept: tuple[int, int]) -> None:
+    queues = (HIGH, queue("team", {"cpu": "4"}), budget("b"))
+    async with served(*queues, node("n", "8")) as (lab, it):
+        low = await make(it, "low", "team", 4)
+        await run(it, low)
+        protected = {low[number] for number in kept}
+        await protect(it, protected)
+        await make(it, "high", "team", 2, least=2, priorityClassName="high")
+        await lab.forward(5)
+        assert leaving(it) == set(low) - protected
+
+
+async def test_a_node_where_no_budget_is_broken_is_taken_first() -> None:
+    queues = (queue("rich", deserved={"cpu": "1"}), queue("poor", deserved={"cpu": "2"}))
+    async with served(*queues, budget("b"), node("n1", "2")) as (lab, it):
+        first = await make(it, "many", "rich", 3)
+        await it.until(lambda: sum(bool(it.node_of("default", one)) for one in first) == 2)
+        there = [one for one in first if it.node_of("default", one)]
+        await it.client.create(node("n2", "1"))
+        await run(it, first)
+        await protect(it, there)
+        await make(it, "few", "poor", 1)
+        await lab.forward(20)
+        assert leaving(it) == set(first) - set(there)
+
+
+async def test_a_budget_does_not_stand_in_the_way() -> None:
+    queues = (HIGH, queue("team", {"cpu": "2"}), budget("b"))
+    async with served(*queues, node("n", "8")) as (lab, it):
+        low = await make(it, "low", "team", 2)
+        await run(it, low)
+        await protect(it, low)
+        await make(it, "high", "team", 1, priorityClassName="high")
+        await lab.forward(5)
+        assert len(leaving(it)) == 1

@@ -12,7 +12,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from bayplan.fit.state.budgets import Budgets, CompiledBudget
+from bayplan.fit.state.budgets import Budgets, CompiledBudget, breaks_one
 from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.pods import Pod
 
@@ -91,7 +91,7 @@ class Standings:
         protected: list[Standing] = []
         others: list[Standing] = []
         for one in sorted(map(self._of, lower), key=IMPORTANCE):
-            if one.budgets and _breaks_one(one, left):
+            if one.budgets and breaks_one(one.budgets, one.pod.name, left):
                 protected.append(one)
             else:
                 others.append(one)
@@ -116,17 +116,6 @@ class Standings:
         if pod.spec.priority is not None:  # else it is that of a class, which can change
             record.standing = found
         return found
-
-
-def _breaks_one(one: Standing, left: dict[CompiledBudget, int]) -> bool:
-    """Use up one disruption of each budget of a pod; says whether one had none left."""
-    breaks = False
-    for budget in one.budgets:
-        if budget.disrupted and one.pod.name in budget.disrupted:
-            continue  # the API server has counted it already
-        left[budget] = now = left.get(budget, budget.allowed) - 1
-        breaks = breaks or now < 0
-    return breaks
 
 
 def start_of(pod: Pod) -> float:

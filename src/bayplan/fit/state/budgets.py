@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bayplan.fit.shapes.hooks import Hooked, hook_of
@@ -65,3 +65,16 @@ class Budgets:
             return ()
         budgets = self._by_namespace[namespace].for_labels(labels)
         return tuple([one for one in budgets if one.selector.matches(labels)])
+
+
+def breaks_one(
+    budgets: Iterable[CompiledBudget], name: str, left: dict[CompiledBudget, int]
+) -> bool:
+    """Use up one disruption of each budget of a pod; says whether one had none left."""
+    breaks = False
+    for budget in budgets:
+        if budget.disrupted and name in budget.disrupted:
+            continue  # the API server has counted it already
+        left[budget] = now = left.get(budget, budget.allowed) - 1
+        breaks = breaks or now < 0
+    return breaks

@@ -1,7 +1,9 @@
 """Making room for a pod: a node that takes it, and queues that allow it, once others have left.
 
 Who may leave is for others to say. Before anybody has to, a node is looked for that has room. Nodes
-are tried by name, and not all of many; victims go one by one, and only until there is room.
+are tried by name, and not all of many; victims go one by one, and only until there is room. Where
+disruption budgets count, nobody leaves whom they protect as long as others could, there or on
+another node.
 """
 
 from __future__ import annotations
@@ -58,13 +60,25 @@ class RoomMaker:
             return False
         if not self._session.rules.needless_eviction and self._fits_already(statement, member):
             return True
+        protected: list[tuple[str, list[Member]]] = []
         for node, victims in islice(self._candidates(member), MOST_TRIED):
-            trial = Statement(self._session)
-            if self._try(trial, member, node, victims):
-                statement.merge(trial)
+            kept, others = self._session.by_budget(victims)
+            if self._clear(statement, member, node, others):
                 return True
+            if kept:
+                protected.append((node, others + kept))
+        return any(self._clear(statement, member, *one) for one in protected)
+
+    def _clear(
+        self, statement: Statement, member: Member, node: str, victims: list[Member]
+    ) -> bool:
+        """Let those leave a node that have to; whether that makes room."""
+        trial = Statement(self._session)
+        if not self._try(trial, member, node, victims):
             trial.discard()
-        return False
+            return False
+        statement.merge(trial)
+        return True
 
     def _candidates(self, member: Member) -> Iterator[tuple[str, list[Member]]]:
         """The nodes that would take a pod if all left that may, with these."""

@@ -27,9 +27,10 @@ def spare_gangs(session: Session, victims: Iterable[Member]) -> list[Member]:
 
 
 def in_order(session: Session, victims: Iterable[Member], queue: str) -> list[Member]:
-    """Victims in the order in which they leave for a pod of a queue."""
+    """Victims in the order in which they leave for a pod of a queue; whom budgets protect, last."""
     order = VictimOrder(session.accounts, session.ledger.groups, queue)
-    return sorted(victims, key=order.key)
+    protected, others = session.by_budget(sorted(victims, key=order.key))
+    return others + protected
 
 
 # -- in the same queue ---------------------------------------------------------------------------

@@ -66,7 +66,8 @@ class Evictions:
         """What would make room for a group; nothing has changed after it."""
         before = {one.key: one.reserved for one in group.of_status(Status.PENDING)}
         with self._desk.snapshot.fork() as snapshot:
-            session = Session(self._ledger, SnapshotPlacement(snapshot, self._ledger.leaving()))
+            placement = SnapshotPlacement(snapshot, self._ledger.leaving())
+            session = Session(self._ledger, placement, snapshot.budgets)
             try:
                 made = preempt_for(session, group)
                 if not made and in_other_queues:

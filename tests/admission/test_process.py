@@ -165,7 +165,7 @@ async def _greets(where: str, trusted: bytes) -> bool:
 async def test_it_says_whether_it_is_ready(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (path, _), webhook(path, *DIRECT) as running:
         where = (await running.said("serving health and metrics at")).split(" at ")[1].strip()
-        await running.said("shows a certificate")
+        await running.said("is ready")
         async with aiohttp.ClientSession(where) as session:
             found: dict[str, Any] = {}
             for page in ("/healthz", "/livez", "/readyz", "/metrics"):

@@ -75,6 +75,7 @@ class WebhookDaemon:
             if listener is not None:
                 await stack.enter_async_context(serving(self.app, listener, self._tls))
             self.ready.set()
+            log.info("is ready")
             stack.callback(self.ready.clear)
             while True:
                 await client.clock.sleep(self._check_seconds)

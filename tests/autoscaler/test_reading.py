@@ -74,6 +74,18 @@ async def test_a_group_that_falls_silent_is_as_it_was_and_says_so(
     assert (after.target, after.instances, after.stale) == (2, before.instances, "not now")
 
 
+async def test_a_group_that_falls_silent_while_it_is_made_larger_counts_as_that_large(
+    cloud: Odd, reader: CloudReader
+) -> None:
+    before = await reader.read()
+    reader.expect("workers", 5)
+    assert before.groups["workers"].target == 2
+    cloud.silent = True
+    assert (await reader.read()).groups["workers"].target == 5
+    cloud.silent = False
+    assert (await reader.read()).groups["workers"].target == 2
+
+
 async def test_a_group_that_is_not_named_any_more_is_as_it_was_until_nothing_can_come(
     cloud: Odd,
 ) -> None:

@@ -187,6 +187,8 @@ class Loop:
         """Buy, remember what for, and tell everybody."""
         desk = self._parts.desk
         wanted = scale_ups(found.purchases, world.groups)
+        for one in wanted:
+            self._parts.reader.expect(one.group, one.to_size)
         groups = await buy(wanted, world.groups, desk)
         done = [one for one in wanted if one.group in groups]
         bought = [one for one in found.purchases if one.view.id in groups]

@@ -106,6 +106,12 @@ class CloudReader:
         self._manners = {n: kept for n, kept in self._manners.items() if n in self._last}
         return Cloud(self._last, silent, await self._problems())
 
+    def expect(self, group: str, size: int) -> None:
+        """A group is being made that large: should it fall silent now, that is what it was."""
+        known = self._last.get(group)
+        if known is not None and known.target < size:
+            self._last = {**self._last, group: replace(known, target=size)}
+
     def _lost_groups(self, named: set[str]) -> dict[str, Asked]:
         """The groups that are not named any more, as they were last."""
         now = self._clock.monotonic()

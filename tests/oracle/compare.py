@@ -10,9 +10,10 @@ from bayplan.fit.verdicts import verdicts
 from bayplan.kube.codec import decode_object
 from bayplan.kube.pods import Pod
 from tests.oracle import queues, scaledown, scaleup
+from tests.oracle.apiserver import Comparison
 from tests.oracle.corpus import (
-    AnyCase,
     Case,
+    Decision,
     Expectation,
     QueueCase,
     ScaleDownCase,
@@ -49,13 +50,14 @@ class Tally:
     queues: dict[queues.Section, Score] = field(
         default_factory=lambda: {section: Score() for section in queues.SECTIONS}
     )
+    apiserver: Score = field(default_factory=Score)
     differences: list[str] = field(default_factory=list)
 
     @property
     def asked(self) -> int:
         """How many answers were asked for."""
-        scores = (self.verdicts, self.scale_up, self.scale_down, *self.queues.values())
-        return sum(score.asked for score in scores)
+        scores = (self.verdicts, self.scale_up, self.scale_down, self.apiserver)
+        return sum(score.asked for score in (*scores, *self.queues.values()))
 
     @property
     def is_full(self) -> bool:
@@ -67,7 +69,7 @@ class Tally:
         return (
             f"verdicts {self.verdicts}, reasons {self.reasons}, scores {self.scores}, "
             f"preemption {self.preemption}, scale-up {self.scale_up}, scale-down {self.scale_down}"
-            f"{of_queues}"
+            f"{of_queues}, apiserver {self.apiserver}"
         )
 
     def note(self, score: Score, where: str, ours: object, theirs: object) -> None:
@@ -76,8 +78,15 @@ class Tally:
         if ours != theirs:
             self.differences.append(f"{where}: ours {ours}, kube-scheduler's {theirs}")
 
+    def note_sessions(self, comparison: Comparison) -> None:
+        """Count answers of the API server: those whose status, reason and causes are equal."""
+        for judged in comparison.judged:
+            self.apiserver.note(judged.reasons_agree)
+            if not judged.reasons_agree:
+                self.differences.append(str(judged))
 
-def compare(case: AnyCase, tally: Tally) -> None:
+
+def compare(case: Decision, tally: Tally) -> None:
     """Put one case to Bayplan and count the answers."""
     if isinstance(case, QueueCase):
         _compare_queues(case, tally)

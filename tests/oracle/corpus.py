@@ -1,5 +1,6 @@
 """Corpora of recorded decisions: one small cluster, what was asked of it and the answers on each
-line. `family` says what was asked; those about nodes that are given back have `expected` answers.
+line. `family` says what was asked; those about nodes that are given back have `expected` answers,
+and those that were put to an API server one after the other have `steps`.
 """
 
 from __future__ import annotations
@@ -88,7 +89,33 @@ class QueueCase(msgspec.Struct, kw_only=True):
     """The defect of Volcano's that it shows, if it does."""
 
 
-AnyCase = Case | ScaleUpCase | ScaleDownCase | QueueCase
+class Step(msgspec.Struct, kw_only=True):
+    """One request to an API server, and what kube-apiserver answered."""
+
+    method: str
+    path: str
+    query: dict[str, Any] | str | None = None
+    headers: dict[str, str | None] | None = None
+    """Those that differ from the usual ones; None for one that is not sent."""
+    body: Any = None
+    """A JSON value; a string is sent as it is."""
+    pause: float = 0
+    poll: Literal["established", "served", "gone"] | None = None
+    """What to wait for, by asking again."""
+    expect: dict[str, Any] | None = None
+
+
+class SessionCase(msgspec.Struct, kw_only=True):
+    """Requests in a namespace of their own, one after the other, and kube-apiserver's answers."""
+
+    name: str
+    family: str
+    steps: list[Step]
+    cleanup: list[str] = []
+
+
+Decision = Case | ScaleUpCase | ScaleDownCase | QueueCase
+AnyCase = Decision | SessionCase
 
 
 class _Asked(msgspec.Struct):
@@ -97,6 +124,7 @@ class _Asked(msgspec.Struct):
     family: str
     plugin: str = ""
     expected: msgspec.Raw = msgspec.Raw()
+    steps: msgspec.Raw = msgspec.Raw()
 
 
 def read(path: Path) -> Iterator[Case]:
@@ -111,7 +139,9 @@ def read_any(path: Path) -> Iterator[AnyCase]:
     for line in text.splitlines():
         if line.strip():
             asked = msgspec.json.decode(line, type=_Asked)
-            if asked.plugin:
+            if bytes(asked.steps):
+                yield msgspec.json.decode(line, type=SessionCase)
+            elif asked.plugin:
                 yield msgspec.json.decode(line, type=QueueCase)
             elif asked.family == "scaleup":
                 yield msgspec.json.decode(line, type=ScaleUpCase)

@@ -30,8 +30,9 @@ from bayplan.client.errors import (
 )
 from bayplan.client.verbs.discovery import UnknownKindError
 from bayplan.client.wire.requests import Limits
-from bayplan.client.wire.retries import Backoff, RetryPolicy
+from bayplan.client.wire.retries import wait_before_retry
 from bayplan.kube.nodes import Node
+from bayplan.kube.pacing import RetryPolicy
 from tests.client.proxies import RudeProxy
 from tests.client.scripted import Handler, Scripted, config_map, hang_up, json, raw, refusal
 from tests.clocks import VirtualClock
@@ -263,7 +264,9 @@ def test_only_what_is_safe_is_repeated_and_never_for_ever(
     error: ClientError, repeatable: bool, attempt: int, rng: Random
 ) -> None:
     policy = RetryPolicy(attempts=6, longest_wait=30)
-    wait = policy.wait_before_retry(error, repeatable=repeatable, attempt=attempt, rng=rng)
+    wait = wait_before_retry(
+        policy, error, repeatable=repeatable, attempt=attempt, chance=rng.random
+    )
     if wait is None:
         return
     assert attempt < 6
@@ -273,13 +276,3 @@ def test_only_what_is_safe_is_repeated_and_never_for_ever(
     if isinstance(error, ApiError):
         assert error.code in {429, 500, 502, 503, 504}
         assert error.retry_after in {None, wait}
-
-
-@given(st.integers(0, 100), st.randoms(use_true_random=False))
-def test_waits_grow_to_their_longest_and_start_over(failed: int, rng: Random) -> None:
-    backoff = Backoff(rng, first=0.5, longest=30)
-    waits = [backoff.next_wait() for _ in range(failed)]
-    assert all(0.5 <= wait <= 30 for wait in waits)
-    assert all(wait == 30 for wait in waits[7:])
-    backoff.reset()
-    assert backoff.next_wait() <= 1

@@ -23,7 +23,6 @@ from bayplan.client.errors import (
     UnreachableError,
 )
 from bayplan.client.wire.requests import Limits
-from bayplan.client.wire.retries import RetryPolicy
 from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.errors import ApiError as Refusal
@@ -32,6 +31,7 @@ from bayplan.embedded.apiserver.rest.request import User
 from bayplan.embedded.asgi import PIECES, Asked, CutShort, calling
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.kube.clock import LoopClock
+from bayplan.kube.pacing import RetryPolicy
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
 

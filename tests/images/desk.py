@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.verification import Verification
-from bayplan.images.manager.backoff import Backoff
+from bayplan.images.manager.backoff import KeyedBackoff
 from bayplan.images.manager.cluster import (
     ClusterUnavailableError,
     EventKind,
@@ -22,10 +22,11 @@ from bayplan.images.manager.cluster import (
 from bayplan.images.manager.manager import ImageManager, ImageReady, ImageWaiting
 from bayplan.images.manager.metrics import ImageMetrics
 from bayplan.images.manager.pulling import Puller
-from bayplan.images.manager.throttle import PullLine, TokenBucket
+from bayplan.images.manager.throttle import PullLine
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.objects import ImageRuntime
 from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.pacing import TokenBucket
 from bayplan.kube.pods import LocalObjectReference, Pod
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, Secret
 from bayplan.kube.workloads import RuntimeClass
@@ -80,7 +81,7 @@ class Desk:
     cluster: PaperCluster = field(default_factory=PaperCluster)
     clock: VirtualClock = field(default_factory=VirtualClock)
     verification: Verification = field(default_factory=Verification)
-    bucket: TokenBucket = field(default_factory=lambda: TokenBucket(qps=0))
+    bucket: TokenBucket = field(default_factory=lambda: TokenBucket(qps=0, burst=0))
     line: PullLine = field(default_factory=PullLine)
     gate: bool = True
     registry: CollectorRegistry = field(init=False)
@@ -99,7 +100,7 @@ class Desk:
             events=self.cluster,
             memory=PullMemory(RecordFiles(self.folder), self.verification, self.clock),
             puller=Puller(runtime, self.clock, self.line, self.bucket),
-            backoff=Backoff(),
+            backoff=KeyedBackoff(),
             metrics=ImageMetrics(self.registry),
             clock=self.clock,
             use_handlers=self.gate,

@@ -29,9 +29,10 @@ from bayplan.images.collection.policy import CollectionPolicy
 from bayplan.images.credentials.keyring import Keyring, keyring_of_file
 from bayplan.images.credentials.verification import Verification, VerificationPolicy
 from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
-from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine, TokenBucket
+from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.kube.clock import WallClock
+from bayplan.kube.pacing import TokenBucket
 
 PolicyName = Literal[
     "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"

@@ -29,11 +29,11 @@ from bayplan.client.wire.budget import Budget
 from bayplan.client.wire.calling import Caller
 from bayplan.client.wire.http import HttpTransport
 from bayplan.client.wire.requests import Limits, Request
-from bayplan.client.wire.retries import RetryPolicy
 from bayplan.client.wire.sending import Sender
 from bayplan.client.wire.transport import Transport
 from bayplan.kube.clock import Clock, WallClock
 from bayplan.kube.meta import Struct
+from bayplan.kube.pacing import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ import pytest
 from bayplan.images.manager.errors import pull_error
 from bayplan.images.manager.manager import ImageWaiting
 from bayplan.images.manager.pulling import Puller, PullFailedError
-from bayplan.images.manager.throttle import PullLine, TokenBucket
+from bayplan.images.manager.throttle import PullLine
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec, PodIdentity, RegistryAuth
+from bayplan.kube.pacing import TokenBucket
 from tests.clocks import VirtualClock
 from tests.images.desk import Desk, pod_of
 from tests.images.shelf import ShelfRuntime
@@ -146,7 +147,7 @@ def watched(runtime: ShelfRuntime, clock: VirtualClock, samples: list[object]) -
             raise sample
         return sample
 
-    return Puller(runtime, clock, PullLine(), TokenBucket(qps=0), progress, 100)
+    return Puller(runtime, clock, PullLine(), TokenBucket(qps=0, burst=0), progress, 100)
 
 
 async def test_a_pull_without_progress_is_ended() -> None:

@@ -1,42 +1,12 @@
-"""Pulls begin no faster than they may, and no more run at once than may."""
+"""No more pulls run at once than may."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bayplan.images.manager.throttle import PullLine, TokenBucket
-
-
-def test_a_burst_is_allowed_and_then_the_rate() -> None:
-    bucket = TokenBucket(qps=5, burst=10)
-    assert [bucket.take(0) for _ in range(11)] == [True] * 10 + [False]
-    assert bucket.take(0.2)
-    assert not bucket.take(0.2)
-
-
-def test_no_rate_is_no_limit() -> None:
-    bucket = TokenBucket(qps=0, burst=1)
-    assert all(bucket.take(0) for _ in range(100))
-
-
-def test_a_negative_rate_is_refused() -> None:
-    with pytest.raises(ValueError, match="must not be negative"):
-        TokenBucket(qps=-1)
-
-
-@given(st.lists(st.floats(0, 10), max_size=60), st.floats(0.5, 20), st.integers(1, 20))
-def test_never_more_than_burst_and_rate_together(
-    pauses: list[float], qps: float, burst: int
-) -> None:
-    bucket, now, taken = TokenBucket(qps, burst), 0.0, 0
-    for pause in pauses:
-        now += pause
-        taken += bucket.take(now)
-    assert taken <= burst + now * qps + 1e-6
+from bayplan.images.manager.throttle import PullLine
 
 
 async def _most_at_once(line: PullLine, count: int) -> int:

@@ -14,9 +14,9 @@ from bayplan.images.cri.client import CriClient
 from bayplan.images.layers.limits import Limits
 from bayplan.images.platforms.platform import Platform
 from bayplan.images.registry.download import Pace
-from bayplan.images.registry.retry import RetryPolicy
 from bayplan.images.registry.transport import Timeouts
 from bayplan.images.settings import Settings, load_settings
+from bayplan.kube.pacing import RetryPolicy
 
 HOST = Platform(os="linux", architecture="amd64")
 CONFIG = """

@@ -19,7 +19,7 @@ from bayplan.images.registry.client import Login, RegistryClient, Source
 from bayplan.images.registry.download import Pace
 from bayplan.images.registry.errors import PullError
 from bayplan.images.registry.reference import parse_reference
-from bayplan.images.registry.retry import Retrier, RetryPolicy
+from bayplan.images.registry.retry import Retrier
 from bayplan.images.registry.transport import Timeouts, Transport
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
@@ -80,7 +80,7 @@ async def _asked(connection: Connection) -> Settings:
 async def _registry(settings: Settings) -> AsyncIterator[RegistryClient]:
     transport = Transport(Timeouts())
     try:
-        yield RegistryClient(transport, Retrier(RetryPolicy()), Pace(), settings.hosts_directory)
+        yield RegistryClient(transport, Retrier(), Pace(), settings.hosts_directory)
     finally:
         await transport.close()
 

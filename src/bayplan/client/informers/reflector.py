@@ -40,7 +40,7 @@ from bayplan.client.informers.store import Store
 from bayplan.client.resources import Resource, T
 from bayplan.client.verbs.reading import Selection, WatchFrom
 from bayplan.client.verbs.watching import WatchEvent, WatchStream
-from bayplan.client.wire.retries import Backoff
+from bayplan.kube.pacing import Backoff
 
 RESUMABLE = (
     DisconnectedError,

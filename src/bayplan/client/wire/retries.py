@@ -7,15 +7,11 @@ certainly not done:
 - the connection broke, time ran out or the server faltered half-way: only requests that read, and
   writes that name the version they expect (the second finds a conflict, and never does it twice).
 
-A server's Retry-After is honoured as it stands; one longer than we are willing to wait is passed on
-to the caller instead. Without one the waits double, each with up to half of itself added at random
-so that a crowd of clients does not come back together.
+How long to wait says `bayplan.kube.pacing`: a server's Retry-After is honoured as it stands, and
+one longer than we are willing to wait is passed on to the caller instead.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from random import Random
 
 from bayplan.client.errors import (
     ApiError,
@@ -27,26 +23,17 @@ from bayplan.client.errors import (
     UnavailableError,
     UnreachableError,
 )
+from bayplan.kube.pacing import Chance, RetryPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often, and how patiently."""
-
-    attempts: int = 6
-    first_wait: float = 0.2
-    longest_wait: float = 30.0
-
-    def wait_before_retry(
-        self, error: ClientError, *, repeatable: bool, attempt: int, rng: Random
-    ) -> float | None:
-        """Seconds to wait before sending again after failed attempt number `attempt`, or None."""
-        if attempt >= self.attempts or not may_repeat(error, repeatable=repeatable):
-            return None
-        if isinstance(error, ApiError) and error.retry_after is not None:
-            return error.retry_after if error.retry_after <= self.longest_wait else None
-        backoff = self.first_wait * 2.0 ** (attempt - 1)
-        return min(self.longest_wait, backoff * (1 + rng.random() / 2))
+def wait_before_retry(
+    policy: RetryPolicy, error: ClientError, *, repeatable: bool, attempt: int, chance: Chance
+) -> float | None:
+    """Seconds to wait before sending again after failed attempt number `attempt`, or None."""
+    if not may_repeat(error, repeatable=repeatable):
+        return None
+    retry_after = error.retry_after if isinstance(error, ApiError) else None
+    return policy.wait(attempt, retry_after, chance)
 
 
 def may_repeat(error: ClientError, *, repeatable: bool) -> bool:
@@ -56,23 +43,3 @@ def may_repeat(error: ClientError, *, repeatable: bool) -> bool:
     if isinstance(error, UnavailableError):
         return repeatable or error.retry_after is not None
     return repeatable and isinstance(error, DisconnectedError | TimedOutError | ServerFaultError)
-
-
-@dataclass(slots=True)
-class Backoff:
-    """Waits that double while things keep failing, and start over when they go well."""
-
-    rng: Random
-    first: float = 0.8
-    longest: float = 30.0
-    failures: int = 0
-
-    def next_wait(self) -> float:
-        """Seconds to wait now: the doubled base, and up to as much again at random."""
-        base = min(self.longest, self.first * 2.0 ** min(self.failures, 32))
-        self.failures += 1
-        return min(self.longest, base * (1 + self.rng.random()))
-
-    def reset(self) -> None:
-        """Things go well again."""
-        self.failures = 0

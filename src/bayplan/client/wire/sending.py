@@ -10,8 +10,9 @@ from bayplan.client.errors import ClientError, TooManyRequestsError, Unauthorize
 from bayplan.client.wire.budget import Budget
 from bayplan.client.wire.calling import Answer, Caller
 from bayplan.client.wire.requests import Request
-from bayplan.client.wire.retries import RetryPolicy
+from bayplan.client.wire.retries import wait_before_retry
 from bayplan.kube.clock import Clock
+from bayplan.kube.pacing import RetryPolicy
 
 
 class Sender:
@@ -75,6 +76,10 @@ class Sender:
     def _wait(self, request: Request, error: ClientError, attempt: int) -> float | None:
         if isinstance(error, TooManyRequestsError) and not request.retry_refusals:
             return None
-        return self._policy.wait_before_retry(
-            error, repeatable=request.repeatable, attempt=attempt, rng=self._rng
+        return wait_before_retry(
+            self._policy,
+            error,
+            repeatable=request.repeatable,
+            attempt=attempt,
+            chance=self._rng.random,
         )

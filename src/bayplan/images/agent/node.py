@@ -29,16 +29,17 @@ from bayplan.images.credentials.keyring import Keyring
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.verification import Verification
-from bayplan.images.manager.backoff import Backoff
+from bayplan.images.manager.backoff import KeyedBackoff
 from bayplan.images.manager.cluster import Cluster, EventSink, Subject
 from bayplan.images.manager.manager import ImageManager
 from bayplan.images.manager.metrics import ImageMetrics
 from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE, Puller
-from bayplan.images.manager.throttle import PullLine, TokenBucket
+from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageRuntime
 from bayplan.kube.clock import Clock
+from bayplan.kube.pacing import TokenBucket
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import RuntimeClass
 
@@ -57,7 +58,7 @@ class NodeImageOptions:
     use_handlers: bool = True
     collection: CollectionPolicy = field(default_factory=CollectionPolicy)
     verification: Verification = field(default_factory=Verification)
-    bucket: TokenBucket = field(default_factory=TokenBucket)
+    bucket: TokenBucket = field(default_factory=lambda: TokenBucket(DEFAULT_QPS, DEFAULT_BURST))
     line: PullLine = field(default_factory=PullLine)
     node_keyring: Keyring = field(default_factory=Keyring)
     progress_deadline: float = DEFAULT_PROGRESS_DEADLINE
@@ -108,7 +109,7 @@ class NodeImages:
             events=around.events,
             memory=memory,
             puller=puller,
-            backoff=Backoff(),
+            backoff=KeyedBackoff(),
             metrics=counters,
             clock=clock,
             node_keyring=options.node_keyring,

@@ -16,10 +16,11 @@ from bayplan.images.layers.limits import Limits
 from bayplan.images.pull.puller import Puller
 from bayplan.images.registry.client import RegistryClient
 from bayplan.images.registry.download import Pace
-from bayplan.images.registry.retry import Retrier, RetryPolicy
+from bayplan.images.registry.retry import PATIENCE, Retrier
 from bayplan.images.registry.transport import Timeouts, Transport
 from bayplan.images.settings import Settings
 from bayplan.images.store.store import ImageStore
+from bayplan.kube.pacing import RetryPolicy
 
 _GRACE = 5.0
 
@@ -27,7 +28,7 @@ _GRACE = 5.0
 class Tuning(msgspec.Struct, frozen=True):
     """Patience and bounds; the defaults suit a node."""
 
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = PATIENCE
     timeouts: Timeouts = Timeouts()
     pace: Pace = Pace()
     limits: Limits = Limits()

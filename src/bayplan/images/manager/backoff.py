@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bayplan.kube.pacing import doubled
+
 INITIAL_SECONDS = 10.0
 LONGEST_SECONDS = 300.0
 
 
 @dataclass(slots=True)
 class _Entry:
-    wait: float
+    failures: int
     failed_at: float
     cause: str
 
 
 @dataclass(slots=True)
-class Backoff:
+class KeyedBackoff:
     """Who has to wait, until when, and because of what."""
 
     initial: float = INITIAL_SECONDS
@@ -29,13 +31,16 @@ class Backoff:
     def failed(self, key: str, now: float, cause: str) -> None:
         """Note a failure; the key's wait begins now."""
         entry = self._live(key, now)
-        wait = self.initial if entry is None else min(entry.wait * 2, self.longest)
-        self._entries[key] = _Entry(wait, now, cause)
+        failures = 1 if entry is None else entry.failures + 1
+        self._entries[key] = _Entry(failures, now, cause)
 
     def remaining(self, key: str, now: float) -> float:
         """How many seconds the key has yet to wait."""
         entry = self._live(key, now)
-        return 0.0 if entry is None else max(0.0, entry.wait - (now - entry.failed_at))
+        if entry is None:
+            return 0.0
+        wait = doubled(self.initial, self.longest, entry.failures - 1)
+        return max(0.0, wait - (now - entry.failed_at))
 
     def cause(self, key: str) -> str:
         """Why the key waits."""

@@ -16,7 +16,7 @@ from functools import partial
 
 from bayplan.images.credentials.keyring import Keyring
 from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.manager.backoff import Backoff
+from bayplan.images.manager.backoff import KeyedBackoff
 from bayplan.images.manager.cluster import Cluster, EventKind, EventReason, EventSink, Subject
 from bayplan.images.manager.errors import (
     CreatePodSandboxError,
@@ -74,7 +74,7 @@ class ImageManager:
     events: EventSink
     memory: PullMemory
     puller: Puller
-    backoff: Backoff
+    backoff: KeyedBackoff
     metrics: ImageMetrics
     clock: Clock
     node_keyring: Keyring = field(default_factory=Keyring)

@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
-import msgspec
-
 from bayplan.images.registry.errors import UnavailableError
+from bayplan.kube.pacing import Chance, RetryPolicy
 
 RETRIED_STATUSES = frozenset((408, 429, *range(500, 600)))
 _Result = TypeVar("_Result")
@@ -26,21 +25,7 @@ class TransientError(Exception):
         self.retry_after = retry_after
 
 
-class RetryPolicy(msgspec.Struct, frozen=True):
-    """How often, and how patiently."""
-
-    attempts: int = 5
-    first_wait: float = 0.5
-    longest_wait: float = 60.0
-
-    def wait(self, failures: int, retry_after: float | None, jitter: float) -> float | None:
-        """Say how long to wait after so many failures in a row; nothing means give up."""
-        if failures >= self.attempts:
-            return None
-        if retry_after is not None:
-            return retry_after if retry_after <= self.longest_wait else None
-        backoff = min(self.first_wait * 2.0 ** (failures - 1), self.longest_wait)
-        return float(backoff * (0.5 + jitter / 2))
+PATIENCE = RetryPolicy(attempts=5, first_wait=0.5, longest_wait=60.0)
 
 
 class Retrier:
@@ -48,9 +33,9 @@ class Retrier:
 
     def __init__(
         self,
-        policy: RetryPolicy,
+        policy: RetryPolicy = PATIENCE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        chance: Chance = random.random,
     ) -> None:
         self._policy = policy
         self._sleep = sleep
@@ -67,7 +52,7 @@ class Retrier:
             except TransientError as error:
                 failures = 1 if progress() > reached else failures + 1
                 reached = progress()
-                wait = self._policy.wait(failures, error.retry_after, self._chance())
+                wait = self._policy.wait(failures, error.retry_after, self._chance)
                 if wait is None:
                     raise UnavailableError(f"{error} (after {failures} tries)") from error
                 await self._sleep(wait)

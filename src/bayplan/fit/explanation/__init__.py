@@ -5,7 +5,7 @@ Deciding needs none of this, so it is computed only when somebody asks.
 
 from bayplan.fit.explanation.answer import Explanation, NodeAnswer, Standing
 from bayplan.fit.explanation.explain import explain
-from bayplan.fit.explanation.fix import Fix, FixKind, Step
+from bayplan.fit.explanation.fix import Fix, FixKind, Risk, Step, Target
 from bayplan.fit.explanation.search import nearest_fixes
 
 __all__ = [
@@ -13,8 +13,10 @@ __all__ = [
     "Fix",
     "FixKind",
     "NodeAnswer",
+    "Risk",
     "Standing",
     "Step",
+    "Target",
     "explain",
     "nearest_fixes",
 ]

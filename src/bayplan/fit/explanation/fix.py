@@ -7,10 +7,12 @@ it) and hands out the pod as changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.codec import JsonObject
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 
@@ -39,6 +41,40 @@ class FixKind(Enum):
     DROP_AFFINITY = "drop-affinity"
 
 
+class Risk(Enum):
+    """What a step may do beside what it is for."""
+
+    EVICTS = "evicts"
+    """A pod that runs is ended."""
+    UNBALANCES = "unbalances"
+    """Pods are spread less evenly."""
+    RELAXES_A_RULE = "relaxes-a-rule"
+    """Something that was asked for is given up."""
+    COSTS = "costs"
+    """More is to be paid for."""
+    RESTARTS = "restarts"
+    """The workload's pods are replaced, those that run too."""
+    RUNS_WITH_LESS = "runs-with-less"
+    """The pod has less than it asked for."""
+    OPENS_A_NODE = "opens-a-node"
+    """Other pods may go to the node as well."""
+    OVERLOADS = "overloads"
+    """A node is asked for more than it may be able to do."""
+    NEEDS_HANDS = "needs-hands"
+    """No command alone does it."""
+
+
+class Target(NamedTuple):
+    """The object that a step changes, or the first of them."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+NOTHING = Target("", "", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One change."""
@@ -54,6 +90,14 @@ class Step:
     """Objects that are new, or changed, by this step."""
     deletes: tuple[tuple[type[KubeObject], str], ...] = ()
     """Kinds and keys of objects that go by this step."""
+    target: Target = NOTHING
+    patch: JsonObject = field(default_factory=dict, hash=False)
+    """What to merge into the target (strategically, if that is a pod or has a template of one); its
+    manifest, if it is new; nothing, if it goes.
+    """
+    command: str = ""
+    """The kubectl command that makes the change, for a shell; empty if none does."""
+    risks: tuple[Risk, ...] = ()
 
     def apply(self, snapshot: Snapshot) -> None:
         """Make the change around the pod."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from bayplan.fit.explanation.actions import acted
 from bayplan.fit.explanation.fix import Fix, FixKind, Step, Steps, cost_of
 from bayplan.fit.explanation.growth import one_more_node
 from bayplan.fit.explanation.steps import steps_before_nodes, steps_for
@@ -40,7 +41,7 @@ def nearest_fixes(snapshot: Snapshot, pod: Pod) -> tuple[Fix, ...]:
         kinds, texts = tuple(step.kind for step in steps), frozenset(step.text for step in steps)
         if len(fixes) == MOST_FIXES or alike[kinds] == MOST_ALIKE or _adds_nothing(texts, told):
             continue
-        fix = verified(snapshot, steps)
+        fix = verified(snapshot, pod, steps)
         if fix is not None:
             told.append(texts)
             alike[kinds] += 1
@@ -53,13 +54,15 @@ def _adds_nothing(texts: frozenset[str], told: list[frozenset[str]]) -> bool:
     return any(fewer <= texts for fewer in told)
 
 
-def verified(snapshot: Snapshot, steps: Steps) -> Fix | None:
+def verified(snapshot: Snapshot, pod: Pod, steps: Steps) -> Fix | None:
     """The fix that steps are, if taking them really places the pod."""
+    taken: list[Step] = []
     with snapshot.fork():
         for step in steps:
+            taken.append(acted(snapshot, taken[-1].pod if taken else pod, step))
             step.apply(snapshot)
         node = snapshot.decide(steps[-1].pod).node
-    return Fix(steps, node) if node is not None else None
+    return Fix(tuple(taken), node) if node is not None else None
 
 
 def _search(snapshot: Snapshot, pod: Pod, before: int) -> list[Steps]:

@@ -37,7 +37,7 @@ def install_driver(trial: Trial) -> Iterable[Step]:
     csinode = trial.csinode or CSINode(metadata=ObjectMeta(name=trial.name))
     spec = CSINodeSpec(drivers=[*csinode.spec.drivers, *entries])
     text = f"install {said} on node {trial.name}"
-    puts = (node, replace(csinode, spec=spec))
+    puts = (replace(csinode, spec=spec), node)
     yield Step(FixKind.INSTALL_DRIVER, text, 3.0 * len(missing), trial.pod, puts)
 
 

@@ -1,0 +1,98 @@
+"""A step with its action: the target, the patch, the command and the risks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bayplan.fit.explanation.actions import commands
+from bayplan.fit.explanation.actions.owners import written_in
+from bayplan.fit.explanation.actions.patches import merge_patch, plain, strategic_patch
+from bayplan.fit.explanation.actions.risks import RISKS, ROLLED_OUT
+from bayplan.fit.explanation.fix import FixKind, Risk, Step, Target
+from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.codec import JsonObject, find_kind
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+
+_WITHOUT_COMMAND = {FixKind.ADD_NODE, FixKind.INSTALL_DRIVER, FixKind.BIND_CLAIM}
+"""Steps that no kubectl command makes."""
+
+
+def acted(snapshot: Snapshot, pod: Pod, step: Step) -> Step:
+    """A step, about to be taken for a pod in a snapshot, with the action that makes it."""
+    risks = RISKS.get(step.kind, ())
+    if plain(step.pod.spec) != plain(pod.spec):
+        return _of_waiting_pod(snapshot, pod, replace(step, risks=risks))
+    if step.deletes and not step.puts:
+        return _deleting(replace(step, risks=risks))
+    return _putting(snapshot, replace(step, risks=risks))
+
+
+def _of_waiting_pod(snapshot: Snapshot, pod: Pod, step: Step) -> Step:
+    """A change of the pod's spec, where it is written."""
+    written = written_in(snapshot, pod)
+    patch = written.patch(strategic_patch(plain(pod.spec), plain(step.pod.spec)))
+    if written.kind == "Job":
+        patch = commands.as_new_job(patch)
+    target = Target(written.kind, pod.namespace, written.name)
+    command = commands.change_of_spec(target, pod, patch)
+    rolls = (Risk.RESTARTS,) if written.kind in ROLLED_OUT else ()
+    return replace(step, target=target, patch=patch, command=command, risks=(*step.risks, *rolls))
+
+
+def _deleting(step: Step) -> Step:
+    targets = [_target(kind.__name__, key) for kind, key in step.deletes]
+    return replace(step, target=targets[0], command=commands.deletion(targets))
+
+
+def _putting(snapshot: Snapshot, step: Step) -> Step:
+    main = max(step.puts, key=lambda obj: _is_changed(snapshot, obj))
+    before = snapshot.get(type(main), main.key)
+    target = _target(type(main).__name__, main.key)
+    patch = _manifest(main) if before is None else merge_patch(plain(before), plain(main))
+    command = "" if step.kind in _WITHOUT_COMMAND else _command(snapshot, step, target, patch)
+    return replace(step, target=target, patch=patch, command=command)
+
+
+def _command(snapshot: Snapshot, step: Step, target: Target, patch: JsonObject) -> str:
+    match step.kind:
+        case FixKind.UNCORDON:
+            return commands.uncordon(target)
+        case FixKind.LABEL_NODE:
+            return commands.labelling([obj.name for obj in step.puts], patch)
+        case FixKind.CLEAR_TAINT:
+            return commands.without_taints(target, _taints_gone(snapshot, step))
+        case FixKind.MOVE_POD:
+            moved = next(obj for obj in step.puts if isinstance(obj, Pod))
+            return commands.move(target, moved, patch)
+        case _ if snapshot.get(type(step.puts[0]), step.puts[0].key) is None:
+            return commands.creation([_manifest(obj) for obj in step.puts])
+        case _:
+            return commands.merge(target, patch)
+
+
+def _taints_gone(snapshot: Snapshot, step: Step) -> list[str]:
+    node = step.puts[0]
+    before = snapshot.get(Node, node.name)
+    if before is None or not isinstance(node, Node):
+        return []
+    return [f"{t.key}:{t.effect}-" for t in before.spec.taints if t not in node.spec.taints]
+
+
+def _is_changed(snapshot: Snapshot, obj: KubeObject) -> bool:
+    before = snapshot.get(type(obj), obj.key)
+    return before is None or plain(before) != plain(obj)
+
+
+def _manifest(obj: KubeObject) -> JsonObject:
+    """An object as it is to be made; only a node brings its status with it."""
+    kind = find_kind(type(obj).__name__)
+    head: JsonObject = {"apiVersion": kind.api_version, "kind": kind.name} if kind else {}
+    said = {k: v for k, v in plain(obj).items() if k != "status" or isinstance(obj, Node)}
+    return {**head, **said}
+
+
+def _target(kind: str, key: str) -> Target:
+    namespace, _, name = key.rpartition("/")
+    return Target(kind, namespace, name)

@@ -8,8 +8,8 @@ from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.fields import CatalogFields
 from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.request import ADMIN, Call
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import ADMIN, Call
 from bayplan.embedded.apiserver.seed import seed
 from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.store import Store

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
+from bayplan.embedded.apiserver.request import DeleteOptions
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import DeleteOptions
 from tests.embedded.backends import call_of, new_backend
 
 POLICIES = ("Background", "Foreground", "Orphan")

@@ -23,11 +23,11 @@ from bayplan.client.errors import (
     UnreachableError,
 )
 from bayplan.client.wire.requests import Limits
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.errors import ApiError as Refusal
 from bayplan.embedded.apiserver.plane import ControlPlane
-from bayplan.embedded.apiserver.rest.request import User
+from bayplan.embedded.apiserver.request import User
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.asgi import PIECES, Asked, CutShort, calling
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.kube.clock import LoopClock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from bayplan.embedded.apiserver.rest.naming import free_name
+from bayplan.embedded.apiserver.rest.metadata import free_name
 from tests.embedded.http_client import JSON_PATCH, MERGE, Http
 
 CMS = "/api/v1/namespaces/default/configmaps"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.embedded.apiserver.request import DeleteOptions
 from bayplan.embedded.apiserver.rest import deleting
-from bayplan.embedded.apiserver.rest.request import DeleteOptions
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.controller import Again, Change, Delete, Plan, Stage
 from bayplan.embedded.control.facts import PodFacts

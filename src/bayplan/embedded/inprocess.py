@@ -18,7 +18,7 @@ from bayplan.client.errors import DisconnectedError, UnreachableError
 from bayplan.client.wire.requests import Request
 from bayplan.client.wire.transport import Headers
 from bayplan.embedded.apiserver.plane import ControlPlane
-from bayplan.embedded.apiserver.rest.request import ADMIN, User
+from bayplan.embedded.apiserver.request import ADMIN, User
 from bayplan.embedded.asgi import Asked, CutShort, Reply, calling
 
 _NAME = "https://in.process"

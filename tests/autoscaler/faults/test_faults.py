@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Access, Client
-from bayplan.embedded.apiserver.rest.request import ADMIN
+from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.inprocess import InProcessTransport
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster

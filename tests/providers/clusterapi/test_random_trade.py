@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bayplan.client import Access, Client, merge
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
-from bayplan.embedded.apiserver.rest.request import ADMIN
+from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.kube.clock import LoopClock
 from bayplan.lab import run_virtually

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
+from bayplan.embedded.apiserver.jsontypes import JsonObject
 
 
 class Cause(NamedTuple):
@@ -170,31 +170,3 @@ def not_acceptable(offered: Sequence[str]) -> ApiError:
     """The client wants a format that is not spoken here."""
     message = "only the following media types are accepted: " + ", ".join(offered)
     return ApiError(406, "NotAcceptable", message)
-
-
-def bad_value(field: str, value: JsonValue, why: str) -> Cause:
-    """A field's value is not allowed."""
-    shown = encode(value).decode()
-    return Cause("FieldValueInvalid", f"Invalid value: {shown}: {why}", field)
-
-
-def required(field: str, why: str = "") -> Cause:
-    """A field must be there."""
-    return Cause("FieldValueRequired", f"Required value: {why}" if why else "Required value", field)
-
-
-def forbidden_field(field: str, why: str) -> Cause:
-    """A field must not be there, or must not change."""
-    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
-
-
-def not_supported(field: str, value: JsonValue, choices: Sequence[str]) -> Cause:
-    """A field's value is none of the choices."""
-    listed = ", ".join(f'"{choice}"' for choice in choices)
-    message = f"Unsupported value: {encode(value).decode()}: supported values: {listed}"
-    return Cause("FieldValueNotSupported", message, field)
-
-
-def duplicate(field: str, value: JsonValue) -> Cause:
-    """A value may stand in a list only once."""
-    return Cause("FieldValueDuplicate", f"Duplicate value: {encode(value).decode()}", field)

@@ -20,10 +20,10 @@ from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Aut
 from bayplan.embedded.apiserver.authorization.escalation import EscalationGuard
 from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import PlaneConfig
+from bayplan.embedded.apiserver.controllers.definitions import DefinitionController
 from bayplan.embedded.apiserver.controllers.events import EventReaper
 from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
 from bayplan.embedded.apiserver.controllers.namespaces import NamespaceController
-from bayplan.embedded.apiserver.crds.controller import DefinitionController
 from bayplan.embedded.apiserver.http.app import App
 from bayplan.embedded.apiserver.http.endpoints import Endpoints
 from bayplan.embedded.apiserver.http.metrics import Metrics

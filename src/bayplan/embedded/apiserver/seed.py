@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
+from bayplan.embedded.apiserver.request import ADMIN, Call
 from bayplan.embedded.apiserver.rest import writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import ADMIN, Call
 from bayplan.embedded.apiserver.store.entry import Key
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")

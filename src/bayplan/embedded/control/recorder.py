@@ -6,9 +6,9 @@ from collections import Counter, OrderedDict
 from typing import Protocol
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.request import ADMIN, Call
 from bayplan.embedded.apiserver.rest import writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import ADMIN, Call
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.controller import Tell
 from bayplan.embedded.control.storages import EVENTS

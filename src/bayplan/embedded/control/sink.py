@@ -12,9 +12,9 @@ import logging
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.request import Call, DeleteOptions, User
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions, User
 from bayplan.embedded.apiserver.subresources.binding import bind
 from bayplan.embedded.control.controller import Again, Bind, Change, Create, Delete, Do, Step, Tell
 from bayplan.embedded.control.recorder import Recorder

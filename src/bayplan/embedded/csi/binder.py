@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.objectselectors import select
+from bayplan.embedded.apiserver.rest.selectors import select
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
 from bayplan.embedded.control.controller import Change, Controller, Edit, Plan, Stage

@@ -17,8 +17,8 @@ from functools import partial
 
 import yaml
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.errors import Cause, invalid
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import Controller, Do, Plan, Stage, Tell

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.objectselectors import select
+from bayplan.embedded.apiserver.rest.selectors import select
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.journal import Change as Written
 from bayplan.embedded.control.controller import Again, Controller, Plan, Stage

@@ -8,11 +8,12 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest, Step
-from bayplan.embedded.apiserver.errors import ApiError, bad_value, forbidden, invalid
+from bayplan.embedded.apiserver.errors import ApiError, forbidden, invalid
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest, Step
 from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.validation.causes import bad_value
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.request import User
+from bayplan.embedded.apiserver.request import User
 
 
 class Attributes(NamedTuple):

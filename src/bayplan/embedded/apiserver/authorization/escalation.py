@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.authorization.authorizer import Attributes
 from bayplan.embedded.apiserver.authorization.rbac import GROUP, Rbac
 from bayplan.embedded.apiserver.errors import forbidden
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 
 _ROLES = ("roles", "clusterroles")
 _BINDINGS = ("rolebindings", "clusterrolebindings")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Authorizer
 from bayplan.embedded.apiserver.errors import bad_request, forbidden
 from bayplan.embedded.apiserver.identity.tokens import AUTHENTICATED
-from bayplan.embedded.apiserver.rest.request import User
+from bayplan.embedded.apiserver.request import User
 
 _PREFIX = b"impersonate-"
 _USER, _GROUP = b"impersonate-user", b"impersonate-group"

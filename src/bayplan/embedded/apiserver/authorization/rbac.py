@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from bayplan.embedded.apiserver.authorization.authorizer import EVERYTHING, Attributes, Decision
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.request import User
+from bayplan.embedded.apiserver.request import User
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.store import Store
 

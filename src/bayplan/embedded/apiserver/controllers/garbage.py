@@ -10,10 +10,10 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.controllers.queue import Queued, WorkQueue
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.request import Call, DeleteOptions, User
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.deleting import FOREGROUND, ORPHAN
-from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions, User
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.journal import Change
 

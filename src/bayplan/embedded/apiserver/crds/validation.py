@@ -9,8 +9,14 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from bayplan.embedded.apiserver.errors import Cause, bad_value, duplicate, not_supported, required
+from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.validation.causes import (
+    bad_value,
+    duplicate,
+    not_supported,
+    required,
+)
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _LONGEST_MATCHED = 100_000

@@ -29,8 +29,8 @@ from bayplan.embedded.apiserver.http.wire.negotiation import negotiate
 from bayplan.embedded.apiserver.http.wire.responses import Send, Stream, error_response
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.request import Call, User
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import Call, User
 from bayplan.embedded.apiserver.rest.selectors import the_one_name
 
 log = logging.getLogger(__name__)

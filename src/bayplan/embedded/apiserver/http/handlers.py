@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bayplan.embedded.apiserver.errors import (
     ApiError,
@@ -34,16 +34,16 @@ from bayplan.embedded.apiserver.http.wire.negotiation import Form
 from bayplan.embedded.apiserver.http.wire.responses import Response, Stream
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.patch.patches import APPLY_PATCH, Patch, accepted
+from bayplan.embedded.apiserver.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest import applying, deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.conforming import conform
 from bayplan.embedded.apiserver.rest.listing import list_page
-from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.rest.templates import wording_of
 from bayplan.embedded.apiserver.rest.watching import Watch
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """A request about a resource, and what is needed to answer it."""
 
@@ -167,23 +167,29 @@ async def patch(exchange: Exchange) -> Answer:
     return exchange.renderer().one(entry)
 
 
-async def _delete_body(exchange: Exchange) -> JsonObject:
-    body = await exchange.body()
-    return require_object(decode_value(body, media_type(exchange.content_type))) if body else {}
+async def _deletion(exchange: Exchange) -> tuple[Call, DeleteOptions]:
+    """What is to be deleted, and how: the body may say more than the query."""
+    raw = await exchange.body()
+    body = require_object(decode_value(raw, media_type(exchange.content_type))) if raw else {}
+    return with_options(exchange.call, delete_options(exchange.query, body))
+
+
+def with_options(call: Call, options: DeleteOptions) -> tuple[Call, DeleteOptions]:
+    """A deletion whose options were in its body, which may have asked for a dry run."""
+    return (replace(call, dry_run=True) if options.dry_run else call), options
 
 
 async def delete(exchange: Exchange) -> Answer:
     """An object gone, or going."""
-    call = exchange.call
-    options = delete_options(exchange.query, await _delete_body(exchange), call)
+    call, options = await _deletion(exchange)
     deleted = await deleting.delete(exchange.backend, call, options)
     return exchange.renderer().deleted(deleted)
 
 
 async def delete_collection(exchange: Exchange) -> Answer:
     """Many objects gone, or going."""
-    call, query, backend = exchange.call, exchange.query, exchange.backend
-    options = delete_options(query, await _delete_body(exchange), call)
+    query, backend = exchange.query, exchange.backend
+    call, options = await _deletion(exchange)
     select = selector(query, call.kind, call.namespace)
     page = list_page(backend.store, call.kind.storage, select, list_options(query))
     for entry in page.entries:

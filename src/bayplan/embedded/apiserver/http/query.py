@@ -5,22 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
-from bayplan.embedded.apiserver.errors import (
-    Cause,
-    bad_request,
-    bad_value,
-    forbidden_field,
-    invalid_options,
-    not_supported,
-)
+from bayplan.embedded.apiserver.errors import Cause, bad_request, invalid_options
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.fields import ALWAYS
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.kinds.views import kept_field
+from bayplan.embedded.apiserver.request import DeleteOptions
 from bayplan.embedded.apiserver.rest.listing import ListOptions
-from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest.selectors import Selector, parse_fields, parse_labels
 from bayplan.embedded.apiserver.rest.watching import WatchOptions
+from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, not_supported
 
 Query = dict[str, str]
 _MOST_LIST = 2**31
@@ -137,7 +131,7 @@ def dry_run(text: str) -> bool:
     return text == "All"
 
 
-def delete_options(query: Query, body: JsonObject, call: Call) -> DeleteOptions:
+def delete_options(query: Query, body: JsonObject) -> DeleteOptions:
     """How to delete: the body's options, else the query's."""
     grace = body.get("gracePeriodSeconds")
     if grace is None and query.get("gracePeriodSeconds"):
@@ -154,11 +148,10 @@ def delete_options(query: Query, body: JsonObject, call: Call) -> DeleteOptions:
     if propagation not in _PROPAGATIONS:
         problem = not_supported("propagationPolicy", propagation, (*_PROPAGATIONS[1:], "nil"))
         raise invalid_options("DeleteOptions", problem)
-    if body.get("dryRun"):
-        call.dry_run = dry_run(",".join(map(str, body["dryRun"])))
     return DeleteOptions(
         grace,
         propagation,
         str(preconditions.get("uid") or ""),
         str(preconditions.get("resourceVersion") or ""),
+        dry_run(",".join(map(str, body.get("dryRun") or ()))),
     )

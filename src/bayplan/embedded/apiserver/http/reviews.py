@@ -9,8 +9,8 @@ from bayplan.embedded.apiserver.http.wire.responses import json_response
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.request import User
 from bayplan.embedded.apiserver.rest.conforming import conform
-from bayplan.embedded.apiserver.rest.request import User
 
 
 class Reviews:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bayplan.embedded.apiserver.errors import bad_request, no_such_path
 from bayplan.embedded.apiserver.http.handlers import (
     HANDLERS,
@@ -10,6 +12,7 @@ from bayplan.embedded.apiserver.http.handlers import (
     Handler,
     read_object,
     read_patch,
+    with_options,
 )
 from bayplan.embedded.apiserver.http.query import delete_options
 from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
@@ -44,23 +47,20 @@ async def _body(exchange: Exchange, kind: str, api_version: str, type_name: str)
 async def create_binding(exchange: Exchange) -> Answer:
     """Bind a pod to a node."""
     binding = await _body(exchange, "Binding", "v1", "core.Binding")
-    call = exchange.call
     name = (binding.get("metadata") or {}).get("name") or ""
-    if not call.name:
-        call.name = name
+    wanted = exchange.call.name or name
     pods = exchange.backend.catalog.stored("pods")
-    if name not in ("", call.name) or pods is None:
+    if name not in ("", wanted) or pods is None:
         raise bad_request("the name in the URL does not match the name in the binding")
-    call.kind = pods
-    await bind(exchange.backend, call, binding)
+    await bind(exchange.backend, replace(exchange.call, kind=pods, name=wanted), binding)
     return json_response(_CREATED, 201)
 
 
 async def create_eviction(exchange: Exchange) -> Answer:
     """Evict a pod."""
     eviction = await _body(exchange, "Eviction", "policy/v1", "policy.Eviction")
-    options = delete_options({}, eviction.get("deleteOptions") or {}, exchange.call)
-    await evict(exchange.backend, exchange.call, options)
+    options = delete_options({}, eviction.get("deleteOptions") or {})
+    await evict(exchange.backend, *with_options(exchange.call, options))
     return json_response(_CREATED, 201)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from bayplan.embedded.apiserver.identity.tokens import AUTHENTICATED, Tokens
-from bayplan.embedded.apiserver.rest.request import User
+from bayplan.embedded.apiserver.request import User
 
 PeerName: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
 """A certificate's subject, as `ssl` gives it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from bayplan.client.serving.authority import Authority, KeyPair
 from bayplan.client.serving.tls import server_tls, show_pair
 from bayplan.embedded.apiserver.identity.tokens import Tokens
-from bayplan.embedded.apiserver.rest.request import ADMIN
+from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.apiserver.store.database import Database
 
 

@@ -9,7 +9,7 @@ import csv
 import hashlib
 from pathlib import Path
 
-from bayplan.embedded.apiserver.rest.request import User
+from bayplan.embedded.apiserver.request import User
 
 AUTHENTICATED = "system:authenticated"
 

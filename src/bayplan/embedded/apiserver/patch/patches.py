@@ -7,9 +7,7 @@ from typing import NamedTuple
 from bayplan.embedded.apiserver.errors import ApiError, bad_request, unsupported_media_type
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.patch.jsonpatch import apply_json_patch
-from bayplan.embedded.apiserver.patch.mergepatch import apply_merge_patch
-from bayplan.embedded.apiserver.patch.pointers import PatchError
+from bayplan.embedded.apiserver.patch.jsonpatch import PatchError, apply_json_patch
 from bayplan.embedded.apiserver.patch.strategic import apply_strategic_patch
 from bayplan.embedded.apiserver.schema.roots import root_type
 
@@ -57,3 +55,16 @@ class Patch(NamedTuple):
         if self.media_type == MERGE_PATCH:
             return apply_merge_patch(obj, self.content)
         raise unsupported_media_type(accepted(self.kind))
+
+
+def apply_merge_patch(document: JsonValue, patch: JsonValue) -> JsonValue:
+    """The document after a merge patch (RFC 7386): null removes, objects merge, others replace."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = document if isinstance(document, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = apply_merge_patch(merged.get(key), value)
+    return merged

@@ -8,7 +8,7 @@ type in the table (custom resources) cannot be patched this way.
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
-from bayplan.embedded.apiserver.patch.pointers import PatchError
+from bayplan.embedded.apiserver.patch.jsonpatch import PatchError
 from bayplan.embedded.apiserver.schema.types import FieldType, ObjectType, require_type
 
 _DIRECTIVE = "$patch"

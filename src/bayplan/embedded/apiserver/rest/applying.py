@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import bad_request, invalid_options, not_found, required
+from dataclasses import replace
+
+from bayplan.embedded.apiserver.errors import bad_request, invalid_options, not_found
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.patch import apply as serverside
 from bayplan.embedded.apiserver.patch.managed import Manager
 from bayplan.embedded.apiserver.patch.shapes import shape_of
+from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest import metadata, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.conforming import conform
-from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.validation.causes import required
 
 
 async def apply(backend: Backend, call: Call, wanted: JsonValue) -> tuple[Entry, bool]:
     """Apply what a manager wants; says whether the object was created."""
     checked = _check(call, wanted)
-    call.applied = True
+    call = replace(call, applied=True)
     if backend.store.get(call.key) is None:
         return await _create(backend, call, checked), True
     intent = _intent(backend, call, checked)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionChain
 from bayplan.embedded.apiserver.errors import not_found
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.request import Call
+from bayplan.embedded.apiserver.rest.chain import AdmissionChain
 from bayplan.embedded.apiserver.rest.templates import Templates
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import Store

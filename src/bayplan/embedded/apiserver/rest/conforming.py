@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.crds.pruning import add_defaults, prune
 from bayplan.embedded.apiserver.crds.validation import problems
-from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request, bad_value, invalid
+from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request, invalid
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
 from bayplan.embedded.apiserver.schema.roots import root_type
 from bayplan.embedded.apiserver.schema.types import ObjectType, require_type
+from bayplan.embedded.apiserver.validation.causes import bad_value
 
 
 def conform(call: Call, obj: JsonObject, *, whole: bool = True) -> None:

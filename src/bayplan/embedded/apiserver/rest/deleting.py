@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.errors import conflict, modified
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
+from bayplan.embedded.apiserver.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.rest.writing import finished, other_uid
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import StaleWrite

@@ -6,23 +6,21 @@ from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
-from bayplan.embedded.apiserver.errors import (
-    Cause,
-    bad_request,
-    bad_value,
-    forbidden_field,
-    required,
-)
+from bayplan.embedded.apiserver.errors import Cause, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, metadata_of
-from bayplan.embedded.apiserver.rest.naming import (
-    annotation_problems,
-    free_name,
-    label_problems,
-)
-from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
-from bayplan.kube.names import is_qualified_name
+from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
+from bayplan.embedded.apiserver.validation.names import (
+    annotation_problems,
+    as_prefix,
+    label_problems,
+    name_problems,
+    qualified_name,
+)
 
+NAME_TRIES = 8
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -31,8 +29,23 @@ def new_uid(rng: Random) -> str:
     return str(UUID(int=rng.getrandbits(128), version=4))
 
 
-def address(call: Call, obj: JsonObject, rng: Random, is_taken: Callable[[str], bool]) -> None:
-    """Settle a new object's name and namespace, in the object and in the call."""
+def suffixed(prefix: str, rng: Random) -> str:
+    """A name made from `generateName`."""
+    return prefix[:58] + "".join(rng.choices(_SUFFIX_LETTERS, k=5))
+
+
+def free_name(prefix: str, rng: Random, is_taken: Callable[[str], bool]) -> str:
+    """A name made from `generateName` that nobody has, as far as a few tries find one."""
+    name = suffixed(prefix, rng)
+    for _ in range(NAME_TRIES - 1):
+        if not is_taken(name):
+            break
+        name = suffixed(prefix, rng)
+    return name
+
+
+def address(call: Call, obj: JsonObject, rng: Random, is_taken: Callable[[str], bool]) -> str:
+    """Settle a new object's namespace and name; gives the name."""
     meta = metadata_of(obj)
     if meta.get("resourceVersion"):
         raise bad_request("resourceVersion should not be set on objects to be created")
@@ -41,7 +54,9 @@ def address(call: Call, obj: JsonObject, rng: Random, is_taken: Callable[[str], 
     settle_namespace(call, meta)
     if call.name and meta.get("name") not in (None, "", call.name):
         raise _name_mismatch(meta["name"], call.name)
-    meta["name"] = call.name = meta.get("name") or call.name
+    name: str = meta.get("name") or call.name
+    meta["name"] = name
+    return name
 
 
 def settle_namespace(call: Call, meta: JsonObject) -> None:
@@ -110,19 +125,20 @@ def problems(obj: JsonObject, strategy: Strategy) -> list[Cause]:
 
 
 def _name_problems(meta: JsonObject, strategy: Strategy) -> list[Cause]:
-    name = meta.get("name") or ""
+    name, prefix = meta.get("name") or "", meta.get("generateName") or ""
+    rule, found = strategy.name_rule, []
+    if prefix:
+        found = name_problems(as_prefix(rule), prefix, "metadata.generateName")
     if not name:
-        return [required("metadata.name", "name or generateName is required")]
-    why = strategy.name_rule(name)
-    return [bad_value("metadata.name", name, why)] if why else []
+        return [*found, required("metadata.name", "name or generateName is required")]
+    return [*found, *name_problems(rule, name, "metadata.name")]
 
 
 def _finalizer_problems(meta: JsonObject) -> list[Cause]:
-    return [
-        bad_value("metadata.finalizers", name, "name part must be a qualified name")
-        for name in meta.get("finalizers") or ()
-        if not is_qualified_name(name)
-    ]
+    found: list[Cause] = []
+    for name in meta.get("finalizers") or ():
+        found += name_problems(qualified_name, name, "metadata.finalizers")
+    return found
 
 
 def _owner_problems(meta: JsonObject) -> list[Cause]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.errors import ApiError, forbidden, not_found
+from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Key
 
 

@@ -1,4 +1,4 @@
-"""Label and field selectors as they stand in a query string."""
+"""Label and field selectors: as they stand in a query string, and inside objects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from bayplan.embedded.apiserver.errors import bad_request
+from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.kube.meta import LabelSelector
+from bayplan.kube.selectors.labels import compile_selector
+from bayplan.kube.selectors.requirement import SelectorError
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _SET = re.compile(rf"\s*({_KEY})\s+(in|notin)\s+\(([^()]*)\)\s*$")
@@ -130,3 +136,15 @@ def _field(part: str, allowed: set[str]) -> Requirement:
     operator = "field!=" if found[2] == "!=" else "field="
     value = re.sub(r"\\(.)", r"\1", found[3])
     return Requirement(found[1], operator, frozenset((value,)))
+
+
+def select(selector: JsonObject, labels: dict[str, str]) -> bool:
+    """Whether labels meet a selector inside an object (`matchLabels`, `matchExpressions`).
+
+    An empty one selects everything, a broken one nothing.
+    """
+    try:
+        compiled = compile_selector(msgspec.convert(selector, LabelSelector))
+    except (msgspec.ValidationError, SelectorError):
+        return False
+    return compiled.matches(labels)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
-from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.request import Call
 
 MOST = 128
 LARGEST = 16 * 1024

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from bayplan.embedded.apiserver.errors import (
-    forbidden_field,
-    invalid_options,
-    too_large_version,
-)
+from bayplan.embedded.apiserver.errors import invalid_options, too_large_version
 from bayplan.embedded.apiserver.jsontypes import encode
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.listing import parse_version
@@ -21,6 +17,7 @@ from bayplan.embedded.apiserver.rest.selectors import Selector
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.journal import Change, Journal, event_line
 from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.apiserver.validation.causes import forbidden_field
 
 BOOKMARK_SECONDS = 60.0
 _BATCH = 256 * 1024

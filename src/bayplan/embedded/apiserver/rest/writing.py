@@ -7,29 +7,24 @@ not say a resource version is retried on the newer object, whoever did gets a co
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
-from bayplan.embedded.apiserver.errors import (
-    Cause,
-    already_exists,
-    bad_value,
-    conflict,
-    invalid,
-    modified,
-)
+from bayplan.embedded.apiserver.errors import Cause, already_exists, conflict, invalid, modified
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode, metadata_of
 from bayplan.embedded.apiserver.kinds.views import to_kept, to_shown
 from bayplan.embedded.apiserver.patch.managed import Manager, track
 from bayplan.embedded.apiserver.patch.shapes import shape_of
+from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.rest.conforming import conform, custom_problems
 from bayplan.embedded.apiserver.rest.namespaces import require_namespace
-from bayplan.embedded.apiserver.rest.request import Call
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.strategies.table import strategy_of
+from bayplan.embedded.apiserver.validation.causes import bad_value
 
 Compute = Callable[[JsonObject], JsonObject]
 """Makes the object that is wanted out of the object that is there (which it may change)."""
@@ -44,7 +39,7 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
     strategy = strategy_of(call.kind.storage)
     if not trusted:
         conform(call, obj)
-    metadata.address(call, obj, backend.rng, lambda name: _is_taken(backend, call, name))
+    call = _addressed(backend, call, obj)
     require_namespace(backend, call)
     obj = to_kept(call.kind, obj)
     _type_meta(backend, call, obj)
@@ -61,8 +56,13 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
     return _store_new(backend, call, obj)
 
 
-def _is_taken(backend: Backend, call: Call, name: str) -> bool:
-    return backend.store.get(Key(call.kind.storage, call.namespace, name)) is not None
+def _addressed(backend: Backend, call: Call, obj: JsonObject) -> Call:
+    """The same request, about the object that is being made."""
+
+    def is_taken(name: str) -> bool:
+        return backend.store.get(Key(call.kind.storage, call.namespace, name)) is not None
+
+    return replace(call, name=metadata.address(call, obj, backend.rng, is_taken))
 
 
 def _type_meta(backend: Backend, call: Call, obj: JsonObject) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 
-from bayplan.embedded.apiserver.errors import Cause, bad_value, forbidden_field, required
+from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.naming import dns_label, path_segment
-from bayplan.embedded.apiserver.strategies.filling import child, fill, items
-from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
+from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
+from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.filling import child, fill, items
+from bayplan.embedded.apiserver.strategies.strategy import child, fill, items
 
 _MODES = ("secret", "configMap", "downwardAPI", "projected")
 _CONTAINERS = ("initContainers", "containers")

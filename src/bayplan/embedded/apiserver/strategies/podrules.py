@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import (
-    Cause,
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.strategies.strategy import items
+from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
     duplicate,
     forbidden_field,
     not_supported,
     required,
 )
-from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.naming import dns_label, label_problems
-from bayplan.embedded.apiserver.strategies.filling import items
+from bayplan.embedded.apiserver.validation.names import (
+    dns_label,
+    label_problems,
+    name_problems,
+    qualified_name,
+)
 from bayplan.kube.names import is_qualified_name
 from bayplan.kube.quantity import parse as amount
 from bayplan.kube.resources import is_attach_limit
@@ -68,8 +73,8 @@ def _container_problems(container: JsonObject, place: str, volumes: set[str | No
     name = container.get("name") or ""
     if not name:
         found.append(required(f"{place}.name"))
-    elif why := dns_label(name):
-        found.append(bad_value(f"{place}.name", name, why))
+    else:
+        found += name_problems(dns_label, name, f"{place}.name")
     if not container.get("image"):
         found.append(required(f"{place}.image"))
     for index, mount in enumerate(items(container, "volumeMounts")):
@@ -119,16 +124,16 @@ def _amount_problems(name: str, value: str, field: str) -> list[Cause]:
 
 
 def _volume_problems(spec: JsonObject, where: str) -> list[Cause]:
-    found = []
+    found: list[Cause] = []
     names: set[str] = set()
     for index, volume in enumerate(items(spec, "volumes")):
         place = f"{where}.volumes[{index}]"
         name = volume.get("name") or ""
         if not name:
             found.append(required(f"{place}.name"))
-        elif why := dns_label(name):
-            found.append(bad_value(f"{place}.name", name, why))
-        elif name in names:
+        else:
+            found += name_problems(dns_label, name, f"{place}.name")
+        if name and name in names:
             found.append(duplicate(f"{place}.name", name))
         if len(set(volume) - {"name"}) > 1:
             found.append(forbidden_field(place, "may not specify more than 1 volume type"))
@@ -144,8 +149,7 @@ def _gate_problems(spec: JsonObject, where: str) -> list[Cause]:
     found = []
     for index, name in enumerate(gates):
         place = f"{where}.schedulingGates[{index}]"
-        if not is_qualified_name(name):
-            found.append(bad_value(place, name, "must be a qualified name"))
+        found += name_problems(qualified_name, name, place)
         if name in gates[:index]:
             found.append(duplicate(place, name))
     if gates and spec.get("nodeName"):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.errors import Cause, forbidden_field, required
+from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, decode, encode
-from bayplan.embedded.apiserver.strategies.filling import child, fill, items
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
 from bayplan.embedded.apiserver.strategies.podrules import spec_problems
-from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
+from bayplan.embedded.apiserver.validation.causes import forbidden_field, required
 from bayplan.kube.quantity import parse as amount
 
 _FROZEN = (

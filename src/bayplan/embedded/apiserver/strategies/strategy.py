@@ -1,4 +1,7 @@
-"""The small interface by which a kind says what is special about it; the default says nothing."""
+"""The small interface by which a kind says what is special about it; the default says nothing.
+
+And the helpers by which strategies fill in what a client left out.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bayplan.embedded.apiserver.errors import Cause
-from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.naming import NameRule, subdomain
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.validation.names import NameRule, subdomain
 
 
 def _nothing(obj: JsonObject) -> None:
@@ -47,3 +50,23 @@ class Strategy:
     """Whether a PUT may create."""
     returns_deleted: bool = False
     """Whether a delete answers with the object instead of a Status."""
+
+
+def fill(obj: JsonObject, **defaults: JsonValue) -> None:
+    """Set fields that are absent."""
+    for name, value in defaults.items():
+        if obj.get(name) is None:
+            obj[name] = value
+
+
+def child(obj: JsonObject, name: str) -> JsonObject:
+    """A nested object, made if it is absent."""
+    found: JsonObject | None = obj.get(name)
+    if found is None:
+        found = obj[name] = {}
+    return found
+
+
+def items(obj: JsonObject, name: str) -> list[JsonObject]:
+    """A nested list of objects; empty if it is absent."""
+    return obj.get(name) or []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.crds.definitions import STORAGE as CUSTOM_DEFINITIONS
-from bayplan.embedded.apiserver.crds.strategy import DEFINITIONS
 from bayplan.embedded.apiserver.strategies.cluster import CLUSTER
+from bayplan.embedded.apiserver.strategies.definitions import DEFINITIONS
 from bayplan.embedded.apiserver.strategies.pods import PODS
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.strategies.workloads import WORKLOADS

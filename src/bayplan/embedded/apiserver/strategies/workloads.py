@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.embedded.apiserver.errors import Cause, bad_value, required
+from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.filling import child, fill, items
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
 from bayplan.embedded.apiserver.strategies.podrules import spec_problems
-from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
+from bayplan.embedded.apiserver.validation.causes import bad_value, required
 
 _JOB_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
-from bayplan.embedded.apiserver.errors import conflict, invalid, not_supported, required
+from bayplan.embedded.apiserver.errors import conflict, invalid
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest import writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.validation.causes import not_supported, required
 
 
 async def bind(backend: Backend, call: Call, binding: JsonObject) -> Entry:

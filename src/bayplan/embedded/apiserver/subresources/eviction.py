@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.objectselectors import select
-from bayplan.embedded.apiserver.rest.request import Call, DeleteOptions
+from bayplan.embedded.apiserver.rest.selectors import select
 from bayplan.embedded.apiserver.store.entry import Entry
 
 _BUDGETS = "poddisruptionbudgets.policy"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import bad_value, invalid
+from bayplan.embedded.apiserver.errors import invalid
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.fields import value_at
 from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.validation.causes import bad_value
 
 _BUILTIN = {
     "specReplicasPath": ".spec.replicas",

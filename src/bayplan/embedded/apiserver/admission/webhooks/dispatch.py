@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.admission.webhooks.matching import Hook, matching
 from bayplan.embedded.apiserver.admission.webhooks.posting import CallFailed, Poster, ask
 from bayplan.embedded.apiserver.admission.webhooks.review import (
@@ -17,9 +16,9 @@ from bayplan.embedded.apiserver.admission.webhooks.review import (
 from bayplan.embedded.apiserver.errors import ApiError, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.kinds.views import to_kept, to_shown
-from bayplan.embedded.apiserver.patch.jsonpatch import apply_json_patch
-from bayplan.embedded.apiserver.patch.pointers import PatchError
+from bayplan.embedded.apiserver.patch.jsonpatch import PatchError, apply_json_patch
 from bayplan.embedded.apiserver.rest.backend import Backend
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.rest.conforming import conform
 from bayplan.embedded.apiserver.rest.metadata import new_uid
 from bayplan.embedded.apiserver.strategies.table import strategy_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.objectselectors import select
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
+from bayplan.embedded.apiserver.rest.selectors import select
 from bayplan.embedded.apiserver.store.entry import Key
 
 _EXEMPT = "admissionregistration.k8s.io"

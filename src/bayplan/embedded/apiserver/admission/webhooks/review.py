@@ -6,11 +6,11 @@ import base64
 import binascii
 from dataclasses import dataclass, field
 
-from bayplan.embedded.apiserver.admission.chain import AdmissionRequest
 from bayplan.embedded.apiserver.admission.webhooks.matching import Hook
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.kinds.views import to_shown
+from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 
 API_VERSION = "admission.k8s.io/v1"
 

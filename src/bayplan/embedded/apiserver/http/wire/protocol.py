@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from bayplan.client.serving.connection import BoundedConnection
 from bayplan.embedded.apiserver.http.wire.coalescing import CoalescingTransport
 from bayplan.embedded.apiserver.identity.authenticator import peer_user
-from bayplan.embedded.apiserver.rest.request import User
+from bayplan.embedded.apiserver.request import User
 
 
 class Connection(BoundedConnection):

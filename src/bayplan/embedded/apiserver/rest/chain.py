@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.request import Call
+from bayplan.embedded.apiserver.request import Call
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 

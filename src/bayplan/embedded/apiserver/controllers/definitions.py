@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.controllers.queue import WorkQueue
 from bayplan.embedded.apiserver.crds.definitions import STORAGE, kinds_of
-from bayplan.embedded.apiserver.crds.strategy import CLEANUP
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.request import ADMIN, Call, DeleteOptions
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.request import ADMIN, Call, DeleteOptions
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.strategies.definitions import CLEANUP
 
 
 class DefinitionController:

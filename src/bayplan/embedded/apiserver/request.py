@@ -27,9 +27,9 @@ def _anybody_may() -> None:
     """Nothing to refuse."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Call:
-    """One request about one resource."""
+    """One request about one resource; what is learned on its way makes another one."""
 
     user: User
     kind: Kind
@@ -46,6 +46,7 @@ class Call:
     applied: bool = False
     """Whether this is a server-side apply, which keeps `managedFields` itself."""
     warnings: list[str] = field(default_factory=list)
+    """What the client is to be told: the one thing that a request collects."""
     may_create: Callable[[], None] = _anybody_may
     """Refuses if the user may not create; asked when an update or an apply would."""
 
@@ -68,3 +69,4 @@ class DeleteOptions:
     propagation: str = ""
     uid: str = ""
     resource_version: str = ""
+    dry_run: bool = False

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 
 from bayplan.embedded.apiserver.crds.definitions import storage_version
-from bayplan.embedded.apiserver.errors import Cause, bad_value, not_supported, required
+from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
-from bayplan.embedded.apiserver.rest.naming import dns_label
-from bayplan.embedded.apiserver.strategies.filling import child, fill, items
-from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
+from bayplan.embedded.apiserver.validation.causes import bad_value, not_supported, required
+from bayplan.embedded.apiserver.validation.names import dns1035_label, name_problems
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_VERSION = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
 _DEEPEST = 60
@@ -75,8 +74,7 @@ def _name_problems(definition: JsonObject, names: JsonObject, group: str) -> lis
     found = [
         required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)
     ]
-    if why := dns_label(plural):
-        found.append(bad_value("spec.names.plural", plural, why))
+    found += name_problems(dns1035_label, plural, "spec.names.plural")
     if not group or "." not in group or group in _BUILTIN_GROUPS:
         why = "should be a domain with at least one dot, and not one of the server's own groups"
         found.append(bad_value("spec.group", group, why))
@@ -96,8 +94,7 @@ def _version_problems(spec: JsonObject) -> list[Cause]:
     for index, version in enumerate(versions):
         place = f"spec.versions[{index}]"
         name = version.get("name") or ""
-        if not _VERSION.match(name) or len(name) > 63:
-            found.append(bad_value(f"{place}.name", name, "must be a DNS-1035 label"))
+        found += name_problems(dns1035_label, name, f"{place}.name")
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is None:
             found.append(required(f"{place}.schema.openAPIV3Schema", "schemas are required"))

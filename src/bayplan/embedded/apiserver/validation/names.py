@@ -1,0 +1,165 @@
+"""Which names, labels and annotations are well formed, and what is said of those that are not.
+
+Each rule says what is wrong with a text, in kube-apiserver's words, each thing by itself; nothing
+if it is well formed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.validation.causes import bad_value, too_long
+from bayplan.kube.names import MAX_LABEL, MAX_NAME, is_label_value, is_qualified_name, is_subdomain
+
+ANNOTATIONS_BYTES = 256 * 1024
+
+NameRule = Callable[[str], list[str]]
+"""Says what is wrong with a text."""
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_WORD = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_ENDS = "must start and end with an alphanumeric character"
+_WORDS = f"must consist of alphanumeric characters, '-', '_' or '.', and {_ENDS}"
+
+
+def unmatched(why: str, pattern: str, *examples: str) -> str:
+    """Why a text does not match a pattern, with the pattern, and with texts that do."""
+    if not examples:
+        return f"{why} (regex used for validation is '{pattern}')"
+    listed = " or ".join(f"'{example}', " for example in examples)
+    return f"{why} (e.g. {listed}regex used for validation is '{pattern}')"
+
+
+def too_many_letters(most: int, unit: str = "characters") -> str:
+    """Why a text is too long."""
+    return f"must be no more than {most} {unit}"
+
+
+def _is_longer(text: str, most: int) -> bool:
+    return len(text.encode("utf-8", "replace")) > most
+
+
+def _rule(text: str, pattern: str, most: int, complaint: str, unit: str) -> list[str]:
+    found = [too_many_letters(most, unit)] if _is_longer(text, most) else []
+    return found if re.fullmatch(pattern, text) else [*found, complaint]
+
+
+def subdomain(name: str, unit: str = "characters") -> list[str]:
+    """Most names: DNS-1123 subdomains."""
+    if is_subdomain(name):
+        return []
+    why = (
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+        f"'.', and {_ENDS}"
+    )
+    return _rule(name, _SUBDOMAIN, MAX_NAME, unmatched(why, _SUBDOMAIN, "example.com"), unit)
+
+
+def dns_label(name: str) -> list[str]:
+    """Namespaces, and whatever becomes part of a host name: DNS-1123 labels."""
+    why = (
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+        f"{_ENDS}"
+    )
+    complaint = unmatched(why, _LABEL, "my-name", "123-abc")
+    if re.fullmatch(_SUBDOMAIN, name):
+        complaint = "must not contain dots"
+    return _rule(name, _LABEL, MAX_LABEL, complaint, "characters")
+
+
+def dns1035_label(name: str) -> list[str]:
+    """Services, and versions of kinds: DNS-1035 labels, which begin with a letter."""
+    why = (
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+        "alphabetic character, and end with an alphanumeric character"
+    )
+    complaint = unmatched(why, _LABEL_1035, "my-name", "abc-123")
+    return _rule(name, _LABEL_1035, MAX_LABEL, complaint, "characters")
+
+
+def path_segment(name: str) -> list[str]:
+    """RBAC: whatever can stand in a URL."""
+    if name in {".", ".."}:
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{part}'" for part in "/%" if part in name]
+
+
+def qualified_name(key: str) -> list[str]:
+    """Keys of labels, and whatever looks like them: a name, perhaps after a domain and a slash."""
+    if is_qualified_name(key):
+        return []
+    hint = unmatched(_WORDS, _WORD, "MyName", "my.name", "123-abc")
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        more = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {hint} {more}"]
+    found = [f"prefix part {why}" for why in _prefix_problems(prefix)] if slash else []
+    if not name:
+        found.append("name part must be non-empty")
+    elif _is_longer(name, MAX_LABEL):
+        found.append(f"name part {too_many_letters(MAX_LABEL, 'bytes')}")
+    return found if re.fullmatch(_WORD, name) else [*found, f"name part {hint}"]
+
+
+def _prefix_problems(prefix: str) -> list[str]:
+    return subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
+
+
+def label_value(value: str) -> list[str]:
+    """Values of labels."""
+    if is_label_value(value):
+        return []
+    why = f"a valid label must be an empty string or {_WORDS.removeprefix('must ')}"
+    complaint = unmatched(why, f"({_WORD})?", "MyValue", "my_value", "12345")
+    return _rule(value, f"({_WORD})?", MAX_LABEL, complaint, "bytes")
+
+
+def config_key(key: str) -> list[str]:
+    """Keys of config maps and secrets."""
+    why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+    complaint = unmatched(why, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name")
+    found = _rule(key, _CONFIG_KEY, MAX_NAME, complaint, "characters")
+    if key in {".", ".."}:
+        return [*found, f"must not be '{key}'"]
+    return [*found, "must not start with '..'"] if key.startswith("..") else found
+
+
+def as_prefix(rule: NameRule) -> NameRule:
+    """The rule for what a name begins with: it may end with a dash."""
+
+    def check(prefix: str) -> list[str]:
+        if len(prefix) > 1 and prefix.endswith("-"):
+            prefix = f"{prefix[:-2]}a"
+        return rule(prefix)
+
+    return check
+
+
+def name_problems(rule: NameRule, text: str, field: str) -> list[Cause]:
+    """What a rule says is wrong with a field's text."""
+    return [bad_value(field, text, why) for why in rule(text)]
+
+
+def label_problems(labels: JsonObject, field: str) -> list[Cause]:
+    """What is wrong with labels."""
+    found: list[Cause] = []
+    for key, value in labels.items():
+        if not (is_qualified_name(key) and is_label_value(value)):
+            found += name_problems(qualified_name, key, field)
+            found += name_problems(label_value, value, field)
+    return found
+
+
+def annotation_problems(annotations: JsonObject, field: str) -> list[Cause]:
+    """What is wrong with annotations, whose keys may have capital letters anywhere."""
+    found = [
+        bad_value(field, key, why) for key in annotations for why in qualified_name(key.lower())
+    ]
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    return [*found, too_long(field, ANNOTATIONS_BYTES)] if size > ANNOTATIONS_BYTES else found

@@ -51,6 +51,7 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
     _prepare_new(backend, call, obj, strategy)
     found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
     refuse(call, obj, found + custom_problems(call, obj))
+    _warn(call, strategy.warnings(obj, None))
     await backend.admission.validate(request)
     require_namespace(backend, call)
     return _store_new(backend, call, obj)
@@ -88,6 +89,11 @@ def _store_new(backend: Backend, call: Call, obj: JsonObject) -> Entry:
     if call.dry_run:
         return Entry(call.key, 0, encode(obj), obj, {})
     return backend.store.put(call.key, obj, None)
+
+
+def _warn(call: Call, warnings: list[str]) -> None:
+    for text in warnings:
+        call.warn(text)
 
 
 def refuse(call: Call, obj: JsonObject, problems: list[Cause]) -> None:
@@ -166,6 +172,8 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     _prepare_change(call, new, old, strategy)
     _track_owners(backend, call, new, old)
     refuse(call, new, _change_problems(call, new, old, strategy))
+    if call.subresource not in _UNVALIDATED:
+        _warn(call, strategy.warnings(new, old))
     if not admitted:
         await backend.admission.validate(request)
     if backend.store.get(call.key) is not current:
@@ -220,7 +228,9 @@ def _change_problems(
     found = metadata.change_problems(new, old)
     if new["metadata"] != old["metadata"]:
         found += metadata.problems(new, strategy)
-    if call.subresource not in _UNVALIDATED:
+    if call.subresource == "status":
+        found += strategy.validate_status(new, old)
+    elif call.subresource not in _UNVALIDATED:
         found += [*strategy.validate(new), *strategy.validate_update(new, old)]
     return found + custom_problems(call, new)
 

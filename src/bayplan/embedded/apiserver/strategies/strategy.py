@@ -29,6 +29,10 @@ def _fine_change(_new: JsonObject, _old: JsonObject) -> list[Cause]:
     return []
 
 
+def _no_warnings(_new: JsonObject, _old: JsonObject | None) -> list[str]:
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """How one kind differs from a plain stored object."""
@@ -42,6 +46,10 @@ class Strategy:
     """Set what only the server may set on a changed object (new, old)."""
     validate: Callable[[JsonObject], list[Cause]] = _fine
     validate_update: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
+    validate_status: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
+    """What is wrong with a change of the status (new, old)."""
+    warnings: Callable[[JsonObject, JsonObject | None], list[str]] = _no_warnings
+    """What the author of a new object (old is None) or of a change should know (new, old)."""
     first_status: JsonObject = field(default_factory=dict)
     """What the status of a new object says, if anything."""
     keeps_status: bool = False

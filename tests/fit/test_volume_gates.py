@@ -153,14 +153,14 @@ def test_a_published_limit_of_a_csi_driver_counts_where_the_csinode_has_none() -
     key = f"attachable-volumes-csi-{EBS}"
     node = make_node("n").capacity({key: "1"}).obj()
     csinode = make_csinode("n").driver(EBS).obj()
-    assert limit_of(EBS, node, csinode, profile()) == Limit(1, LimitSource.ALLOCATABLE, key)
+    assert limit_of(EBS, node, csinode, profile().rules) == Limit(1, LimitSource.ALLOCATABLE, key)
     without = profile(AttachVolumeLimit=False)
-    assert limit_of(EBS, node, csinode, without) == Limit(None, LimitSource.NONE)
+    assert limit_of(EBS, node, csinode, without.rules) == Limit(None, LimitSource.NONE)
 
 
 def test_the_csinode_wins_over_what_the_node_publishes() -> None:
     node = make_node("n").capacity({"attachable-volumes-aws-ebs": "1"}).obj()
-    limit = limit_of(EBS, node, make_csinode("n").driver(EBS, 7).obj(), profile())
+    limit = limit_of(EBS, node, make_csinode("n").driver(EBS, 7).obj(), profile().rules)
     assert limit == Limit(7, LimitSource.CSINODE)
 
 
@@ -185,12 +185,12 @@ def test_the_fallback_table_speaks_where_nobody_else_does(
     if not instance_type:
         node = make_node("n").obj()
     for on in (True, False):
-        found = limit_of(plugin, node, None, profile(AttachVolumeLimit=on))
+        found = limit_of(plugin, node, None, profile(AttachVolumeLimit=on).rules)
         assert found == Limit(count, LimitSource.FALLBACK)
 
 
 def test_the_environment_replaces_the_table_but_not_what_a_node_publishes() -> None:
-    rules = profile(override=5)
+    rules = profile(override=5).rules
     assert limit_of(IN_TREE_EBS, make_node("n").obj(), None, rules) == Limit(
         5, LimitSource.OVERRIDE
     )
@@ -200,11 +200,11 @@ def test_the_environment_replaces_the_table_but_not_what_a_node_publishes() -> N
 
 def test_with_the_gate_off_the_table_is_what_is_left_of_a_published_limit() -> None:
     node = make_node("n").capacity({"attachable-volumes-aws-ebs": "2"}).obj()
-    rules = profile(AttachVolumeLimit=False)
+    rules = profile(AttachVolumeLimit=False).rules
     assert limit_of(IN_TREE_EBS, node, None, rules) == Limit(39, LimitSource.FALLBACK)
 
 
 def test_kubernetes_today_has_no_limits_but_those_of_csinodes() -> None:
     node = make_node("n").capacity({"attachable-volumes-aws-ebs": "2"}).obj()
-    rules = Profile.kubernetes()
+    rules = Profile.kubernetes().rules
     assert limit_of(IN_TREE_EBS, node, None, rules) == Limit(None, LimitSource.NONE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from bayplan.fit.rules import VolumeRules
 from bayplan.kube.pods import NodeAffinity, TopologySpreadConstraint
 from bayplan.kube.resources import CPU, MEMORY
 from bayplan.kube.selectors import (
@@ -131,6 +132,12 @@ class PluginSet:
     default_constraints: tuple[DefaultConstraint, ...] | None = None
     """None is Kubernetes' own (`defaultingType: System`); empty is none at all."""
     added_affinity: AddedAffinity = field(default_factory=AddedAffinity)
+    volume_rules: VolumeRules | None = None
+    """None is the profile's."""
+    deallocates_claims: bool = False
+    """Whether messages have the words of kube-scheduler's plugin for dynamic resources, which looks
+    for claims to take back before others are preempted.
+    """
 
 
 DEFAULT_PLUGINS = PluginSet()

@@ -1,27 +1,26 @@
 """What a snapshot is asked to obey: feature gates, and the rules that have more than two positions.
 
 The default is Bayplan's own: the seeds' rules with every gate on. `Profile.kubernetes()` is what
-kube-scheduler 1.36 does, for comparing the two.
+kube-scheduler 1.36 does, for comparing the two. `Profile.by_scheduler()` judges every pod as the
+scheduler would that it names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
 
 from bayplan.fit.plugins import PluginSet
+from bayplan.fit.rules import KUBERNETES, MissingDriver, VolumeRules
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.pods import Pod
 
+__all__ = ["KUBE_SCHEDULER", "MissingDriver", "Profile"]
 
-class MissingDriver(Enum):
-    """What a node without a CSI driver means to a pod that needs it (gate VolumeLimitScaling)."""
-
-    HOLD_BACK = "hold-back"
-    """The pod is refused, unless the driver opts out: preventPodSchedulingIfMissing is false."""
-    OPT_IN = "opt-in"
-    """The pod is refused only if the driver opts in: preventPodSchedulingIfMissing is true."""
+KUBE_SCHEDULER = PluginSet(volume_rules=KUBERNETES, deallocates_claims=True)
+"""kube-scheduler's default profile, by its own rules."""
+OUR_SCHEDULER = "bayplan"
+"""The name that our scheduler serves unless it is told another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,25 @@ class Profile:
         if not self.schedulers:
             return self.plugins
         return self.schedulers.get(pod.spec.scheduler_name, self.plugins)
+
+    @property
+    def rules(self) -> VolumeRules:
+        """The rules about volumes, for all pods whose plugins have no others."""
+        waits = self.gates.enabled("VolumeLimitScaling")
+        return VolumeRules(
+            missing_driver=self.missing_driver if waits else None,
+            published_limits=self.gates.enabled("AttachVolumeLimit"),
+            legacy_limits=self.legacy_limits,
+            max_volumes_override=self.max_volumes_override,
+        )
+
+    def by_scheduler(self) -> Profile:
+        """The same for pods of our scheduler, and kube-scheduler's for all others."""
+        return replace(self, plugins=KUBE_SCHEDULER, schedulers={OUR_SCHEDULER: self.plugins})
+
+    def as_kube_scheduler(self) -> Profile:
+        """kube-scheduler's rules for every pod, whichever scheduler it names."""
+        return replace(self, plugins=KUBE_SCHEDULER, schedulers={})
 
     @classmethod
     def kubernetes(cls, *, volume_limit_scaling: bool = False) -> Profile:

@@ -163,7 +163,12 @@ def _is_unusual(question: Question) -> bool:
     """Whether a profile leaves filters out, or has constraints for those without their own."""
     plugins = question.plugins
     ignores = plugins.ignored_resources or plugins.ignored_resource_groups
-    return bool(not plugins.filters >= FILTERS or ignores or question.default_spread.hard)
+    return bool(
+        not plugins.filters >= FILTERS
+        or ignores
+        or question.default_spread.hard
+        or plugins.volume_rules is not None
+    )
 
 
 def _heed(cluster: Cluster, drafts: dict[Likeness, list[Pod]]) -> bool:

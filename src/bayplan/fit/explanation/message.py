@@ -11,35 +11,41 @@ from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.pods import Pod
 
 NO_NODES = "no nodes available to schedule pods"
+NO_CLAIMS = "no new claims to deallocate"
+"""What kube-scheduler's plugin for dynamic resources says of a pod that has no claims."""
 
 
 def unschedulable_message(snapshot: Snapshot, pod: Pod, preemption: Preemption | None) -> str:
     """Why a pod that fits nowhere does not, and what preemption came to if it was tried."""
     found = snapshot.verdicts(pod)
     if isinstance(found, Refusal):
-        return message_before_nodes(snapshot, found, preemption)
-    return message_of(snapshot, found, preemption)
+        return message_before_nodes(snapshot, pod, found, preemption)
+    return message_of(snapshot, pod, found, preemption)
 
 
 def message_before_nodes(
-    snapshot: Snapshot, refusal: Refusal, preemption: Preemption | None
+    snapshot: Snapshot, pod: Pod, refusal: Refusal, preemption: Preemption | None
 ) -> str:
     """The line for a pod that is refused before any node is looked at."""
     count = len(snapshot.cluster.slots)
     line = summary_before_nodes(count, refusal) if count else NO_NODES
-    return _with_preemption(line, preemption, count)
+    return _with_preemption(snapshot, pod, line, preemption)
 
 
-def message_of(snapshot: Snapshot, found: Verdicts, preemption: Preemption | None) -> str:
+def message_of(snapshot: Snapshot, pod: Pod, found: Verdicts, preemption: Preemption | None) -> str:
     """The line for a pod that every node refuses."""
     count = len(snapshot.cluster.slots)
     line = summary(count, _reasons(found)) if count else NO_NODES
-    return _with_preemption(line, preemption, count)
+    return _with_preemption(snapshot, pod, line, preemption)
 
 
-def _with_preemption(line: str, preemption: Preemption | None, count: int) -> str:
+def _with_preemption(snapshot: Snapshot, pod: Pod, line: str, preemption: Preemption | None) -> str:
     said = preemption.message if preemption is not None else ""
-    return f"{line} {said}" if said and count else line
+    if not said or not len(snapshot.cluster.slots):
+        return line
+    if snapshot.profile.plugins_for(pod).deallocates_claims:
+        said = f"{NO_CLAIMS}, {said}"
+    return f"{line} {said}"
 
 
 def _reasons(found: Verdicts) -> list[str]:

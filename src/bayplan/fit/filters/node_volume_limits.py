@@ -23,8 +23,8 @@ from bayplan.fit.filters.waiting import (
     own_claim,
 )
 from bayplan.fit.needs.claims import AttachNeed
-from bayplan.fit.profile import MissingDriver
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.rules import MissingDriver, VolumeRules
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows
 from bayplan.fit.state.nodesets import NodeSet
@@ -54,11 +54,12 @@ class NodeVolumeLimits(UsageFilter):
     def __init__(self, question: Question) -> None:
         self._cluster = question.cluster
         self._attach = question.needs.attach
+        self._rules = rules = question.plugins.volume_rules or question.cluster.rules
         self._with_csinode = nodes_with_csinode(question.cluster)
         self._required = [
-            (need.driver, nodes_to_attach_on(need, question.cluster))
+            (need.driver, nodes_to_attach_on(need, question.cluster, rules))
             for need in sorted(self._attach, key=attrgetter("driver"), reverse=True)
-            if need.needs_driver
+            if need.needs_driver(rules)
         ]
         self._is_simple = all(not need.plugin and not need.shared for need in self._attach)
         self._new = _by_driver(self._attach)
@@ -70,8 +71,8 @@ class NodeVolumeLimits(UsageFilter):
             passes &= nodes.mask()[rows]
         if self._is_simple:
             for driver, count in self._new.items():
-                columns = self._cluster.volume_places.columns(driver)
-                passes &= columns.used[rows] + count <= columns.limit[rows]
+                used, limit = self._places(driver)
+                passes &= used[rows] + count <= limit[rows]
         else:
             for driver in self._counted_drivers():
                 passes &= self._has_places(driver)[rows]
@@ -95,6 +96,11 @@ class NodeVolumeLimits(UsageFilter):
             for volume in record.volumes
         )
 
+    @property
+    def required_drivers(self) -> frozenset[str]:
+        """The drivers without which a node is refused."""
+        return frozenset(driver for driver, _ in self._required)
+
     def refusing_drivers(self) -> frozenset[str]:
         """The drivers (or plugins) that some node lacks, or has no places left for."""
         alive = self._cluster.alive
@@ -108,9 +114,9 @@ class NodeVolumeLimits(UsageFilter):
 
     def missing_places(self, driver: str, slot: int) -> int:
         """How many places of a driver a node is short of."""
-        columns = self._cluster.volume_places.columns(driver)
+        used, limit = self._places(driver)
         new = int(self._new_places(driver)[slot])
-        return max(int(columns.used[slot]) + new - int(columns.limit[slot]), 0) if new else 0
+        return max(int(used[slot]) + new - int(limit[slot]), 0) if new else 0
 
     def _counted_drivers(self) -> tuple[str, ...]:
         names = dict.fromkeys(need.driver for need in self._attach)
@@ -119,10 +125,15 @@ class NodeVolumeLimits(UsageFilter):
 
     def _has_places(self, driver: str) -> BoolArray:
         """Slots with room for the volumes that count for a driver there."""
-        columns = self._cluster.volume_places.columns(driver)
+        used, limit = self._places(driver)
         new = self._new_places(driver)
-        places: BoolArray = (new == 0) | (columns.used + new <= columns.limit)
+        places: BoolArray = (new == 0) | (used + new <= limit)
         return places
+
+    def _places(self, driver: str) -> tuple[IntArray, IntArray]:
+        """A driver's places that are taken, and the limits by the rules that hold."""
+        places = self._cluster.volume_places
+        return places.columns(driver).used, places.limits(driver, self._rules)
 
     def _new_places(self, driver: str) -> IntArray:
         """How many places of a driver the pod's volumes would take, by slot."""
@@ -161,14 +172,14 @@ def nodes_with_driver(driver: str, cluster: Cluster) -> NodeSet:
     return cluster.node_sets.where((NAME, driver), has_driver)
 
 
-def nodes_to_attach_on(need: AttachNeed, cluster: Cluster) -> NodeSet:
+def nodes_to_attach_on(need: AttachNeed, cluster: Cluster, rules: VolumeRules) -> NodeSet:
     """The nodes on which nothing is missing that a volume needs.
 
     kube-scheduler knows what an in-tree plugin serves by its CSI driver only where there is a
     CSINode, and so lets it onto nodes that have none.
     """
     registered = nodes_with_driver(need.driver, cluster)
-    if not need.plugin or cluster.profile.missing_driver is MissingDriver.HOLD_BACK:
+    if not need.plugin or rules.missing_driver is MissingDriver.HOLD_BACK:
         return registered
 
     def allows(node: Node) -> bool:

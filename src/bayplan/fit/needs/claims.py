@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.fit.profile import MissingDriver
+from bayplan.fit.rules import MissingDriver, VolumeRules
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.binding import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -40,10 +40,22 @@ class AttachNeed:
     driver: str
     plugin: str
     """The in-tree plugin that it counts for on nodes without a CSINode, or empty."""
-    needs_driver: bool
-    """Whether a node that does not report the driver is refused."""
+    is_csi: bool
+    """Whether a CSI driver is known to serve it."""
+    word: bool | None
+    """What the driver says itself: CSIDriver.spec.preventPodSchedulingIfMissing."""
     shared: str = ""
     """The volume's handle, if pods somewhere use it already."""
+
+    def needs_driver(self, rules: VolumeRules) -> bool:
+        """Whether a node that does not report the driver is refused: by rule and the driver's own
+        word.
+        """
+        if rules.missing_driver is None:
+            return False
+        if rules.missing_driver is MissingDriver.OPT_IN:
+            return self.word is True
+        return self.word is not False and self.is_csi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +147,9 @@ class ClaimBook:
         key = (one.driver, plugin, one.is_certainly_csi, shared, self._cluster.csi.version)
         need = self._attach_needs.get(key)
         if need is None:
-            need = AttachNeed(one.driver, plugin, _needs_driver(one, self._cluster), shared)
+            driver = self._cluster.storage.drivers.get(one.driver)
+            word = driver.spec.prevent_pod_scheduling_if_missing if driver else None
+            need = AttachNeed(one.driver, plugin, _is_csi(one, self._cluster), word, shared)
             self._attach_needs[key] = need
         return need
 
@@ -200,18 +214,6 @@ class ClaimBook:
 
 def _is_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
-
-
-def _needs_driver(one: VolumeIdentity, cluster: Cluster) -> bool:
-    """Whether a node without the driver is refused: by gate, rule and the driver's own word."""
-    profile = cluster.profile
-    if not profile.gates.enabled("VolumeLimitScaling"):
-        return False
-    driver = cluster.storage.drivers.get(one.driver)
-    word = driver.spec.prevent_pod_scheduling_if_missing if driver else None
-    if profile.missing_driver is MissingDriver.OPT_IN:
-        return word is True
-    return word is not False and _is_csi(one, cluster)
 
 
 def _is_csi(one: VolumeIdentity, cluster: Cluster) -> bool:

@@ -89,7 +89,7 @@ def _report(
         for volume, who in sorted(holders.items())
         if volume.driver == driver
     )
-    limit = limit_of(driver, node, cluster.csinodes.get(node.name), cluster.profile)
+    limit = limit_of(driver, node, cluster.csinodes.get(node.name), cluster.rules)
     return VolumeReport(node.name, driver, limit, uses)
 
 
@@ -120,7 +120,7 @@ def _published(cluster: Cluster, node: Node, csinode: CSINode | None) -> list[st
         name
         for name in names
         if any(key in node.status.allocatable for key in limit_keys(name))
-        and limit_of(name, node, csinode, cluster.profile).source is LimitSource.ALLOCATABLE
+        and limit_of(name, node, csinode, cluster.rules).source is LimitSource.ALLOCATABLE
     ]
 
 

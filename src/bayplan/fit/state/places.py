@@ -1,7 +1,8 @@
 """Volumes in use by node and driver: one for each distinct volume, whoever uses it.
 
 Pods on the node use volumes, and VolumeAttachments say that others are still (or already) there. A
-column by driver holds how many places are taken; another holds the limit.
+column by driver holds how many places are taken; another holds the limit, and where some pods are
+judged by other rules than the profile's, one more the limit by those.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bayplan.fit.rules import VolumeRules
 from bayplan.fit.state.columns import IntArray, grown
 from bayplan.fit.volumes.identity import VolumeId
 
-LimitOf = Callable[[str, int], int]
+LimitOf = Callable[[str, int, VolumeRules], int]
 
 
 class DriverColumns:
@@ -30,10 +32,12 @@ class DriverColumns:
 class VolumePlaces:
     """Which volumes take a place where."""
 
-    def __init__(self, capacity: int, limit_of: LimitOf) -> None:
+    def __init__(self, capacity: int, limit_of: LimitOf, rules: VolumeRules) -> None:
         self._capacity = capacity
+        self._rules = rules
         self._limit_of = limit_of
         self._drivers: dict[str, DriverColumns] = {}
+        self._other_limits: dict[tuple[str, VolumeRules], IntArray] = {}
         self._users: dict[VolumeId, dict[int, int]] = {}
         self._attached: dict[int, dict[VolumeId, int]] = defaultdict(dict)
 
@@ -43,11 +47,15 @@ class VolumePlaces:
         for columns in self._drivers.values():
             columns.used = grown(columns.used, capacity)
             columns.limit = grown(columns.limit, capacity)
+        for key, limits in self._other_limits.items():
+            self._other_limits[key] = grown(limits, capacity)
 
     def set_node(self, slot: int) -> None:
         """The node of a slot, or its CSINode, has changed: ask for its limits again."""
         for driver, columns in self._drivers.items():
-            columns.limit[slot] = self._limit_of(driver, slot)
+            columns.limit[slot] = self._limit_of(driver, slot, self._rules)
+        for (driver, rules), limits in self._other_limits.items():
+            limits[slot] = self._limit_of(driver, slot, rules)
 
     def columns(self, driver: str) -> DriverColumns:
         """A driver's columns."""
@@ -56,7 +64,18 @@ class VolumePlaces:
             found = DriverColumns(self._capacity)
             self._drivers[driver] = found
             for slot in range(self._capacity):
-                found.limit[slot] = self._limit_of(driver, slot)
+                found.limit[slot] = self._limit_of(driver, slot, self._rules)
+        return found
+
+    def limits(self, driver: str, rules: VolumeRules) -> IntArray:
+        """A driver's limits by some rules; to be read at once."""
+        if rules is self._rules or rules == self._rules:
+            return self.columns(driver).limit
+        found = self._other_limits.get((driver, rules))
+        if found is None:
+            every = (self._limit_of(driver, slot, rules) for slot in range(self._capacity))
+            found = np.fromiter(every, dtype=np.int64, count=self._capacity)
+            self._other_limits[driver, rules] = found
         return found
 
     def drivers(self) -> tuple[str, ...]:

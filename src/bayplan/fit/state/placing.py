@@ -15,6 +15,7 @@ import numpy as np
 
 from bayplan.fit.limits import Limits
 from bayplan.fit.profile import Profile
+from bayplan.fit.rules import VolumeRules
 from bayplan.fit.shapes.matching import Namespaces
 from bayplan.fit.shapes.shape import Shape, Shapes
 from bayplan.fit.state.census import Census
@@ -47,6 +48,7 @@ class Placing:
 
     def __init__(self, profile: Profile, limits: Limits) -> None:
         self.profile = profile
+        self.rules = profile.rules
         self.limits = limits
         self.slots = Slots()
         capacity = self.slots.capacity
@@ -62,7 +64,7 @@ class Placing:
         self.ports = HostPorts()
         self.disks = Disks()
         self.images = NodeImages()
-        self.volume_places = VolumePlaces(capacity, self._limit)
+        self.volume_places = VolumePlaces(capacity, self._limit, self.rules)
         self.topologies: dict[str, Topology] = {}
         self.node_sets = NodeSets(self.nodes, self.node_changes, limits)
         self.namespaces = Namespaces()
@@ -284,11 +286,11 @@ class Placing:
             if record.node:
                 self._count(record, 1)
 
-    def _limit(self, driver: str, slot: int) -> int:
+    def _limit(self, driver: str, slot: int, rules: VolumeRules) -> int:
         node = self.nodes[slot]
         if node is None:
             return 0
-        return limit_of(driver, node, self.csinode_at(slot), self.profile).as_column
+        return limit_of(driver, node, self.csinode_at(slot), rules).as_column
 
 
 def _same_to_counting(before: PodRecord, after: PodRecord) -> bool:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from bayplan.fit.profile import Profile
+from bayplan.fit.rules import VolumeRules
 from bayplan.fit.volumes.migration import BY_DRIVER, BY_PLUGIN_NAME
 from bayplan.kube import quantity
 from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
@@ -56,16 +56,16 @@ class Limit:
         return NO_LIMIT if self.count is None else min(self.count, NO_LIMIT)
 
 
-def limit_of(driver: str, node: Node, csinode: CSINode | None, profile: Profile) -> Limit:
+def limit_of(driver: str, node: Node, csinode: CSINode | None, rules: VolumeRules) -> Limit:
     """How many volumes of a driver (or in-tree plugin) a node can attach."""
     listed = _from_csinode(driver, csinode)
     if listed is not None and listed.count is not None:
         return listed
-    published = _from_allocatable(driver, node, profile)
+    published = _from_allocatable(driver, node, rules)
     if published is not None:
         return published
     if driver in BY_PLUGIN_NAME:
-        return _fallback(driver, node, profile)
+        return _fallback(driver, node, rules)
     return listed or Limit(None, LimitSource.MISSING)
 
 
@@ -78,8 +78,8 @@ def _from_csinode(driver: str, csinode: CSINode | None) -> Limit | None:
     return None
 
 
-def _from_allocatable(driver: str, node: Node, profile: Profile) -> Limit | None:
-    if not profile.gates.enabled("AttachVolumeLimit"):
+def _from_allocatable(driver: str, node: Node, rules: VolumeRules) -> Limit | None:
+    if not rules.published_limits:
         return None
     for key in limit_keys(driver):
         written = node.status.allocatable.get(key)
@@ -97,11 +97,11 @@ def limit_keys(driver: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _fallback(plugin: str, node: Node, profile: Profile) -> Limit:
-    if not profile.legacy_limits or plugin not in FALLBACKS:
+def _fallback(plugin: str, node: Node, rules: VolumeRules) -> Limit:
+    if not rules.legacy_limits or plugin not in FALLBACKS:
         return Limit(None, LimitSource.NONE)
-    if profile.max_volumes_override is not None:
-        return Limit(profile.max_volumes_override, LimitSource.OVERRIDE)
+    if rules.max_volumes_override is not None:
+        return Limit(rules.max_volumes_override, LimitSource.OVERRIDE)
     count = FALLBACKS[plugin]
     labels = node.metadata.labels
     instance_type = labels.get(INSTANCE_TYPE, labels.get(BETA_INSTANCE_TYPE))

@@ -45,8 +45,8 @@ def missing_drivers(trial: Trial) -> list[str]:
     """The drivers without which the node takes no such pod."""
     csinode = trial.csinode
     there = {driver.name for driver in csinode.spec.drivers} if csinode else set()
-    wanted = {need.driver for need in trial.needs.attach if need.needs_driver}
-    return sorted(wanted - there)
+    limits = trial.filter(NodeVolumeLimits)
+    return sorted(limits.required_drivers - there) if limits else []
 
 
 def raise_limit(trial: Trial) -> Iterable[Step]:

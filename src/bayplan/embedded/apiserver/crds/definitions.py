@@ -19,7 +19,7 @@ def kinds_of(definition: JsonObject) -> tuple[Kind, ...]:
 
 def storage_version(definition: JsonObject) -> str:
     """The version in which objects are kept."""
-    versions = definition["spec"]["versions"]
+    versions = definition["spec"]["versions"] or ()
     return next((str(one["name"]) for one in versions if one.get("storage")), "")
 
 

@@ -21,9 +21,9 @@ def conform(call: Call, obj: JsonObject, *, whole: bool = True) -> None:
     """
     type_ = root_type(call.kind.group, call.kind.kind) if call.kind.custom is None else None
     if type_ is not None:
-        conform_to(call, obj, type_)
+        conform_to(call, obj, type_, whole=whole)
     else:
-        conform_metadata(call, obj)
+        conform_metadata(call, obj, whole=whole)
         _conform_custom(call, obj, whole=whole)
 
 
@@ -48,20 +48,20 @@ def custom_problems(call: Call, obj: JsonObject) -> list[Cause]:
     return problems(obj, schema) if schema is not None else []
 
 
-def conform_metadata(call: Call, obj: JsonObject) -> None:
+def conform_metadata(call: Call, obj: JsonObject, *, whole: bool = True) -> None:
     """Check only the metadata: the rest has a schema of its own, or none."""
     meta = obj.get("metadata")
     if meta is None:
         obj["metadata"] = {}
         return
-    report = Report([])
+    report = Report([], whole)
     _checked(call, meta, require_type("meta.ObjectMeta"), report)
     _complain(call, [f"metadata.{name}" for name in report.unknown])
 
 
-def conform_to(call: Call, obj: JsonObject, type_: ObjectType) -> None:
+def conform_to(call: Call, obj: JsonObject, type_: ObjectType, *, whole: bool = True) -> None:
     """Check an object against a type."""
-    report = Report([])
+    report = Report([], whole)
     _checked(call, obj, type_, report)
     _complain(call, report.unknown)
 

@@ -20,6 +20,8 @@ from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.rest.conforming import conform, custom_problems
 from bayplan.embedded.apiserver.rest.namespaces import require_namespace
+from bayplan.embedded.apiserver.schema.checking import complete
+from bayplan.embedded.apiserver.schema.roots import root_type
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
@@ -77,9 +79,15 @@ def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strate
     metadata.stamp(obj, backend.now(), uid, call.kind.generations)
     if call.kind.has_status and not strategy.keeps_status:
         obj.pop("status", None)
-        if strategy.first_status or (call.kind.generations and call.kind.custom is None):
-            obj["status"] = clone(strategy.first_status)
+        _begin_status(call, obj)
     strategy.prepare_create(obj)
+
+
+def _begin_status(call: Call, obj: JsonObject) -> None:
+    """A built-in object has a status from its first day, if one that says nothing yet."""
+    type_ = None if call.kind.custom else root_type(call.kind.group, call.kind.kind)
+    if type_ is not None:
+        complete(obj, type_)
 
 
 def _store_new(backend: Backend, call: Call, obj: JsonObject) -> Entry:

@@ -1,7 +1,9 @@
 """Does an object have its kind's shape?
 
 Values of a wrong type are an error, as they cannot be decoded; fields that the type does not have
-are reported and taken out; nulls are taken out, since they say nothing.
+are reported and taken out; nulls are taken out, since they say nothing. What is left of a whole
+object is what a server written in Go would print: nothing that is empty and may be left out, and
+whatever is always printed.
 """
 
 from __future__ import annotations
@@ -11,8 +13,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
-from bayplan.embedded.apiserver.schema.types import UNIONS, FieldType, ObjectType, require_type
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, encode
+from bayplan.embedded.apiserver.schema.types import (
+    UNIONS,
+    FieldType,
+    ObjectType,
+    require_type,
+    zeros_of,
+)
 from bayplan.kube import quantity
 
 Where = tuple["Where", str] | None
@@ -35,6 +43,8 @@ class Report(NamedTuple):
     """What was found that does not stop the request."""
 
     unknown: list[str]
+    whole: bool = True
+    """Whether what is checked is an object, and not only what somebody wants of one."""
 
 
 def spell(where: Where) -> str:
@@ -59,10 +69,22 @@ def check_object(value: JsonValue, type_: ObjectType, report: Report, where: Whe
             dropped.append(name)
         elif item is None:
             dropped.append(name)
-        elif field.base != "string" or type(item) is not str or field.is_list or field.is_map:
-            _check_field(value, field, report, where)
+        else:
+            if field.base != "string" or type(item) is not str or field.is_list or field.is_map:
+                _check_field(value, field, report, where)
+            if not item and report.whole and field.omits_empty:
+                dropped.append(name)
     for name in dropped:
         del value[name]
+    if report.whole:
+        complete(value, type_)
+
+
+def complete(value: JsonObject, type_: ObjectType) -> None:
+    """Say what an object of a type always says."""
+    for name, zero in zeros_of(type_.name):
+        if name not in value or value[name] == []:
+            value[name] = clone(zero)
 
 
 def _check_field(parent: JsonObject, field: FieldType, report: Report, where: Where) -> None:

@@ -3,7 +3,8 @@
 A type is a name at the start of a line; its fields follow, indented: the protobuf number, the name,
 the type, and flags. `[]T` is a list, `map:T` a map from strings. Flags: `inline` (its fields stand
 in the parent's JSON), `merge` or `merge=KEY` (strategic merge), `retain` (retainKeys), `keys=A,B`
-(a list that is a map by these keys), `set`, `atomic`.
+(a list that is a map by these keys), `set`, `atomic`, `always` (printed also when it says nothing),
+`pointer` (its zero is not the same as its absence). What has neither is left out when it is empty.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
+from bayplan.embedded.apiserver.jsontypes import JsonValue
+
 SCALARS = frozenset(
     ("string", "int32", "int64", "bool", "double", "bytes", "Quantity", "Time", "MicroTime")
 ) | {"IntOrString", "Raw", "FieldsV1", "any"}
+
+_PLAIN = frozenset(("string", "int32", "int64", "bool", "double", "bytes"))
 
 UNIONS = {
     "JSONSchemaPropsOrBool": "apiextensions.JSONSchemaProps",
@@ -41,6 +46,14 @@ class FieldType:
     list_keys: tuple[str, ...] = ()
     is_set: bool = False
     atomic: bool = False
+    always: bool = False
+    pointer: bool = False
+    omits_empty: bool = field(init=False, default=False)
+    """Whether an empty value is as good as none, so that none is kept."""
+
+    def __post_init__(self) -> None:
+        plain = self.is_list or self.is_map or self.base in _PLAIN
+        object.__setattr__(self, "omits_empty", plain and not (self.always or self.pointer))
 
     @property
     def is_object(self) -> bool:
@@ -57,6 +70,13 @@ class ObjectType:
     fields: dict[str, FieldType] = field(default_factory=dict)
     """Fields as they stand in JSON: those of inlined types are here too."""
 
+
+_ZEROS: dict[str, JsonValue] = {
+    "string": "",
+    "bool": False,
+    "Quantity": "0",
+    **dict.fromkeys(("int32", "int64", "double", "IntOrString"), 0),
+}
 
 TypeMeta = (
     FieldType(0, "kind", "string"),
@@ -77,6 +97,19 @@ def require_type(name: str) -> ObjectType:
     if found is None:
         raise KeyError(name)
     return found
+
+
+@cache
+def zeros_of(name: str) -> tuple[tuple[str, JsonValue], ...]:
+    """What an object of a type always has, as it stands there when nothing was said."""
+    fields = require_type(name).fields.values()
+    return tuple((one.name, _zero(one)) for one in fields if one.always)
+
+
+def _zero(one: FieldType) -> JsonValue:
+    if one.is_list or one.is_map or one.pointer:
+        return None
+    return dict(zeros_of(one.base)) if one.is_object else _ZEROS.get(one.base)
 
 
 @cache
@@ -120,6 +153,8 @@ def _field(parts: list[str], package: str) -> FieldType:
         list_keys=tuple(options["keys"].split(",")) if "keys" in options else (),
         is_set="set" in options,
         atomic="atomic" in options,
+        always="always" in options,
+        pointer="pointer" in options,
     )
 
 

@@ -222,11 +222,6 @@ CLUSTER = {
         default=_default_priority, validate_update=_priority_change
     ),
     "runtimeclasses.node.k8s.io": Strategy(validate=_runtime_problems),
-    "poddisruptionbudgets.policy": Strategy(
-        first_status=dict.fromkeys(
-            ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0
-        )
-    ),
     "leases.coordination.k8s.io": Strategy(create_on_update=True),
     "endpoints": Strategy(create_on_update=True),
     "events": Strategy(create_on_update=True),

@@ -6,7 +6,7 @@ And the helpers by which strategies fill in what a client left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
@@ -50,8 +50,6 @@ class Strategy:
     """What is wrong with a change of the status (new, old)."""
     warnings: Callable[[JsonObject, JsonObject | None], list[str]] = _no_warnings
     """What the author of a new object (old is None) or of a change should know (new, old)."""
-    first_status: JsonObject = field(default_factory=dict)
-    """What the status of a new object says, if anything."""
     keeps_status: bool = False
     """Whether the status of a newly created object is the client's."""
     create_on_update: bool = False

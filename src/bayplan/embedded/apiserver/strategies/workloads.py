@@ -167,12 +167,11 @@ def _validate_cron_job(obj: JsonObject) -> list[Cause]:
     return found + _job_problems(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
 
 
-def _workload(fill_spec: FillSpec, *counts: str) -> Strategy:
+def _workload(fill_spec: FillSpec) -> Strategy:
     return Strategy(
         default=_defaults(fill_spec),
         validate=_validate,
         validate_update=_validate_update,
-        first_status=dict.fromkeys(counts, 0),
     )
 
 
@@ -185,15 +184,9 @@ def _controller(obj: JsonObject) -> None:
 
 WORKLOADS = {
     "deployments.apps": _workload(_deployment),
-    "replicasets.apps": _workload(_replica_set, "replicas"),
-    "statefulsets.apps": _workload(_stateful_set, "replicas", "availableReplicas"),
-    "daemonsets.apps": _workload(
-        _daemon_set,
-        "currentNumberScheduled",
-        "numberMisscheduled",
-        "desiredNumberScheduled",
-        "numberReady",
-    ),
+    "replicasets.apps": _workload(_replica_set),
+    "statefulsets.apps": _workload(_stateful_set),
+    "daemonsets.apps": _workload(_daemon_set),
     "replicationcontrollers": Strategy(default=_controller, validate=_validate),
     "jobs.batch": Strategy(
         default=_defaults(_job),

@@ -1,0 +1,48 @@
+"""What is wrong with counts, and with what may be a count or a percentage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.validation.causes import NEGATIVE, bad_value
+from bayplan.embedded.apiserver.validation.names import unmatched
+
+_PERCENT = "[0-9]+%"
+IntOrString = int | str
+
+
+def negative(obj: JsonObject, names: Iterable[str], field: str) -> list[Cause]:
+    """Fields of an object that hold a count below zero; what is absent is fine."""
+    return [
+        bad_value(f"{field}.{name}", value, NEGATIVE)
+        for name in names
+        if (value := obj.get(name)) is not None and value < 0
+    ]
+
+
+def int_or_percent_problems(value: IntOrString, field: str) -> list[Cause]:
+    """What is wrong with a count or a percentage."""
+    if isinstance(value, int):
+        return [bad_value(field, value, NEGATIVE)] if value < 0 else []
+    if re.fullmatch(_PERCENT, value):
+        return []
+    why = "a valid percent string must be a numeric string followed by an ending '%'"
+    return [bad_value(field, value, unmatched(why, _PERCENT, "1%", "93%"))]
+
+
+def over_hundred_percent(value: IntOrString, field: str) -> list[Cause]:
+    """A percentage may not be more than everything."""
+    if isinstance(value, int) or not re.fullmatch(_PERCENT, value) or int(value[:-1]) <= 100:
+        return []
+    return [bad_value(field, value, "must not be greater than 100%")]
+
+
+def int_or_percent(value: IntOrString) -> int:
+    """The number in a count or a percentage; 0 for what is neither."""
+    if isinstance(value, int):
+        return value
+    text = value.removesuffix("%")
+    return int(text) if re.fullmatch("[+-]?[0-9]+", text) else 0

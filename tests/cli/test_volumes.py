@@ -43,6 +43,7 @@ def test_json_has_the_documented_shape(capsys: Captured) -> None:
         "free": 0,
         "source": "CSINode",
         "sourceDetail": "",
+        "sourceRow": "",
     }
     assert full["volumes"][-1] == {
         "handle": "vol-ledger-99",
@@ -73,6 +74,55 @@ def test_the_gate_decides_whether_published_limits_are_read(capsys: Captured) ->
         seen += [(one["limit"], one["source"]) for one in found if one["node"] == "old-c1"]
     published, table = (2, "node.status.allocatable"), (39, "fallback table")
     assert seen == [published, table, published]
+
+
+def test_wide_says_which_row_of_which_table_a_limit_is(tmp_path: Path, capsys: Captured) -> None:
+    key = "attachable-volumes-aws-ebs"
+    ours = {**node("ours"), "status": {"allocatable": {"cpu": "4", "pods": "9", key: "25"}}}
+    rules = json.dumps({key: "aws-ebs m5d.large: 27 shared"})
+    ours["metadata"] = {"name": "ours", "annotations": {"bayplan.io/attach-limits": rules}}
+    file = dump(tmp_path, ours)
+    assert run(["volumes", "-f", file, "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["volumes"]
+    assert (row["limit"], row["sourceDetail"]) == (25, key)
+    assert row["sourceRow"] == "aws-ebs m5d.large: 27 shared"
+    assert run(["volumes", "-f", file, "-o", "wide"]) == 0
+    assert "aws-ebs m5d.large: 27 shared" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_cannot_be_a_limit_is_told_and_does_not_count(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    bad = {"attachable-volumes-aws-ebs": "-5", "attachable-volumes-csi-disk.example.com": "1500m"}
+    wrong = {**node("wrong"), "status": {"allocatable": {"cpu": "4", "pods": "9", **bad}}}
+    file = dump(tmp_path, wrong)
+    for on, said in ((True, True), (False, False), (True, True)):
+        gate = f"--feature-gates=AttachVolumeLimit={on}"
+        assert run(["volumes", "-f", file, "-o", "json", gate]) == 0
+        out, err = capsys.readouterr()
+        assert ("attachable-volumes-aws-ebs: '-5' cannot be a limit" in err) is said
+        assert ("csi-disk.example.com: '1500m' cannot be a limit" in err) is said
+        rows = {one["driver"]: one for one in json.loads(out)["volumes"]}
+        if said:
+            assert rows["kubernetes.io/aws-ebs"]["source"] == "fallback table"
+            assert rows["kubernetes.io/aws-ebs"]["sourceRow"] == "aws-ebs: all other types"
+            assert rows["disk.example.com"]["source"] == "unreadable limit"
+            assert rows["disk.example.com"]["free"] == 0
+
+
+def test_the_next_node_of_each_group_promises_what_its_template_says(capsys: Captured) -> None:
+    groups = EXAMPLE.parent / "groups.yaml"
+    assert volumes("--groups", str(groups), "-o", "json") == 0
+    found = json.loads(capsys.readouterr().out)["volumes"]
+    (large,) = [one for one in found if one["node"] == "next of large-b"]
+    assert (large["limit"], large["used"], large["source"]) == (25, 0, "group template")
+
+
+def test_groups_that_cannot_be_read_are_bad_input(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text("groups: []")
+    assert volumes("--groups", str(file)) == 2
+    assert "groups.yaml:1" in capsys.readouterr().err
 
 
 @contextmanager

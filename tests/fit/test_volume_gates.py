@@ -14,6 +14,7 @@ from bayplan.fit.volumes.limits import Limit, LimitSource, limit_of
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
+from bayplan.kube.resources import csi_attach_limit_key
 from tests.builders import (
     make_csidriver,
     make_csinode,
@@ -173,6 +174,8 @@ def test_the_csinode_wins_over_what_the_node_publishes() -> None:
         (IN_TREE_EBS, "c5d.xlarge", 25),
         (IN_TREE_EBS, "t3.micro", 25),
         (IN_TREE_EBS, "z1d.metal", 25),
+        (IN_TREE_EBS, "ml.t3.medium", 25),
+        (IN_TREE_EBS, "x.c5.large", 39),
         ("kubernetes.io/gce-pd", "", 16),
         ("kubernetes.io/azure-disk", "", 16),
         ("kubernetes.io/cinder", "", 256),
@@ -196,6 +199,40 @@ def test_the_environment_replaces_the_table_but_not_what_a_node_publishes() -> N
     )
     node = make_node("n").capacity({"attachable-volumes-aws-ebs": "2"}).obj()
     assert limit_of(IN_TREE_EBS, node, None, rules).count == 2
+
+
+@pytest.mark.parametrize("written", ["-5", "1500m", "-1Ki", "0.5"])
+@pytest.mark.parametrize("prefix", ["attachable-volumes", "storage-attach-limits"])
+def test_what_cannot_be_a_limit_is_passed_over_and_never_taken_for_any_number(
+    written: str, prefix: str
+) -> None:
+    node = make_node("n").capacity({f"{prefix}-aws-ebs": written}).obj()
+    registered = make_csinode("n").driver(EBS).obj()
+    for driver, csinode in ((IN_TREE_EBS, None), (EBS, registered)):
+        assert limit_of(driver, node, csinode, profile().rules) == Limit(39, LimitSource.FALLBACK)
+    other = "disk.example.com"
+    key = f"{prefix}-csi-{other}"
+    node = make_node("n").capacity({key: written}).obj()
+    registered = make_csinode("n").driver(other).obj()
+    found = limit_of(other, node, registered, profile().rules)
+    assert found == Limit(0, LimitSource.UNREADABLE, key)
+    off = limit_of(other, node, registered, profile(AttachVolumeLimit=False).rules)
+    assert off == Limit(None, LimitSource.NONE)
+
+
+def test_a_good_limit_counts_beside_a_bad_one() -> None:
+    amounts = {"attachable-volumes-aws-ebs": "-5", "storage-attach-limits-aws-ebs": "3"}
+    node = make_node("n").capacity(amounts).obj()
+    assert limit_of(IN_TREE_EBS, node, None, profile().rules).count == 3
+
+
+@pytest.mark.parametrize("prefix", ["attachable-volumes-", "storage-attach-limits-"])
+def test_a_csi_driver_is_limited_under_both_prefixes_however_long_its_name(prefix: str) -> None:
+    for driver in ("disk.example.com", "d" * 23 + ".example.com" * 3):
+        key = csi_attach_limit_key(driver, prefix)
+        node, csinode = make_node("n").capacity({key: "3"}).obj(), make_csinode("n").driver(driver)
+        found = limit_of(driver, node, csinode.obj(), profile().rules)
+        assert found == Limit(3, LimitSource.ALLOCATABLE, key)
 
 
 def test_with_the_gate_off_the_table_is_what_is_left_of_a_published_limit() -> None:

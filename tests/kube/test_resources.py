@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from bayplan.kube.resources import (
+    ATTACH_LIMIT_PREFIXES,
+    csi_attach_limit_driver,
     csi_attach_limit_key,
     is_attach_limit,
     is_extended,
     is_hugepage,
     is_scalar,
 )
+
+PROPOSED = ATTACH_LIMIT_PREFIXES[1]
 
 
 @pytest.mark.parametrize(
@@ -50,3 +54,17 @@ def test_a_long_driver_name_is_shortened_to_its_beginning_and_a_hash() -> None:
     assert key == "attachable-volumes-csi-com.amazon.kubernetes.e" + key[-16:]
     assert len(key) == 62
     assert csi_attach_limit_key(driver + "x") != key
+
+
+def test_a_long_name_behind_the_proposed_prefix_is_still_a_resource_name() -> None:
+    key = csi_attach_limit_key("com.amazon.kubernetes.eks.ebs-driver.example", PROPOSED)
+    assert key == "storage-attach-limits-csi-com.amazon.kubernete" + key[-16:]
+    assert len(key) == 62
+
+
+@pytest.mark.parametrize("prefix", ATTACH_LIMIT_PREFIXES)
+def test_the_driver_of_a_key_is_known_unless_its_name_was_shortened(prefix: str) -> None:
+    for driver in ("ebs.csi.aws.com", "x" * 36, "x" * 35):
+        assert csi_attach_limit_driver(csi_attach_limit_key(driver, prefix)) == driver
+    for driver in ("x" * 40, "com.amazon.kubernetes.eks.ebs-driver.example"):
+        assert csi_attach_limit_driver(csi_attach_limit_key(driver, prefix)) == ""

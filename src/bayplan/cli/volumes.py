@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
 from rich.text import Text
 
+from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.cli.cluster import Gates, Missing, Output, Source, load_snapshot, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.output import Format, emit, printable, show, table
+from bayplan.cli.output import Format, emit, notices, printable, show, table
+from bayplan.fit import Snapshot
 from bayplan.fit.needs.report import VolumeReport, VolumeUse
-from bayplan.fit.volumes.limits import LimitSource
+from bayplan.fit.volumes.limits import Limit, LimitSource
+from bayplan.kube.attachlimits import unreadable_limits
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
+from bayplan.kube.nodes import Node
 
 if TYPE_CHECKING:
     from bayplan.kube.codec import JsonValue
+
+_SHORT = {
+    LimitSource.ALLOCATABLE: "allocatable",
+    LimitSource.MISSING: "unregistered",
+    LimitSource.UNREADABLE: "unreadable",
+}
 
 
 def volumes(
     *,
     filename: Source = None,
+    groups: Annotated[
+        Path | None, Parameter(help="Node groups with their templates, as `bayplan plan` has them.")
+    ] = None,
     output: Output = Format.table,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
@@ -28,7 +45,8 @@ def volumes(
     One row for each node and CSI driver (or in-tree plugin): places used, the limit, what is free,
     where the limit comes from (the node's CSINode, its allocatable, KUBE_MAX_PD_VOLS, or the table
     of fallbacks), and who uses them. A volume that is attached though no pod on the node uses it is
-    idle. `-o wide` shows every volume.
+    idle. With --groups, also what the next node of each group promises. `-o wide` shows every
+    volume, and by which key and which row of a table the limit was said.
 
     Exit codes: 0 it was shown, 2 bad input.
     """
@@ -36,12 +54,36 @@ def volumes(
     snapshot = load_snapshot(filename, profile, "volumes")
     if not len(snapshot.cluster.slots):
         raise BadInput("there is no node in the dump")
-    reports = snapshot.volumes()
+    report_unreadable_limits(snapshot)
+    reports = [*snapshot.volumes(), *_promised(groups)]
     if output.is_for_people:
         _show(reports, wide=output is Format.wide)
     else:
         emit({"volumes": [as_data(one) for one in reports]}, output)
     return EXIT_OK
+
+
+def _promised(file: Path | None) -> list[VolumeReport]:
+    """What the next node of each group is to attach, as the group's template says."""
+    try:
+        declared = read_groups(file) if file is not None else ()
+    except ConfigFileError as error:
+        raise BadInput(str(error)) from None
+    return [
+        VolumeReport(f"next of {one.group}", driver, Limit(count, LimitSource.TEMPLATE))
+        for one in declared
+        for driver, count in sorted((one.limits or {}).items())
+    ]
+
+
+def report_unreadable_limits(snapshot: Snapshot) -> None:
+    """Say which limits of nodes cannot be any."""
+    if not snapshot.profile.gates.enabled(ATTACH_VOLUME_LIMIT):
+        return
+    for node in (one for one in snapshot.objects() if isinstance(one, Node)):
+        for key, written in unreadable_limits(node.status.allocatable).items():
+            told = f"node {node.name}: {key}: {written!r} cannot be a limit, and does not count"
+            notices().print(printable(told), style="yellow")
 
 
 def as_data(report: VolumeReport) -> JsonValue:
@@ -55,6 +97,7 @@ def as_data(report: VolumeReport) -> JsonValue:
         "free": report.free,
         "source": limit.source.value,
         "sourceDetail": limit.detail,
+        "sourceRow": report.row,
         "volumes": [_use_as_data(use) for use in report.uses],
     }
 
@@ -89,11 +132,12 @@ def _row(report: VolumeReport) -> list[str | Text]:
 
 def _source(report: VolumeReport, *, wide: bool) -> str:
     limit = report.limit
-    if limit.source is LimitSource.ALLOCATABLE:
-        return f"allocatable {limit.detail}" if wide else "allocatable"
-    if limit.source is LimitSource.MISSING:
-        return "unregistered"  # short, so that drivers' names fit into 80 columns
-    return str(limit.source.value)
+    # Short, so that drivers' names fit into 80 columns.
+    said = _SHORT.get(limit.source, limit.source.value)
+    if not wide:
+        return said
+    key = f"{said} {limit.detail}" if limit.detail else said
+    return f"{key} ({report.row})" if report.row else key
 
 
 def _users(report: VolumeReport, *, wide: bool) -> str | Text:

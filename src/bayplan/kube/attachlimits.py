@@ -1,15 +1,30 @@
-"""How many volumes a machine takes, by its type, where neither driver nor person has said so yet.
+"""How many volumes a node takes: what it may publish, and what is known of a machine by its type.
 
-Only EBS so far, from what EC2 tells of an instance type. Its own maximum counts where it tells one;
-else the rules of EC2's user guide ("Amazon EBS volume limits"): a Nitro machine has 28 slots that
-volumes share with network interfaces and NVMe instance stores, an older one takes 39 volumes. In
-both cases one volume is the machine's own. No machine is taken to have less than one.
+A node publishes limits as amounts of `status.allocatable` (`kube.resources` has the keys). Only
+whole numbers from 0 on are limits; whatever else stands there says nothing. Which rule gave a
+number that Bayplan's own agent has published is in an annotation, which is also how the agent knows
+its keys from those of others.
+
+Of machines there is only EBS, from what EC2 tells of an instance type. Its own maximum counts where
+it tells one; else the rules of EC2's user guide ("Amazon EBS volume limits"): a Nitro machine has
+28 slots that volumes share with network interfaces and NVMe instance stores, an older one takes 39
+volumes. In both cases one volume is the machine's own. No machine is taken to have less than one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
+from bayplan.kube.meta import Quantity
+from bayplan.kube.quantity import QuantityError, parse
+from bayplan.kube.resources import is_attach_limit
+
+PUBLISHED = "bayplan.io/attach-limits"
+"""Of a Node or CSINode: which limits our agent has written there, each with the rule behind it."""
+_MOST_READ = 64 * 1024
 NITRO_SLOTS = 28
 OLDER_VOLUMES = 39
 FEWEST = 1
@@ -35,3 +50,35 @@ def ebs_limit(machine: Ec2Machine) -> int:
     if not machine.is_nitro:
         return OLDER_VOLUMES
     return max(FEWEST, NITRO_SLOTS - machine.interfaces - machine.nvme_stores - 1)
+
+
+def limit_in(written: Quantity) -> int | None:
+    """The limit that an amount stands for; None if it is none, being negative, broken or no number.
+
+    Such an amount is never taken for "any number".
+    """
+    try:
+        amount = parse(written)
+    except QuantityError:
+        return None
+    return int(amount) if amount >= 0 and amount.denominator == 1 else None
+
+
+def unreadable_limits(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """The attach limits among these amounts that cannot be any, by key."""
+    return {
+        key: written
+        for key, written in amounts.items()
+        if is_attach_limit(key) and limit_in(written) is None
+    }
+
+
+def published_rules(annotations: Mapping[str, str]) -> dict[str, str]:
+    """What our agent has published on an object: the rule behind each limit, by its key."""
+    text = annotations.get(PUBLISHED, "")
+    if not text or len(text) > _MOST_READ:
+        return {}
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.DecodeError:
+        return {}

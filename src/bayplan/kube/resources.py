@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from string import hexdigits
 
 from bayplan.kube.names import is_qualified_name
 
@@ -25,9 +26,8 @@ ATTACH_LIMIT_PREFIXES = ("attachable-volumes-", "storage-attach-limits-")
 
 _NATIVE_DOMAIN = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
-_CSI_LIMIT_PREFIX = "attachable-volumes-csi-"
+_CSI = "csi-"
 _NAME_LIMIT = 63
-_KEPT_OF_DRIVER = 23
 _HASH_DIGITS = 16
 
 
@@ -53,21 +53,27 @@ def is_scalar(name: str) -> bool:
     return is_hugepage(name) or is_attach_limit(name) or _NATIVE_DOMAIN in name or is_extended(name)
 
 
-def csi_attach_limit_key(driver: str) -> str:
+def csi_attach_limit_key(driver: str, prefix: str = ATTACH_LIMIT_PREFIXES[0]) -> str:
     """The key in a node's allocatable under which a CSI driver's limit stands.
 
     A name of 63 characters or more is too long for a resource and is shortened to its beginning and
-    a hash.
+    a hash: 23 characters of the driver's name behind the prefix that Kubernetes shipped, and 20
+    behind the one that was proposed, which is longer.
     """
-    key = _CSI_LIMIT_PREFIX + driver
+    key = f"{prefix}{_CSI}{driver}"
     if len(key) < _NAME_LIMIT:
         return key
-    digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
-    return _CSI_LIMIT_PREFIX + driver[:_KEPT_OF_DRIVER] + digest[:_HASH_DIGITS]
+    digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()[:_HASH_DIGITS]
+    return key[: _NAME_LIMIT - 1 - _HASH_DIGITS] + digest
 
 
 def csi_attach_limit_driver(key: str) -> str:
     """The CSI driver whose limit a key in a node's allocatable is; empty if it does not say."""
-    if not key.startswith(_CSI_LIMIT_PREFIX) or len(key) >= _NAME_LIMIT:
-        return ""
-    return key.removeprefix(_CSI_LIMIT_PREFIX)
+    for prefix in ATTACH_LIMIT_PREFIXES:
+        if key.startswith(prefix + _CSI) and len(key) < _NAME_LIMIT and not _is_shortened(key):
+            return key.removeprefix(prefix + _CSI)
+    return ""
+
+
+def _is_shortened(key: str) -> bool:
+    return len(key) == _NAME_LIMIT - 1 and set(key[-_HASH_DIGITS:]) <= set(hexdigits.lower())

@@ -29,7 +29,7 @@ from bayplan.kube.quantity import (
     value,
 )
 from bayplan.kube.requests import pod_requests
-from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
+from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_attach_limit, is_scalar
 
 _COUNT_QUOTA = "count/"
 DUST = 0.1
@@ -187,7 +187,8 @@ def write_amounts(resources: Resources) -> dict[str, str]:
 def _is_counted(name: str) -> bool:
     if name in {CPU, MEMORY, PODS, EPHEMERAL_STORAGE}:
         return True
-    return is_scalar(name) and not name.startswith(_COUNT_QUOTA)
+    # Nobody can ask for a node's attach limits, and a wrong one must not cost a queue the node.
+    return is_scalar(name) and not is_attach_limit(name) and not name.startswith(_COUNT_QUOTA)
 
 
 def _read(name: str, written: Quantity) -> int:

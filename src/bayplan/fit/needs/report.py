@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.identity import VolumeId
-from bayplan.fit.volumes.limits import Limit, LimitSource, limit_keys, limit_of
+from bayplan.fit.volumes.limits import Limit, limit_keys, limit_of, row_of
 from bayplan.fit.volumes.migration import PLUGINS
 from bayplan.kube.nodes import Node
+from bayplan.kube.resources import csi_attach_limit_driver
 from bayplan.kube.storage import CSINode
 
 
@@ -35,6 +36,8 @@ class VolumeReport:
     driver: str
     limit: Limit
     uses: tuple[VolumeUse, ...] = ()
+    row: str = ""
+    """Which row of which table the limit comes from, if it comes from one."""
 
     @property
     def used(self) -> int:
@@ -90,7 +93,7 @@ def _report(
         if volume.driver == driver
     )
     limit = limit_of(driver, node, cluster.csinodes.get(node.name), cluster.rules)
-    return VolumeReport(node.name, driver, limit, uses)
+    return VolumeReport(node.name, driver, limit, uses, row_of(driver, node, limit))
 
 
 def _holders(cluster: Cluster, node: str) -> dict[VolumeId, _Holders]:
@@ -114,14 +117,15 @@ def _known_drivers(cluster: Cluster, node: Node) -> list[str]:
 
 
 def _published(cluster: Cluster, node: Node, csinode: CSINode | None) -> list[str]:
-    """The plugins (or, with a CSINode, their drivers) whose limit the node's allocatable says."""
+    """The plugins (or, with a CSINode, their drivers) and the CSI drivers whose limit the node's
+    allocatable says, or tries to.
+    """
+    if not cluster.rules.published_limits:
+        return []
+    said = node.status.allocatable
     names = [plugin.driver if csinode else plugin.name for plugin in PLUGINS]
-    return [
-        name
-        for name in names
-        if any(key in node.status.allocatable for key in limit_keys(name))
-        and limit_of(name, node, csinode, cluster.rules).source is LimitSource.ALLOCATABLE
-    ]
+    known = [name for name in names if any(key in said for key in limit_keys(name))]
+    return [*known, *filter(None, map(csi_attach_limit_driver, said))]
 
 
 def _node(cluster: Cluster, name: str) -> Node:

@@ -3,6 +3,10 @@
 In this order: the driver's own word in the node's CSINode; the node's `status.allocatable`, under
 the keys that nodes have published limits by (gate AttachVolumeLimit); and, for plugins that no CSI
 driver serves on this node, the fallback table, which KUBE_MAX_PD_VOLS replaces.
+
+An amount of `status.allocatable` that cannot be a limit is passed over. Somebody wanted a limit
+there all the same, so a driver of which nobody else says one is not taken to have none: it gets the
+fallback of the plugin that it took over, and nothing at all if it took over none.
 """
 
 from __future__ import annotations
@@ -10,10 +14,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from bayplan.fit.rules import VolumeRules
 from bayplan.fit.volumes.migration import BY_DRIVER, BY_PLUGIN_NAME
-from bayplan.kube import quantity
+from bayplan.kube.attachlimits import limit_in, published_rules
 from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, csi_attach_limit_key
@@ -22,8 +27,9 @@ from bayplan.kube.storage import CSINode
 NO_LIMIT = 1 << 40
 """Stands for "any number" in a column of limits."""
 EBS_NITRO_TYPE = re.compile(r"^[cmr]5.*|t3|z1d")
+EBS = "kubernetes.io/aws-ebs"
 FALLBACKS = {
-    "kubernetes.io/aws-ebs": 39,
+    EBS: 39,
     "kubernetes.io/gce-pd": 16,
     "kubernetes.io/azure-disk": 16,
     "kubernetes.io/cinder": 256,
@@ -38,6 +44,8 @@ class LimitSource(Enum):
     ALLOCATABLE = "node.status.allocatable"
     OVERRIDE = "KUBE_MAX_PD_VOLS"
     FALLBACK = "fallback table"
+    TEMPLATE = "group template"
+    UNREADABLE = "unreadable limit"
     NONE = "no limit"
     MISSING = "driver not registered"
 
@@ -62,11 +70,16 @@ def limit_of(driver: str, node: Node, csinode: CSINode | None, rules: VolumeRule
     if listed is not None and listed.count is not None:
         return listed
     published = _from_allocatable(driver, node, rules)
-    if published is not None:
+    if published is not None and published.source is not LimitSource.UNREADABLE:
         return published
     if driver in BY_PLUGIN_NAME:
         return _fallback(driver, node, rules)
-    return listed or Limit(None, LimitSource.MISSING)
+    if published is None:
+        return listed or Limit(None, LimitSource.MISSING)
+    took_over = BY_DRIVER.get(driver)
+    if took_over is None or took_over.name not in FALLBACKS:
+        return published
+    return _fallback(took_over.name, node, rules)
 
 
 def _from_csinode(driver: str, csinode: CSINode | None) -> Limit | None:
@@ -81,17 +94,24 @@ def _from_csinode(driver: str, csinode: CSINode | None) -> Limit | None:
 def _from_allocatable(driver: str, node: Node, rules: VolumeRules) -> Limit | None:
     if not rules.published_limits:
         return None
+    unreadable: Limit | None = None
     for key in limit_keys(driver):
         written = node.status.allocatable.get(key)
-        if written is not None:
-            return Limit(max(quantity.value(written), 0), LimitSource.ALLOCATABLE, key)
-    return None
+        if written is None:
+            continue
+        count = limit_in(written)
+        if count is not None:
+            return Limit(count, LimitSource.ALLOCATABLE, key)
+        unreadable = unreadable or Limit(0, LimitSource.UNREADABLE, key)
+    return unreadable
 
 
+@lru_cache(1024)
 def limit_keys(driver: str) -> tuple[str, ...]:
     """The allocatable keys under which a node may publish the limit of a driver or plugin."""
     plugin = BY_PLUGIN_NAME.get(driver) or BY_DRIVER.get(driver)
-    keys = [] if driver in BY_PLUGIN_NAME else [csi_attach_limit_key(driver)]
+    own = () if driver in BY_PLUGIN_NAME else ATTACH_LIMIT_PREFIXES
+    keys = [csi_attach_limit_key(driver, prefix) for prefix in own]
     if plugin is not None and plugin.limit_suffix:
         keys += [f"{prefix}{plugin.limit_suffix}" for prefix in ATTACH_LIMIT_PREFIXES]
     return tuple(keys)
@@ -102,9 +122,23 @@ def _fallback(plugin: str, node: Node, rules: VolumeRules) -> Limit:
         return Limit(None, LimitSource.NONE)
     if rules.max_volumes_override is not None:
         return Limit(rules.max_volumes_override, LimitSource.OVERRIDE)
-    count = FALLBACKS[plugin]
+    nitro = plugin == EBS and EBS_NITRO_TYPE.search(_instance_type(node))
+    return Limit(EBS_NITRO_FALLBACK if nitro else FALLBACKS[plugin], LimitSource.FALLBACK)
+
+
+def _instance_type(node: Node) -> str:
     labels = node.metadata.labels
-    instance_type = labels.get(INSTANCE_TYPE, labels.get(BETA_INSTANCE_TYPE))
-    if plugin == "kubernetes.io/aws-ebs" and instance_type and EBS_NITRO_TYPE.match(instance_type):
-        count = EBS_NITRO_FALLBACK
-    return Limit(count, LimitSource.FALLBACK)
+    return labels.get(INSTANCE_TYPE, labels.get(BETA_INSTANCE_TYPE, ""))
+
+
+def row_of(driver: str, node: Node, limit: Limit) -> str:
+    """Which row of which table a limit comes from; empty if it does not come from one we know."""
+    if limit.source is LimitSource.ALLOCATABLE:
+        return published_rules(node.metadata.annotations).get(limit.detail, "")
+    if limit.source is not LimitSource.FALLBACK:
+        return ""
+    plugin = BY_PLUGIN_NAME.get(driver) or BY_DRIVER[driver]
+    if plugin.name != EBS:
+        return f"{plugin.limit_suffix}: all types"
+    nitro = f"types {EBS_NITRO_TYPE.pattern}"
+    return f"aws-ebs: {nitro if limit.count == EBS_NITRO_FALLBACK else 'all other types'}"

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from bayplan.kube.meta import Quantity
 from bayplan.kube.names import is_label_value
 from bayplan.kube.nodes import Node, Taint
+from bayplan.kube.quantity import QuantityError, parse
+from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.validation import fields
-from bayplan.kube.validation.fields import each, need
+from bayplan.kube.validation.fields import FieldError, each, need
 
 
 def check_node(node: Node) -> None:
     """Check a node."""
-    fields.amounts("status.capacity", node.status.capacity)
-    fields.amounts("status.allocatable", node.status.allocatable)
+    for name in ("capacity", "allocatable"):
+        _amounts(f"status.{name}", getattr(node.status, name))
     each("spec.taints", _taint, node.spec.taints)
+
+
+def _amounts(field: str, written: Mapping[str, Quantity]) -> None:
+    """Check amounts; attach limits only for being some, since a node with a wrong one is still of
+    use: whoever reads limits passes over what cannot be any.
+    """
+    limits = {name: one for name, one in written.items() if is_attach_limit(name)}
+    if not limits:
+        fields.amounts(field, written)
+        return
+    fields.amounts(field, {name: one for name, one in written.items() if name not in limits})
+    for name, one in limits.items():
+        try:
+            parse(one)
+        except QuantityError as error:
+            raise FieldError(f"{field}.{name[:80]}", one, str(error)) from None
 
 
 def _taint(taint: Taint) -> None:

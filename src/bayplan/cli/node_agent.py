@@ -26,7 +26,7 @@ from bayplan.client.errors import ClientError
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.rollback import UnreadableGateStateError
 from bayplan.images.collection.policy import CollectionPolicy
-from bayplan.images.credentials.keyring import Keyring, keyring_of_file
+from bayplan.images.credentials.keyring import PodKeyring, keyring_of_file
 from bayplan.images.credentials.verification import Verification, VerificationPolicy
 from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
 from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
@@ -167,9 +167,9 @@ def _collection_policy(options: CollectionOptions) -> CollectionPolicy:
     )
 
 
-def _node_keyring(path: Path | None) -> Keyring:
+def _node_keyring(path: Path | None) -> PodKeyring:
     if path is None:
-        return Keyring()
+        return PodKeyring()
     try:
         return keyring_of_file(path)
     except (OSError, ValueError) as error:

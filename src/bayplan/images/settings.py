@@ -18,7 +18,7 @@ import msgspec
 
 from bayplan.images.handlers import GuestPlatform, Handlers, RuntimeTable, build_handlers
 from bayplan.images.platforms.platform import Platform, parse_platform
-from bayplan.images.registry.credentials import Keyring, read_docker_config
+from bayplan.images.registry.credentials import Credentials, Keyring, read_docker_config
 from bayplan.images.registry.errors import InvalidReferenceError
 from bayplan.images.registry.reference import parse_reference
 
@@ -71,7 +71,7 @@ class Settings(msgspec.Struct, frozen=True):
     handlers: Handlers
     pinned: frozenset[str] = frozenset()
     hosts_directory: Path | None = None
-    keyring: Keyring = Keyring()
+    keyring: Keyring[Credentials] = Keyring()
     downloads: int = _DOWNLOADS
 
 
@@ -144,5 +144,5 @@ def _references(names: list[str], place: str) -> frozenset[str]:
         raise ValueError(f"{place}: a pinned image: {error}") from error
 
 
-def _keyring(path: str) -> Keyring:
-    return Keyring(read_docker_config(Path(path).read_bytes(), path)) if path else Keyring()
+def _keyring(path: str) -> Keyring[Credentials]:
+    return Keyring.of(read_docker_config(Path(path).read_bytes(), path)) if path else Keyring()

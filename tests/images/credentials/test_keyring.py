@@ -10,8 +10,9 @@ import pytest
 
 from bayplan.images.credentials.keyring import (
     Credential,
-    Keyring,
+    PodKeyring,
     SecretSource,
+    credentials_for,
     keyring_of,
     keyring_of_file,
     keyring_of_secret,
@@ -22,12 +23,12 @@ from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, DOCKER_CONFIG_TYPE, Secret
 
 
-def keyring(*registries: str) -> Keyring:
+def keyring(*registries: str) -> PodKeyring:
     return keyring_of((registry, Credentials(username=registry)) for registry in registries)
 
 
-def users(keyring: Keyring, image: str) -> list[str]:
-    return [credential.auth.username for credential in keyring.lookup(image)]
+def users(keyring: PodKeyring, image: str) -> list[str]:
+    return [credential.auth.username for credential in credentials_for(keyring, image)]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def users(keyring: Keyring, image: str) -> list[str]:
     ],
 )
 def test_a_registry_key_fits_by_host_port_and_path(registry: str, image: str, fits: bool) -> None:
-    assert bool(keyring(registry).lookup(image)) is fits
+    assert bool(credentials_for(keyring(registry), image)) is fits
 
 
 def test_the_most_specific_credential_is_tried_first() -> None:
@@ -59,7 +60,7 @@ def test_the_most_specific_credential_is_tried_first() -> None:
 
 
 def test_credentials_for_one_registry_are_tried_in_the_order_given() -> None:
-    ring = Keyring()
+    ring = PodKeyring()
     for name in ("first", "second"):
         ring += keyring_of([("quay.io", Credentials(username=name))])
     assert users(ring, "quay.io/app") == ["first", "second"]
@@ -71,8 +72,10 @@ def test_a_file_is_read_with_and_without_auth_field(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps(content))
     ring = keyring_of_file(file)
-    assert [each.auth for each in ring.lookup("a.b/app")] == [RegistryAuth("ann", "pa:ss")]
-    assert [each.auth for each in ring.lookup("c.d/app")] == [RegistryAuth("bob", "x")]
+    assert [each.auth for each in credentials_for(ring, "a.b/app")] == [
+        RegistryAuth("ann", "pa:ss")
+    ]
+    assert [each.auth for each in credentials_for(ring, "c.d/app")] == [RegistryAuth("bob", "x")]
 
 
 def secret(kind: str, key: str, content: bytes) -> Secret:
@@ -86,7 +89,7 @@ def test_both_kinds_of_pull_secret_are_read_and_others_passed_over() -> None:
     newer = secret(DOCKER_CONFIG_JSON_TYPE, ".dockerconfigjson", b'{"auths": ' + entry + b"}")
     other = secret("Opaque", ".dockercfg", entry)
     ring = keyring_of_secret(legacy) + keyring_of_secret(newer) + keyring_of_secret(other)
-    assert [credential.source for credential in ring.lookup("quay.io/app")] == [
+    assert [credential.source for credential in credentials_for(ring, "quay.io/app")] == [
         SecretSource("team", "pull", "u1")
     ]
 

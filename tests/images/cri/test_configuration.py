@@ -153,10 +153,10 @@ def test_the_most_specific_key_comes_first() -> None:
         "*.example.com": "4",
         "https://index.docker.io/v1/": "5",
     }
-    ring = Keyring(read_docker_config(docker_config(**keys), "secret"))
+    ring = Keyring.of(read_docker_config(docker_config(**keys), "secret"))
 
     def passwords(repository: str) -> list[str]:
-        return [found.password for found in ring.lookup(repository)]
+        return [found.password for found in ring.lookup(*repository.split("/", 1))]
 
     assert passwords("quay.io/team/app") == ["3", "2", "1"]
     assert passwords("quay.io/teams/app") == ["1"]

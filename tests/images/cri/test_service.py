@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -305,6 +306,27 @@ async def test_images_are_counted_by_handler(registry: Registry, service: Servic
 async def test_only_owner_and_group_may_use_the_socket(service: Service) -> None:
     assert service.socket.stat().st_mode & 0o777 == 0o660
     assert service.root.stat().st_mode & 0o077 == 0
+
+
+async def test_the_umask_is_as_it_was_whenever_others_have_their_turn(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    os.umask(0o027)
+    seen: set[int] = set()
+
+    async def look() -> None:
+        while True:
+            seen.add(os.umask(0o027))
+            await asyncio.sleep(0)
+
+    looking = asyncio.ensure_future(look())
+    try:
+        await asyncio.sleep(0)
+        async with running_service(tmp_path / "other", settings(tmp_path)):
+            pass
+    finally:
+        looking.cancel()
+        os.umask(before)
+    assert seen == {0o027}
 
 
 async def test_a_socket_in_use_is_not_taken_over(service: Service, tmp_path: Path) -> None:

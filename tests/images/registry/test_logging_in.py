@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import grpc
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -12,6 +13,7 @@ from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.registry.challenges import Challenge, parse_challenges
 from bayplan.images.registry.credentials import Credentials
 from bayplan.images.registry.errors import AuthenticationError
+from bayplan.images.registry.origins import Origin
 from bayplan.images.registry.tokens import TokenKey, Tokens
 from tests.images.parts.hostile import HostileRegistry, running_hostile
 from tests.images.parts.layouts import tar_of
@@ -194,7 +196,8 @@ async def test_whoever_we_are_redirected_to_cannot_ask_for_credentials(
     assert all("Authorization" not in request.headers for request in elsewhere.asked)
 
 
-KEY = TokenKey("registry.example", "image", Credentials("ann", "s3cret"))
+KEY = TokenKey(Origin("https", "registry.example", 443), "image", Credentials("ann", "s3cret"))
+OPEN_KEY = msgspec.structs.replace(KEY, origin=Origin("http", "127.0.0.1", 5000))
 
 
 async def test_a_token_is_used_until_it_expires(hostile: HostileRegistry) -> None:
@@ -203,21 +206,34 @@ async def test_a_token_is_used_until_it_expires(hostile: HostileRegistry) -> Non
     hostile.faults.append(server)
     challenge = Challenge("bearer", {"realm": f"http://{hostile.host}/token"})
     async with aiohttp.ClientSession() as session:
-        tokens = Tokens(session, lambda: now)
-        assert tokens.cached(KEY) is None
-        assert await tokens.answer(KEY, [challenge], private=False) == "Bearer token-1"
+        tokens = Tokens(session.request, lambda: now)
+        assert tokens.cached(OPEN_KEY) is None
+        assert await tokens.answer(OPEN_KEY, [challenge]) == "Bearer token-1"
         now += 290
-        assert tokens.cached(KEY) == "Bearer token-1"
+        assert tokens.cached(OPEN_KEY) == "Bearer token-1"
         now += 10
-        assert tokens.cached(KEY) is None
+        assert tokens.cached(OPEN_KEY) is None
 
 
-@pytest.mark.parametrize("realm", ["http://registry.example/token", "file:///etc/passwd", ""])
-async def test_a_private_registry_cannot_send_us_for_a_token_in_the_open(realm: str) -> None:
+@pytest.mark.parametrize(
+    "realm",
+    [
+        "http://registry.example/token",
+        "file:///etc/passwd",
+        "",
+        "https://127.0.0.1:10250/exec",
+        "https://localhost/token",
+        "https://[::1]/token",
+        "https://[::ffff:127.0.0.1]/token",
+        "https://169.254.169.254/latest/meta-data",
+        "https://ann:s3cret@elsewhere.example/token",
+    ],
+)
+async def test_a_registry_cannot_send_us_for_a_token_where_it_may_not(realm: str) -> None:
     async with aiohttp.ClientSession() as session:
-        tokens = Tokens(session, lambda: 0.0)
+        tokens = Tokens(session.request, lambda: 0.0)
         with pytest.raises(AuthenticationError, match="refused"):
-            await tokens.answer(KEY, [Challenge("bearer", {"realm": realm})], private=True)
+            await tokens.answer(KEY, [Challenge("bearer", {"realm": realm})])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import image_to_pull
 from bayplan.cli.images.output import Format, say, show_data
 from bayplan.cli.images.progress import pull_bars
-from bayplan.images.credentials.keyring import keyring_of_file
+from bayplan.images.credentials.keyring import credentials_for, keyring_of_file
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageSpec, RegistryAuth
@@ -102,4 +102,4 @@ def _from_file(name: str, path: Path) -> list[RegistryAuth]:
         keyring = keyring_of_file(path)
     except (OSError, ValueError) as error:
         raise BadInput(f"--docker-config: {error}") from error
-    return [credential.auth for credential in keyring.lookup(name)]
+    return [credential.auth for credential in credentials_for(keyring, name)]

@@ -25,7 +25,7 @@ from bayplan.images.agent.rollback import GateLedger
 from bayplan.images.collection.collector import Collector
 from bayplan.images.collection.filesystem import DiskProbe, probe_disk
 from bayplan.images.collection.policy import CollectionPolicy
-from bayplan.images.credentials.keyring import Keyring
+from bayplan.images.credentials.keyring import PodKeyring
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.verification import Verification
@@ -60,7 +60,7 @@ class NodeImageOptions:
     verification: Verification = field(default_factory=Verification)
     bucket: TokenBucket = field(default_factory=lambda: TokenBucket(DEFAULT_QPS, DEFAULT_BURST))
     line: PullLine = field(default_factory=PullLine)
-    node_keyring: Keyring = field(default_factory=Keyring)
+    node_keyring: PodKeyring = field(default_factory=PodKeyring)
     progress_deadline: float = DEFAULT_PROGRESS_DEADLINE
     probe: DiskProbe = probe_disk
 

@@ -1,8 +1,8 @@
-"""Which credentials fit an image, most specific first, and whose they are.
+"""Whose the credentials are that fit an image.
 
-The keys are those of Docker's files (`bayplan.images.registry.credentials`): a registry with or
-without a path, and `*` in the host's labels. Every credential knows the secret it came from; one
-without a source belongs to the node and so to all its pods.
+Keyrings and their keys are those of Docker's files (`bayplan.images.registry.credentials`). Every
+credential knows the secret it came from; one without a source belongs to the node and so to all its
+pods.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import msgspec
 from bayplan.images.references import parse
 from bayplan.images.registry.credentials import (
     Credentials,
-    key_fits,
+    Keyring,
     read_docker_config,
     read_legacy_docker_config,
-    split_key,
 )
 from bayplan.images.runtime.objects import RegistryAuth
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, DOCKER_CONFIG_TYPE, Secret
@@ -64,34 +63,22 @@ class Credential:
         return hashlib.sha256(_escaped_as_go_does(said)).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Keyring:
-    """Credentials by registry key, in the order they were given."""
-
-    entries: tuple[tuple[tuple[str, str], Credential], ...] = ()
-
-    def __add__(self, other: Keyring) -> Keyring:
-        return Keyring(self.entries + other.entries)
-
-    def lookup(self, image: str) -> list[Credential]:
-        """The credentials to try for an image, in turn; each only once."""
-        reference = parse(image)
-        fitting = [
-            entry for entry in self.entries if key_fits(entry[0], reference.domain, reference.path)
-        ]
-        # `quay.io/team` before `quay.io`; the sort is stable for keys of the same path.
-        fitting.sort(key=lambda entry: len(entry[0][1]), reverse=True)
-        return list(dict.fromkeys(credential for _, credential in fitting))
+PodKeyring = Keyring[Credential]
+"""Credentials that know whose they are."""
 
 
-def keyring_of(entries: Iterable[Entry], source: SecretSource | None = None) -> Keyring:
+def credentials_for(keyring: PodKeyring, image: str) -> list[Credential]:
+    """The credentials to try for an image, in turn."""
+    reference = parse(image)
+    return keyring.lookup(reference.domain, reference.path)
+
+
+def keyring_of(entries: Iterable[Entry], source: SecretSource | None = None) -> PodKeyring:
     """A keyring of one credential file."""
-    return Keyring(
-        tuple((split_key(key), Credential(_auth(found), source)) for key, found in entries)
-    )
+    return Keyring.of((key, Credential(_auth(found), source)) for key, found in entries)
 
 
-def keyring_of_secret(secret: Secret) -> Keyring:
+def keyring_of_secret(secret: Secret) -> PodKeyring:
     """A keyring of a pull secret, empty if it is of another type; ValueError if it is broken."""
     data_key, read = _READERS.get(secret.type, ("", None))
     content = secret.data.get(data_key, b"")
@@ -101,7 +88,7 @@ def keyring_of_secret(secret: Secret) -> Keyring:
     return keyring_of(read(content, f"secret {secret.key}"), source)
 
 
-def keyring_of_file(path: Path) -> Keyring:
+def keyring_of_file(path: Path) -> PodKeyring:
     """The node's own keyring from a Docker config.json; ValueError or OSError if there is none."""
     return keyring_of(read_docker_config(path.read_bytes(), str(path)))
 

@@ -51,7 +51,7 @@ def to_info(entry: Entry, config: bytes) -> dict[str, str]:
     return {"info": msgspec.json.encode(details).decode()}
 
 
-def to_login(auth: cri.AuthConfig, keyring: Keyring) -> Login:
+def to_login(auth: cri.AuthConfig, keyring: Keyring[Credentials]) -> Login:
     """Read a request's credentials."""
     username, password = auth.username, auth.password
     if auth.auth and not username:

@@ -65,15 +65,23 @@ async def start_server(socket: Path, handlers: Services) -> grpc.aio.Server:
     """Listen on a unix socket; one that a dead process left behind is replaced."""
     _free(socket)
     server = grpc.aio.server(handlers=handlers, options=CHANNEL_OPTIONS)
+    _bind(server, socket)
+    await server.start()
+    return server
+
+
+def _bind(server: grpc.aio.Server, socket: Path) -> None:
+    """Make the socket, for its owner and group from its first moment on.
+
+    The umask is the whole process's, so nothing else may have a turn while it is changed.
+    """
     before = os.umask(0o777 & ~_SOCKET_MODE)
     try:
         server.add_insecure_port(f"unix:{socket}")
-        await server.start()
     except RuntimeError as error:
         raise ValueError(f"cannot listen on {socket}: {error}") from error
     finally:
         os.umask(before)
-    return server
 
 
 def _free(socket: Path) -> None:

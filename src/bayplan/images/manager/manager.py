@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from bayplan.images.credentials.keyring import Keyring
+from bayplan.images.credentials.keyring import PodKeyring
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.manager.backoff import KeyedBackoff
 from bayplan.images.manager.cluster import Cluster, EventKind, EventReason, EventSink, Subject
@@ -77,7 +77,7 @@ class ImageManager:
     backoff: KeyedBackoff
     metrics: ImageMetrics
     clock: Clock
-    node_keyring: Keyring = field(default_factory=Keyring)
+    node_keyring: PodKeyring = field(default_factory=PodKeyring)
     use_handlers: bool = True
 
     async def ensure_image_exists(

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bayplan.images.credentials.keyring import Credential, Keyring, keyring_of_secret
+from bayplan.images.credentials.keyring import (
+    Credential,
+    PodKeyring,
+    credentials_for,
+    keyring_of_secret,
+)
 from bayplan.images.manager.cluster import (
     Cluster,
     ClusterUnavailableError,
@@ -25,19 +30,19 @@ class PodCredentials:
     wanted: WantedImage
     cluster: Cluster
     events: EventSink
-    node_keyring: Keyring
+    node_keyring: PodKeyring
     _found: Sequence[Credential] | None = field(default=None, repr=False)
 
     async def get(self) -> Sequence[Credential]:
         """The credentials to try, in turn."""
         if self._found is None:
             keyring = await self._pod_keyring() + self.node_keyring
-            self._found = keyring.lookup(self.wanted.spec.image)
+            self._found = credentials_for(keyring, self.wanted.spec.image)
         return self._found
 
-    async def _pod_keyring(self) -> Keyring:
+    async def _pod_keyring(self) -> PodKeyring:
         """A secret that is missing or unreadable is told of, and the others are used."""
-        keyring, problems = Keyring(), []
+        keyring, problems = PodKeyring(), []
         for reference in self.wanted.pod.spec.image_pull_secrets:
             try:
                 keyring += keyring_of_secret(await self._secret(reference.name))

@@ -4,8 +4,10 @@ Every question goes to the hosts in turn until one answers well; the last host i
 itself, and its error is the one reported. Documents are verified here; blobs by their sink.
 """
 
+import asyncio
+import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -19,7 +21,7 @@ from bayplan.images.registry.errors import IntegrityError, NotFoundError, PullEr
 from bayplan.images.registry.hosts import Host, hosts_for
 from bayplan.images.registry.media import ACCEPT, MANIFEST_LIMIT, Descriptor
 from bayplan.images.registry.reference import DOCKER_HUB, Reference, is_digest
-from bayplan.images.registry.retry import Retrier
+from bayplan.images.registry.retry import Retrier, TransientError
 from bayplan.images.registry.transport import Request, Transport
 
 _Result = TypeVar("_Result")
@@ -30,14 +32,14 @@ class Login(msgspec.Struct, frozen=True):
 
     credentials: Credentials | None = None  # as the request gave them
     server: str = ""  # the only host they are for; empty means the image's registry
-    keyring: Keyring = Keyring()
+    keyring: Keyring[Credentials] = Keyring()
 
     def for_host(self, host: Host, reference: Reference) -> Credentials | None:
         """Choose what to show a host; mirrors never see what is the registry's."""
         if self.credentials and self._meant_for(host, reference):
             return self.credentials
         name = host.authority if host.mirror else reference.registry
-        return next(iter(self.keyring.lookup(f"{name}/{reference.repository}")), None)
+        return next(filter(None, self.keyring.lookup(name, reference.repository)), None)
 
     def _meant_for(self, host: Host, reference: Reference) -> bool:
         server = self.server.partition("://")[2] if "://" in self.server else self.server
@@ -106,7 +108,7 @@ class RegistryClient:
         async def ask(host: Host) -> str | None:
             path = f"manifests/{reference.target}"
             request = source.request("HEAD", host, path, {"Accept": ACCEPT})
-            async with self._transport.send(request) as response:
+            async with self._in_time(path), self._transport.send(request) as response:
                 digest = reference.digest or response.headers.get("Docker-Content-Digest", "")
                 return digest if is_digest(digest) else None
 
@@ -117,7 +119,7 @@ class RegistryClient:
 
         async def ask(host: Host) -> Document:
             request = source.request("GET", host, f"manifests/{target}", {"Accept": ACCEPT})
-            async with self._transport.send(request) as response:
+            async with self._in_time(target), self._transport.send(request) as response:
                 data = await _bounded(response, target)
                 media_type = response.headers.get("Content-Type", "")
                 return Document(_verified(data, target), media_type, data)
@@ -140,21 +142,23 @@ class RegistryClient:
         except NotFoundError:
             if not descriptor.urls:
                 raise
-            await self._foreign(descriptor, sink)
+            await self._foreign(source, descriptor, sink)
 
-    async def _foreign(self, descriptor: Descriptor, sink: VerifyingSink) -> None:
+    async def _foreign(self, source: Source, descriptor: Descriptor, sink: VerifyingSink) -> None:
+        # A manifest's addresses may lead where a redirect of its registry could.
+        base = self._hosts(source.reference.registry)[-1].base
         failure: PullError = NotFoundError(f"{descriptor.digest} has no address over HTTP")
         for url in descriptor.urls:
             if not url.startswith(("https://", "http://")):
                 continue
             try:
-                return await self._stream(self._foreign_opener(url), descriptor, sink)
+                return await self._stream(self._foreign_opener(base, url), descriptor, sink)
             except PullError as error:
                 failure = error
         raise failure
 
-    def _foreign_opener(self, url: str) -> Opener:
-        request = Request("GET", Host(url), "", url)
+    def _foreign_opener(self, base: str, url: str) -> Opener:
+        request = Request("GET", Host(base), "", url)
         return lambda headers: self._transport.send(
             msgspec.structs.replace(request, headers=headers)
         )
@@ -164,6 +168,16 @@ class RegistryClient:
         sink.restart()
         await download(opener, sink, descriptor.size, self._retrier, self._pace)
         sink.verify()
+
+    @contextlib.asynccontextmanager
+    async def _in_time(self, target: str) -> AsyncIterator[None]:
+        """Bound what a server may drip: the whole of a small answer, not only its next byte."""
+        seconds = self._transport.timeouts.document
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise TransientError(f"no whole answer about {target} in {seconds:g} s") from None
 
     def _hosts(self, registry: str) -> list[Host]:
         try:

@@ -9,7 +9,8 @@ import base64
 import binascii
 import fnmatch
 from collections.abc import Iterable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -65,18 +66,26 @@ class _DockerConfig(msgspec.Struct):
     auths: dict[str, DockerEntry] = {}
 
 
-class Keyring:
-    """Credentials by registry key."""
+@dataclass(frozen=True)
+class Keyring(Generic[_T]):
+    """Credentials of some form by registry key, in the order they were given."""
 
-    def __init__(self, entries: Iterable[tuple[str, Credentials]] = ()) -> None:
-        self._entries = [(split_key(key), found) for key, found in entries if found]
+    entries: tuple[tuple[tuple[str, str], _T], ...] = ()
 
-    def lookup(self, repository: str) -> list[Credentials]:
-        """List the credentials for `registry/path`, the most specific first."""
-        host, _, path = repository.partition("/")
-        hits = [(key, found) for key, found in self._entries if key_fits(key, host, path)]
-        hits.sort(key=lambda hit: len(hit[0][1]), reverse=True)
-        return [found for _, found in hits]
+    @classmethod
+    def of(cls, entries: Iterable[tuple[str, _T]]) -> "Keyring[_T]":
+        """Make a keyring of one file's entries."""
+        return cls(tuple((split_key(key), found) for key, found in entries))
+
+    def __add__(self, other: "Keyring[_T]") -> "Keyring[_T]":
+        return Keyring(self.entries + other.entries)
+
+    def lookup(self, host: str, path: str) -> list[_T]:
+        """List the credentials to try for a repository, the most specific first, each once."""
+        fitting = [(key, found) for key, found in self.entries if key_fits(key, host, path)]
+        # `quay.io/team` before `quay.io`; the sort is stable for keys of the same path.
+        fitting.sort(key=lambda hit: len(hit[0][1]), reverse=True)
+        return list(dict.fromkeys(found for _, found in fitting))
 
 
 def decode_auth(auth: str) -> tuple[str, str]:

@@ -1,27 +1,33 @@
 """One request to a registry: logging in, redirects, and what its status means.
 
 Credentials stay with the host they are for: a redirect to any other scheme, host or port is
-followed without them. A 401 is answered once; a second one is final, so a registry that never
-stops asking cannot keep us busy. Failures worth another try leave as `TransientError`, everything
-else as the error it is.
+followed without them, and nothing is ever read from `.netrc`. A 401 is answered once; a second one
+is final, so a registry that never stops asking cannot keep us busy. Where a registry may send us is
+`bayplan.images.registry.origins`' to say. Failures worth another try leave as `TransientError`,
+everything else as the error it is.
 """
 
 import contextlib
+import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache
-from urllib.parse import urljoin, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from bayplan.client.config.proxies import proxy_for
+from bayplan.client.errors import ConfigError
 from bayplan.images.registry.challenges import parse_challenges
 from bayplan.images.registry.credentials import Credentials
 from bayplan.images.registry.errors import AuthenticationError, NotFoundError, PullError
 from bayplan.images.registry.hosts import Host
-from bayplan.images.registry.reference import is_loopback
+from bayplan.images.registry.origins import origin_of, redirected, reject_detour
 from bayplan.images.registry.retry import RETRIED_STATUSES, TransientError, parse_retry_after
 from bayplan.images.registry.tokens import TokenKey, Tokens
 
@@ -35,6 +41,7 @@ class Timeouts(msgspec.Struct, frozen=True):
 
     connect: float = 15.0
     silence: float = 30.0  # between two reads, and for the first byte
+    document: float = 120.0  # for all of a manifest, or of a token server's answer
 
 
 DEFAULT_TIMEOUTS = Timeouts()
@@ -59,26 +66,32 @@ class Request(msgspec.Struct, frozen=True):
     @property
     def token_key(self) -> TokenKey:
         """What its authorization is good for."""
-        return TokenKey(urlsplit(self.url).netloc, self.repository, self.credentials)
+        return TokenKey(origin_of(self.url), self.repository, self.credentials)
 
 
 class Transport:
     """Sends requests; an asynchronous context manager that owns the connections."""
 
     def __init__(
-        self, timeouts: Timeouts = DEFAULT_TIMEOUTS, clock: Callable[[], float] = time.time
+        self,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        clock: Callable[[], float] = time.time,
+        environment: Mapping[str, str] = os.environ,
+        resolver: AbstractResolver | None = None,
     ) -> None:
+        self.timeouts = timeouts
+        self._environment = environment
         limits = aiohttp.ClientTimeout(
             total=None, connect=timeouts.connect, sock_read=timeouts.silence
         )
         self._session = aiohttp.ClientSession(
             timeout=limits,
             auto_decompress=False,
-            trust_env=True,
+            connector=aiohttp.TCPConnector(resolver=resolver),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         self._clock = clock
-        self._tokens = Tokens(self._session, clock)
+        self._tokens = Tokens(self._ask, clock, timeouts.document)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -92,7 +105,7 @@ class Transport:
             async with response:
                 await self._check(request, response)
                 yield response
-        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
+        except (aiohttp.ClientSSLError, aiohttp.InvalidURL, ConfigError) as error:
             raise PullError(f"{urlsplit(request.url).netloc}: {error}") from error
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             place, kind = urlsplit(request.url).netloc, type(error).__name__
@@ -103,26 +116,26 @@ class Transport:
     async def _authorized(self, request: Request) -> aiohttp.ClientResponse:
         key = request.token_key
         response = await self._follow(request, self._tokens.cached(key))
-        elsewhere = _origin(str(response.url)) != _origin(request.url)
+        elsewhere = origin_of(str(response.url)) != key.origin
         if response.status != 401 or elsewhere:
             # Whoever we were redirected to may ask for credentials, but has no claim to them.
             return response
         challenges = parse_challenges(response.headers.getall("WWW-Authenticate", []))
         response.release()
-        private = urlsplit(request.url).scheme == "https"
-        header = await self._tokens.answer(key, challenges, private=private)
+        header = await self._tokens.answer(key, challenges)
         return await self._follow(request, header)
 
     async def _follow(self, request: Request, authorization: str | None) -> aiohttp.ClientResponse:
-        url, origin = request.url, _origin(request.url)
+        url, origin = request.url, origin_of(request.url)
+        reject_detour(request.host.base, url, in_the_open=True)
         for _ in range(_REDIRECT_LIMIT + 1):
-            own = _origin(url) == origin
+            own = origin_of(url) == origin
             response = await self._once(request, url, authorization if own else None, own=own)
             location = response.headers.get("Location")
             if response.status not in _REDIRECTS or not location:
                 return response
             response.release()
-            url = _redirected(url, location)
+            url = redirected(url, location)
         raise PullError(
             f"{urlsplit(request.url).netloc} redirects more than {_REDIRECT_LIMIT} times"
         )
@@ -136,13 +149,17 @@ class Transport:
         if authorization:
             headers["Authorization"] = authorization
         encoded = URL(url, encoded=True)
-        return await self._session.request(
+        return await self._ask(
             request.method,
             encoded.update_query(request.query) if own and request.query else encoded,
             headers=headers,
-            allow_redirects=False,
             ssl=_trust(request.host.ca, request.host.skip_verify) if own else True,
         )
+
+    async def _ask(self, method: str, url: URL, **more: Any) -> aiohttp.ClientResponse:
+        """Ask once, through the environment's proxy; the session itself trusts no environment."""
+        proxy = proxy_for(str(url), "", self._environment)
+        return await self._session.request(method, url, allow_redirects=False, proxy=proxy, **more)
 
     async def _check(self, request: Request, response: aiohttp.ClientResponse) -> None:
         status = response.status
@@ -156,20 +173,6 @@ class Transport:
         if status in {401, 403}:
             raise AuthenticationError(said)
         raise NotFoundError(said) if status == 404 else PullError(said)
-
-
-def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc.lower()
-
-
-def _redirected(url: str, location: str) -> str:
-    target = urljoin(url, location)
-    scheme = urlsplit(target).scheme
-    downgrade = urlsplit(url).scheme == "https" and scheme == "http"
-    if scheme not in {"http", "https"} or (downgrade and not is_loopback(_origin(target)[1])):
-        raise PullError(f"{urlsplit(url).netloc} redirects to {scheme}: refused")
-    return target
 
 
 @lru_cache(maxsize=32)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.embedded.apiserver.schema import protobuf
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
+from bayplan.embedded.apiserver.schema.internal import difference, internal_form
 from bayplan.embedded.apiserver.schema.roots import root_type
 from bayplan.embedded.apiserver.schema.types import ObjectType, require_type
 
@@ -179,6 +180,40 @@ def test_what_is_always_said_is_not_shared_between_objects() -> None:
         check_object(obj, require_type("core.Node"), Report([]))
     one["status"]["nodeInfo"]["machineID"] = "m"
     assert other["status"]["nodeInfo"]["machineID"] == ""
+
+
+def test_inside_every_field_has_its_name_in_go_and_its_place() -> None:
+    driver = {"name": "d", "nodeID": "n", "allocatable": {"count": 0}}
+    shown = internal_form(driver, "storage.CSINodeDriver")
+    assert list(shown.items()) == [
+        ("Name", "d"),
+        ("NodeID", "n"),
+        ("TopologyKeys", None),
+        ("Allocatable", {"Count": 0}),
+    ]
+
+
+def test_inside_the_host_s_namespaces_belong_to_a_pod_s_security_context() -> None:
+    shown = internal_form({"containers": None, "hostPID": True}, "core.PodSpec")
+    held = ("HostNetwork", "HostPID", "HostIPC", "ShareProcessNamespace")
+    assert [shown["SecurityContext"][name] for name in held] == [False, True, False, None]
+    assert "HostPID" not in shown
+
+
+def test_a_difference_is_shown_line_by_line() -> None:
+    old = {"accessModes": ["ReadWriteOnce"], "resources": {}, "volumeMode": "Filesystem"}
+    new = {**old, "volumeMode": "Block"}
+    assert difference(old, new, "core.PersistentVolumeClaimSpec").splitlines() == [
+        "@@ -9,7 +9,7 @@",
+        "  },",
+        '  "VolumeName": "",',
+        '  "StorageClassName": null,',
+        '- "VolumeMode": "Filesystem",',
+        '+ "VolumeMode": "Block",',
+        '  "DataSource": null,',
+        '  "DataSourceRef": null,',
+        '  "VolumeAttributesClassName": null',
+    ]
 
 
 def varint(number: int) -> bytes:

@@ -71,12 +71,13 @@ class ObjectType:
     """Fields as they stand in JSON: those of inlined types are here too."""
 
 
-_ZEROS: dict[str, JsonValue] = {
+ZEROS: dict[str, JsonValue] = {
     "string": "",
     "bool": False,
     "Quantity": "0",
     **dict.fromkeys(("int32", "int64", "double", "IntOrString"), 0),
 }
+"""What scalars are when nothing was said; others are null."""
 
 TypeMeta = (
     FieldType(0, "kind", "string"),
@@ -109,7 +110,7 @@ def zeros_of(name: str) -> tuple[tuple[str, JsonValue], ...]:
 def _zero(one: FieldType) -> JsonValue:
     if one.is_list or one.is_map or one.pointer:
         return None
-    return dict(zeros_of(one.base)) if one.is_object else _ZEROS.get(one.base)
+    return dict(zeros_of(one.base)) if one.is_object else ZEROS.get(one.base)
 
 
 @cache

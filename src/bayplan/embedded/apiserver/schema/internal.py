@@ -1,0 +1,99 @@
+"""Objects as kube-apiserver itself holds them, which is how its messages show them.
+
+Inside, kinds have no version and no JSON names: a refusal that quotes a whole object, or that says
+how two of them differ, shows every field under its name in Go, in the order of its declaration,
+with null for what is absent. The table beside the others lists those fields by type: the name in
+Go, `=` the name in JSON where it is not the same but for a capital, `*` where absence is null.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.schema.types import ZEROS, FieldType, require_type
+
+_OF_THE_POD: JsonObject = {
+    "hostNetwork": False,
+    "hostPID": False,
+    "hostIPC": False,
+    "shareProcessNamespace": None,
+    "hostUsers": None,
+}
+"""What a pod's spec says and, inside, its security context holds, and its absence there."""
+_HTML = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+
+
+class _Member(NamedTuple):
+    """A field as it is inside."""
+
+    go_name: str
+    name: str
+    nilable: bool
+
+
+@cache
+def _forms() -> dict[str, tuple[_Member, ...]]:
+    text = resources.files(__package__).joinpath("tables", "internal.txt").read_text("utf-8")
+    lines = (line.split() for line in text.splitlines())
+    return {type_: tuple(map(_member, words)) for type_, *words in lines}
+
+
+def _member(word: str) -> _Member:
+    go_name, _, name = word.removesuffix("*").partition("=")
+    return _Member(go_name, name or go_name[0].lower() + go_name[1:], word.endswith("*"))
+
+
+def internal_form(value: JsonObject, type_name: str) -> JsonObject:
+    """An object of a type as it is inside; a type that is the same everywhere stays as it is."""
+    members = _forms().get(type_name)
+    if members is None:
+        return value
+    if type_name == "core.PodSpec":
+        value = _with_its_own_security(value)
+    fields = require_type(type_name).fields
+    return {
+        one.go_name: _shown(value.get(one.name), fields.get(one.name), nilable=one.nilable)
+        for one in members
+    }
+
+
+def _with_its_own_security(spec: JsonObject) -> JsonObject:
+    moved = {name: spec.get(name, absent) for name, absent in _OF_THE_POD.items()}
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or ""
+    security = {**(spec.get("securityContext") or {}), **moved}
+    return {**spec, "serviceAccountName": account, "securityContext": security}
+
+
+def _shown(value: JsonValue, field: FieldType | None, *, nilable: bool) -> JsonValue:
+    if field is None:
+        return value if value is not None or nilable else 0
+    if value is None:
+        return None if nilable else _absent(field)
+    if field.is_map:
+        return {key: _inside(item, field) for key, item in sorted(value.items())}
+    return [_inside(item, field) for item in value] if field.is_list else _inside(value, field)
+
+
+def _inside(value: JsonValue, field: FieldType) -> JsonValue:
+    return internal_form(value, field.base) if field.is_object else value
+
+
+def _absent(field: FieldType) -> JsonValue:
+    return internal_form({}, field.base) if field.is_object else ZEROS.get(field.base)
+
+
+def difference(old: JsonObject, new: JsonObject, type_name: str) -> str:
+    """How an object of a type changed, line by line."""
+    before, after = (_printed(internal_form(one, type_name)) for one in (old, new))
+    lines = list(difflib.unified_diff(before, after, n=3))
+    return "".join(lines[2:])
+
+
+def _printed(value: JsonObject) -> list[str]:
+    text = json.dumps(value, indent=1, ensure_ascii=False).translate(_HTML)
+    return [f"{line}\n" for line in text.split("\n")]

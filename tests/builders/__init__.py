@@ -8,6 +8,11 @@ test may build what the API server would refuse.
 """
 
 from tests.builders.base import DEFAULT, HOSTNAME, REGION, ZONE, Builder
+from tests.builders.devices import (
+    ResourceClaimBuilder,
+    make_device_class,
+    make_resource_claim,
+)
 from tests.builders.nodes import NodeBuilder, make_node
 from tests.builders.pods import PodBuilder, make_pod
 from tests.builders.queueing import (
@@ -73,6 +78,7 @@ __all__ = [
     "PodBuilder",
     "PodGroupBuilder",
     "QueueBuilder",
+    "ResourceClaimBuilder",
     "RuntimeClassBuilder",
     "StorageClassBuilder",
     "expression",
@@ -81,6 +87,7 @@ __all__ = [
     "make_csidriver",
     "make_csinode",
     "make_daemon_set",
+    "make_device_class",
     "make_namespace",
     "make_node",
     "make_pdb",
@@ -92,6 +99,7 @@ __all__ = [
     "make_queue",
     "make_replica_set",
     "make_replication_controller",
+    "make_resource_claim",
     "make_runtime_class",
     "make_service",
     "make_stateful_set",

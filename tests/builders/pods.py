@@ -15,6 +15,8 @@ from bayplan.kube.pods import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodResourceClaim,
+    PodResourceClaimStatus,
     PodSchedulingGate,
     ResourceRequirements,
     Toleration,
@@ -146,6 +148,22 @@ class PodBuilder(PodVolumes):
     def runtime_class(self, name: str) -> Self:
         """Run it with a runtime class."""
         self._built.spec.runtime_class_name = name
+        return self
+
+    def device(self, claim: str) -> Self:
+        """Use a claim to devices."""
+        named = PodResourceClaim(f"device-{claim}", resource_claim_name=claim)
+        self._built.spec.resource_claims = [*self._built.spec.resource_claims, named]
+        return self
+
+    def device_after(self, template: str, made: str | None = None, *, told: bool = True) -> Self:
+        """Use a claim that is made for it after a template, if that has been told."""
+        named = PodResourceClaim(f"after-{template}", resource_claim_template_name=template)
+        self._built.spec.resource_claims = [*self._built.spec.resource_claims, named]
+        if told:
+            self._built.status.resource_claim_statuses.append(
+                PodResourceClaimStatus(named.name, made)
+            )
         return self
 
     def scheduler(self, name: str) -> Self:

@@ -16,10 +16,11 @@ from bayplan.fit.volumes.sites import wanted_volume
 from bayplan.fit.volumes.topology import reach_of
 from bayplan.kube import quantity
 from bayplan.kube.codec import KINDS
+from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.selectors import compile_selector
+from bayplan.kube.selectors import compile_node_selector, compile_selector
 from bayplan.kube.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
 from bayplan.kube.workloads import PodDisruptionBudget, ReplicaSet, StatefulSet
 
@@ -86,6 +87,12 @@ def _read_capacity(capacity: CSIStorageCapacity) -> None:
             quantity.value(written)
 
 
+def _read_device_claim(claim: ResourceClaim) -> None:
+    allocation = claim.status.allocation
+    if allocation is not None and allocation.node_selector is not None:
+        compile_node_selector(allocation.node_selector)
+
+
 def _read_selector(obj: PodDisruptionBudget | ReplicaSet | StatefulSet) -> None:
     compile_selector(obj.spec.selector)
 
@@ -95,6 +102,7 @@ _READERS: dict[type, tuple[str, Callable[[Any], None] | None]] = {
     PersistentVolume: ("spec", _read_volume),
     PersistentVolumeClaim: ("spec", _read_claim),
     CSIStorageCapacity: ("", _read_capacity),
+    ResourceClaim: ("status.allocation.nodeSelector", _read_device_claim),
     PodDisruptionBudget: ("spec.selector", _read_selector),
     ReplicaSet: ("spec.selector", _read_selector),
     StatefulSet: ("spec.selector", _read_selector),

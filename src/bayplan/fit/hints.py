@@ -66,6 +66,7 @@ def _changes_itself(event: Event, shapes: Shapes) -> bool:
         before.spec != after.spec
         or before.metadata.labels != after.metadata.labels
         or before.metadata.uid != after.metadata.uid
+        or before.status.resource_claim_statuses != after.status.resource_claim_statuses
         or shapes.of(before) is not shapes.of(after)
     )
 

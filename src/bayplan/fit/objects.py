@@ -16,6 +16,7 @@ from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import PodRecord, placed_on
+from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -92,6 +93,8 @@ class Objects:
                 self.budgets.by_key.values,
             ),
             PriorityClass: _plain(self.priority_classes),
+            ResourceClaim: _plain(cluster.devices.claims),
+            DeviceClass: _plain(cluster.devices.classes),
             Namespace: Shelf(
                 self._namespaces.get,
                 self._put_namespace,

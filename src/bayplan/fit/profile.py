@@ -37,6 +37,8 @@ class Profile:
     """What pods are filtered and scored by, unless another set is asked for."""
     schedulers: Mapping[str, PluginSet] = field(default_factory=dict)
     """Other sets, for pods that name these schedulers."""
+    knows_devices: bool = True
+    """Whether ResourceClaims and DeviceClasses are told; if not, no pod with claims is judged."""
 
     def plugins_for(self, pod: Pod) -> PluginSet:
         """What a pod is filtered and scored by."""

@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Code = Literal["Unschedulable", "UnschedulableAndUnresolvable"]
+Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Unjudged"]
 UNSCHEDULABLE: Code = "Unschedulable"
 """It does not fit now; removing pods from the node could change that."""
 UNRESOLVABLE: Code = "UnschedulableAndUnresolvable"
 """It does not fit, and removing pods from the node would not help."""
+UNJUDGED: Code = "Unjudged"
+"""Whether it fits hangs on something that is not known here: nobody may take it for a yes."""
 
 
 @dataclass(frozen=True, slots=True)

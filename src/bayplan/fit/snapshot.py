@@ -445,7 +445,7 @@ class Snapshot:
         shape = self.cluster.shapes.of(pod)
         needs = self._needs.of(pod)
         if not needs.ready or (shape.node_names is not None and not shape.node_names):
-            refusal = refusal_before_nodes(Arrival(pod, shape, self._needs.claims(pod), plugins))
+            refusal = refusal_before_nodes(self._arrival(pod, shape, plugins))
             if refusal is not None:
                 return refusal
         kind = self._kind(shape, plugins)
@@ -463,13 +463,20 @@ class Snapshot:
         """
         plugins = self.profile.plugins_for(pod)
         shape = self.cluster.shapes.of(pod)
-        claims = self._needs.claims(pod)
-        refusal = refusal_before_nodes(Arrival(pod, shape, claims, plugins))
+        refusal = refusal_before_nodes(self._arrival(pod, shape, plugins))
         if refusal is not None:
             return refusal
         needs, defaults = self._needs.of(pod), self._kind(shape, plugins).defaults
         asked = Question(self.cluster, shape, needs, pod.spec.node_name, defaults, plugins)
         return tuple(compile_filters(asked))
+
+    def _arrival(self, pod: Pod, shape: Shape, plugins: PluginSet) -> Arrival:
+        devices = self._needs.devices.of(pod)
+        return Arrival(pod, shape, self._needs.claims(pod), plugins, devices)
+
+    def claims_to_allocate(self, pod: Pod) -> tuple[str, ...]:
+        """The ResourceClaims that would have to be allocated before a pod can go anywhere."""
+        return self._needs.devices.to_allocate(pod)
 
     def _number(self, plugins: PluginSet) -> int:
         """A small integer for a plugin set, which is cheaper to look up than the set."""

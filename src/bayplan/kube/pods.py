@@ -135,6 +135,14 @@ class LocalObjectReference(Struct):
     name: str = ""
 
 
+class PodResourceClaim(Struct):
+    """A claim to devices: one that is there, or one that is made for the pod after a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(Struct):
     """What a pod asks for."""
 
@@ -159,6 +167,7 @@ class PodSpec(Struct):
     termination_grace_period_seconds: Int64 | None = None
     service_account_name: str = ""
     image_pull_secrets: list[LocalObjectReference] = []
+    resource_claims: list[PodResourceClaim] = []
 
 
 class ContainerStatus(Struct):
@@ -167,6 +176,13 @@ class ContainerStatus(Struct):
     name: str = ""
     allocated_resources: ResourceMap = {}
     resources: ResourceRequirements | None = None
+
+
+class PodResourceClaimStatus(Struct):
+    """The claim that was made for a pod after a template; none if none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
 
 
 class PodStatus(Struct):
@@ -183,6 +199,7 @@ class PodStatus(Struct):
     init_container_statuses: list[ContainerStatus] = []
     allocated_resources: ResourceMap = {}
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
 
 
 class Pod(KubeObject):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from bayplan.client import Client, Informer, Informers
@@ -97,7 +98,9 @@ async def follow(
 ) -> AsyncIterator[LiveSnapshot]:
     """A snapshot that follows the client's cluster for as long as the context lasts."""
     async with Informers(client) as informers:
-        live = LiveSnapshot(Observer(Snapshot(profile=profile)), informers)
+        # Claims to devices are not followed, so that no pod that has any is taken for judged.
+        known = replace(profile or Profile(), knows_devices=False)
+        live = LiveSnapshot(Observer(Snapshot(profile=known)), informers)
         live.start(kinds)
         filling = asyncio.ensure_future(live.fill())
         try:

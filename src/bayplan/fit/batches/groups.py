@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from bayplan.fit.filters import Question
 from bayplan.fit.needs.claims import READ_WRITE_ONCE_POD
-from bayplan.fit.needs.pods import NO_NEEDS, VolumeNeeds
+from bayplan.fit.needs.devices import NO_DEVICES
+from bayplan.fit.needs.pods import VolumeNeeds
 from bayplan.fit.plugins import FILTERS
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.shape import Shape
@@ -135,7 +136,7 @@ def _drafts(snapshot: Snapshot, pods: Sequence[Pod]) -> dict[Likeness, list[Pod]
     known: dict[tuple[Shape, VolumeNeeds, Rest], list[Pod]] = {}
     for pod in pods:
         shape, rest = snapshot.cluster.shapes.of(pod), _rest(snapshot, pod)
-        needs = snapshot.needs_of(pod) if pod.spec.volumes else NO_NEEDS
+        needs = snapshot.needs_of(pod)
         alike = known.get((shape, needs, rest))
         if alike is None:
             said = _said(snapshot, pod)
@@ -168,6 +169,7 @@ def _is_unusual(question: Question) -> bool:
         or ignores
         or question.default_spread.hard
         or plugins.volume_rules is not None
+        or question.needs.devices != NO_DEVICES
     )
 
 

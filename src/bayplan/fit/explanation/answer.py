@@ -7,7 +7,7 @@ from enum import Enum
 
 from bayplan.fit.explanation.fix import Fix
 from bayplan.fit.preemption import Preemption
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.refusal import UNJUDGED, Refusal
 
 
 class Standing(Enum):
@@ -62,6 +62,12 @@ class Explanation:
     """What preemption would do; only where the pod fits nowhere."""
     fixes: tuple[Fix, ...] = ()
     """The smallest changes after which it fits, best first; each was tried."""
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether it cannot be said: it fits nowhere for certain, and some node might take it."""
+        said = (one.refusal.code for one in self.nodes if one.refusal is not None)
+        return self.node is None and UNJUDGED in said
 
     @property
     def fits(self) -> bool:

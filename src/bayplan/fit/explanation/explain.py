@@ -9,8 +9,9 @@ from bayplan.fit.explanation.details import details_of
 from bayplan.fit.explanation.message import message_before_nodes, message_of
 from bayplan.fit.explanation.search import nearest_fixes
 from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.filters.dynamic_resources import CANNOT_JUDGE
 from bayplan.fit.preemption import preempt
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.refusal import UNJUDGED, Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.pods import Pod
@@ -25,6 +26,8 @@ def explain(snapshot: Snapshot, pod: Pod, *, with_fixes: bool = True) -> Explana
     if isinstance(found, Refusal):
         return _refused_before(snapshot, pod, standing, found, with_fixes=with_fixes)
     chosen = snapshot.decide(pod).node
+    if chosen is None and any(one.code == UNJUDGED for one in found.refusals.values()):
+        return _unjudged(snapshot, pod, standing, found)
     if chosen is None:
         return _does_not_fit(snapshot, pod, standing, found, with_fixes=with_fixes)
     return Explanation(
@@ -122,6 +125,19 @@ def _does_not_fit(
         nodes=_answers(snapshot, pod, found),
         preemption=preemption,
         fixes=nearest_fixes(snapshot, pod) if with_fixes else (),
+    )
+
+
+def _unjudged(snapshot: Snapshot, pod: Pod, standing: Standing, found: Verdicts) -> Explanation:
+    """Nothing is tried for a pod of which nobody can say whether it fits."""
+    claims = snapshot.claims_to_allocate(pod)
+    which = f" (to be allocated: {', '.join(claims)})" if claims else ""
+    return Explanation(
+        pod=pod.key,
+        standing=standing,
+        node=None,
+        message=_gated(pod) or f"{CANNOT_JUDGE}{which}",
+        nodes=_answers(snapshot, pod, found),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.named_nodes import SUMMARY_REASON
+from bayplan.fit.needs.devices import NO_DEVICES
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import Refusal, summary, summary_before_nodes
 from bayplan.fit.snapshot import Snapshot
@@ -13,6 +14,8 @@ from bayplan.kube.pods import Pod
 NO_NODES = "no nodes available to schedule pods"
 NO_CLAIMS = "no new claims to deallocate"
 """What kube-scheduler's plugin for dynamic resources says of a pod that has no claims."""
+NO_CLAIMS_HELP = "still not schedulable"
+"""What it says of one whose claims it could not take back."""
 
 
 def unschedulable_message(snapshot: Snapshot, pod: Pod, preemption: Preemption | None) -> str:
@@ -44,7 +47,8 @@ def _with_preemption(snapshot: Snapshot, pod: Pod, line: str, preemption: Preemp
     if not said or not len(snapshot.cluster.slots):
         return line
     if snapshot.profile.plugins_for(pod).deallocates_claims:
-        said = f"{NO_CLAIMS}, {said}"
+        has_any = snapshot.needs_of(pod).devices != NO_DEVICES
+        said = f"{NO_CLAIMS_HELP if has_any else NO_CLAIMS}, {said}"
     return f"{line} {said}"
 
 

@@ -7,6 +7,7 @@ there for it: its compile function gives None.
 from __future__ import annotations
 
 from bayplan.fit.filters import (
+    dynamic_resources,
     inter_pod_affinity,
     named_nodes,
     node_affinity,
@@ -52,21 +53,26 @@ PROFILE = (
     (volume_zone.NAME, volume_zone.compile_filter),
     (pod_topology_spread.NAME, pod_topology_spread.compile_filter),
     (inter_pod_affinity.NAME, inter_pod_affinity.compile_filter),
+    (dynamic_resources.NAME, dynamic_resources.compile_filter),
 )
+ALWAYS = frozenset({dynamic_resources.NAME})
+"""What no set of plugins can leave out."""
 
 
 BEFORE_NODES = (
+    (dynamic_resources.NAME, dynamic_resources.refusal_before_all),
     (node_affinity.NAME, node_affinity.refusal_before_nodes),
     (volume_restrictions.NAME, volume_restrictions.refusal_before_nodes),
     (volume_binding.NAME, volume_binding.refusal_before_nodes),
     (volume_zone.NAME, volume_zone.refusal_before_nodes),
+    (dynamic_resources.NAME, dynamic_resources.refusal_before_nodes),
 )
 """The plugins that may refuse a pod before any node is looked at, in kube-scheduler's order."""
 
 
 def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
     """The first refusal of a pod whatever node it is; None if nodes are to be asked."""
-    asked = arrival.plugins.filters
+    asked = arrival.plugins.filters | ALWAYS
     refusals = (refuse(arrival) for name, refuse in BEFORE_NODES if name in asked)
     return next((one for one in refusals if one is not None), None)
 
@@ -86,6 +92,7 @@ HINTS: dict[str, Hints] = {
         volume_zone,
         pod_topology_spread,
         inter_pod_affinity,
+        dynamic_resources,
     )
 }
 """By plugin, the changes that may help a pod that it refused."""
@@ -93,6 +100,6 @@ HINTS: dict[str, Hints] = {
 
 def compile_filters(question: Question) -> tuple[Filter, ...]:
     """The filters that have something to say of a pod, in the order in which they are asked."""
-    asked = question.plugins.filters
+    asked = question.plugins.filters | ALWAYS
     compiled = (compile_filter(question) for name, compile_filter in PROFILE if name in asked)
     return tuple(one for one in compiled if one is not None)

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from bayplan.fit.defaults import NO_DEFAULTS, DefaultSpread
+from bayplan.fit.needs.devices import NO_DEVICES, DeviceNeeds
 from bayplan.fit.needs.pods import PodClaim, VolumeNeeds
 from bayplan.fit.plugins import DEFAULT_PLUGINS, PluginSet
 from bayplan.fit.refusal import Refusal
@@ -52,6 +53,7 @@ class Arrival:
     shape: Shape
     claims: Sequence[PodClaim]
     plugins: PluginSet = DEFAULT_PLUGINS
+    devices: DeviceNeeds = NO_DEVICES
 
 
 class Filter(Protocol):

@@ -32,6 +32,8 @@ class NodeResourcesFit(UsageFilter):
         self._requests = filtered_requests(question.shape, question.plugins)
         self.need = self._resources.need(self._requests)
         """The least that must be free, by column."""
+        self._from_devices = [self._resources.columns[n] for n in question.needs.devices.extended]
+        """Columns of what nodes that have none of it may give as a device."""
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes with enough of everything."""
@@ -39,8 +41,16 @@ class NodeResourcesFit(UsageFilter):
         width = len(self.need)
         if free.shape[1] != width:  # somebody asked for a resource that was new since
             free = free[:, :width]
-        passes: BoolArray = np.logical_and.reduce(free >= self.need, axis=1)
+        enough = free >= self.need
+        if self._from_devices:
+            self._spare(enough, pick(self._resources.allocatable, rows))
+        passes: BoolArray = np.logical_and.reduce(enough, axis=1)
         return passes
+
+    def _spare(self, enough: BoolArray, allocatable: IntArray) -> None:
+        """Leave what a node has none of to its devices."""
+        for column in self._from_devices:
+            enough[:, column] |= allocatable[:, column] == 0
 
     def refusal(self, slot: int) -> Refusal:
         """Everything that is short; lasting if the node is too small even when empty."""
@@ -48,7 +58,7 @@ class NodeResourcesFit(UsageFilter):
 
     def refusal_given(self, free: IntArray, slot: int) -> Refusal:
         """The same if so much were free on the node."""
-        short = self._short_of(free)
+        short = self._short_of(free, slot)
         reasons = [TOO_MANY_PODS] if free[0] < 1 else []
         reasons += [f"Insufficient {name}" for name in short]
         too_small = self.unresolvable(np.array([slot]))[0]
@@ -57,8 +67,10 @@ class NodeResourcesFit(UsageFilter):
     def unresolvable(self, slots: SlotArray) -> BoolArray:
         """Those that are too small even when empty (of pods, any number may leave)."""
         width = len(self.need)
-        has = self._resources.allocatable[slots, 1:width]
-        too_small: BoolArray = np.logical_or.reduce(has < self.need[1:], axis=1)
+        has = self._resources.allocatable[slots, :width]
+        enough = has >= self.need
+        self._spare(enough, has)
+        too_small: BoolArray = ~np.logical_and.reduce(enough[:, 1:], axis=1)
         return too_small
 
     def heeds(self, record: PodRecord) -> bool:  # noqa: ARG002 - whoever it is
@@ -67,15 +79,17 @@ class NodeResourcesFit(UsageFilter):
 
     def shortages(self, slot: int) -> dict[str, tuple[int, int]]:
         """What is short on a node: by resource what is wanted and what is free."""
-        return self._short_of(self._resources.free[slot])
+        return self._short_of(self._resources.free[slot], slot)
 
-    def _short_of(self, free_there: IntArray) -> dict[str, tuple[int, int]]:
+    def _short_of(self, free_there: IntArray, slot: int) -> dict[str, tuple[int, int]]:
         others = sorted(set(self._requests) - set(FIRST))
         found = {}
         for name in (*(n for n in FIRST if n in self._requests), *others):
             wanted = self._requests[name]
-            free = int(free_there[self._resources.columns[name]])
-            if wanted > free:
+            column = self._resources.columns[name]
+            free = int(free_there[column])
+            spared = column in self._from_devices and not self._resources.allocatable[slot, column]
+            if wanted > free and not spared:
                 found[name] = (wanted, free)
         return found
 

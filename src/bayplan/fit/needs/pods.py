@@ -1,4 +1,5 @@
-"""What a waiting pod needs of storage: equal needs are one shape, whatever claims are called.
+"""What a waiting pod needs of storage, and of devices: equal needs are one, whatever claims are
+called.
 
 Two pods of a StatefulSet have claims of different names, of one class and size; their needs are
 equal and are given the same object. A claim's own name shows only where it matters: where its
@@ -8,12 +9,13 @@ volume is already in use somewhere, or where existing volumes could serve that v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import NamedTuple
 
 from bayplan.fit.decision import ClaimBinding
 from bayplan.fit.needs.claims import AttachNeed, ClaimBook, ClaimFacts, ClaimNeeds
+from bayplan.fit.needs.devices import NO_DEVICES, DeviceBook, DeviceNeeds
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.disks import Disk, disks_of
 from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes
@@ -27,7 +29,9 @@ from bayplan.kube.volumes import Volume
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VolumeNeeds:
-    """Everything that a pod needs of storage; compared by identity, since equal needs share one."""
+    """Everything that a pod needs of storage and devices; compared by identity, since equal needs
+    share one.
+    """
 
     attach: tuple[AttachNeed, ...] = ()
     bound: tuple[Reach, ...] = ()
@@ -36,6 +40,7 @@ class VolumeNeeds:
     zones: tuple[ZoneNeed, ...] = ()
     disks: tuple[Disk, ...] = ()
     exclusive_claim_in_use: bool = False
+    devices: DeviceNeeds = NO_DEVICES
     ready: bool = True
     """Whether all claims are in a state to be scheduled; if not, a plugin says what is wrong before
     any node is looked at.
@@ -48,6 +53,7 @@ class VolumeNeeds:
 
 
 NO_NEEDS = VolumeNeeds()
+_NOTHING = ((), (), (), False, NO_DEVICES, True)
 
 
 class PodClaim(NamedTuple):
@@ -65,6 +71,7 @@ class NeedsBook:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._claims = ClaimBook(cluster)
+        self.devices = DeviceBook(cluster)
         self._kept: dict[object, VolumeNeeds] = {}
         self._of_one: dict[str, tuple[ClaimFacts, VolumeNeeds]] = {}
         """By claim, what a pod needs that has it and nothing else."""
@@ -72,6 +79,8 @@ class NeedsBook:
     def of(self, pod: Pod) -> VolumeNeeds:
         """What a pod needs."""
         volumes = pod.spec.volumes
+        if pod.spec.resource_claims or self._cluster.devices.classes:
+            return self._work_out(pod)
         if not volumes:
             return NO_NEEDS
         if len(volumes) > 1 or volumes[0].persistent_volume_claim is None:
@@ -96,13 +105,18 @@ class NeedsBook:
         claims = tuple([one.needs for one in facts])
         disks = disks_of(pod) if others else ()
         in_use = any(one.exclusive and self._is_taken(one.claim.key, pod) for one in facts)
-        key = (attach, claims, disks, in_use, ready)
+        devices = self.devices.of(pod)
+        ready = ready and devices.ready
+        key = (attach, claims, disks, in_use, devices, ready)
+        if key == _NOTHING:
+            return NO_NEEDS
         needs = self._kept.get(key)
         if needs is None:
             if len(self._kept) > self._cluster.limits.needs:
                 self._kept.clear()
                 self._of_one.clear()
-            needs = self._kept[key] = _combined(attach, claims, disks, in_use=in_use, ready=ready)
+            combined = _combined(attach, claims, disks, in_use=in_use, ready=ready)
+            needs = self._kept[key] = replace(combined, devices=devices)
         return needs
 
     def claims(self, pod: Pod) -> list[PodClaim]:

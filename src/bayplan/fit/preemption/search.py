@@ -19,7 +19,7 @@ from bayplan.fit.preemption.found import Found, cost
 from bayplan.fit.preemption.importance import Standings
 from bayplan.fit.preemption.tables import Row, Table
 from bayplan.fit.preemption.trials import victims_on
-from bayplan.fit.refusal import UNRESOLVABLE, Refusal, summary
+from bayplan.fit.refusal import UNSCHEDULABLE, Refusal, summary
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.verdicts import refusers
@@ -164,7 +164,7 @@ def _resolvable(evaluation: Evaluation, contest: Contest) -> list[int]:
     for refuser, refused in refusers(evaluation):
         slots.update(refused[~refuser.unresolvable(refused)].tolist())
     for slot, refusal in contest.refusals_beside(contest.rivals.by_slot).items():
-        (slots.discard if refusal.code == UNRESOLVABLE else slots.add)(slot)
+        (slots.add if refusal.code == UNSCHEDULABLE else slots.discard)(slot)
     names = evaluation.question.cluster.slots.names
     return sorted(slots, key=names.__getitem__)
 

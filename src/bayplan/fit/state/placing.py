@@ -22,6 +22,7 @@ from bayplan.fit.state.census import Census
 from bayplan.fit.state.changes import ChangeLog
 from bayplan.fit.state.columns import BoolArray, IntArray, Slots
 from bayplan.fit.state.csinodes import CSINodes
+from bayplan.fit.state.devices import DeviceObjects
 from bayplan.fit.state.disks import Disks, disks_of
 from bayplan.fit.state.images import NodeImages
 from bayplan.fit.state.nodesets import NodeSets
@@ -72,6 +73,7 @@ class Placing:
         self.shapes = Shapes(limits)
         self.terms = TermBook(self.namespaces, self.shapes.reads, limits)
         self.storage = StorageObjects()
+        self.devices = DeviceObjects()
         self.workloads = Workloads(self.shapes.reads)
         self.pods = Pods()
         self.nominations = Nominations()

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from bayplan.kube.devices import GROUP as DEVICES
+from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -77,6 +79,8 @@ _ALL = (
     Kind(CSIDriver, "storage.k8s.io", "v1", False),
     Kind(CSIStorageCapacity, "storage.k8s.io", "v1", True),
     Kind(VolumeAttachment, "storage.k8s.io", "v1", False),
+    Kind(DeviceClass, DEVICES, "v1", False),
+    Kind(ResourceClaim, DEVICES, "v1", True),
     Kind(Queue, QUEUEING, "v1beta1", False),
     Kind(PodGroup, QUEUEING, "v1beta1", True),
 )

@@ -6,7 +6,7 @@ READY  := $(VENV)/ready
 CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
-.PHONY: help setup system demo test lint format docs oracle bench lock proto clean
+.PHONY: help setup system demo test long lint format docs oracle bench lock proto clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -30,6 +30,9 @@ demo: $(READY) ## Explain a shipped example cluster
 
 test: $(READY) system ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+long: $(READY) ## Run the tests that try a sample with many: kills, full disks, mutated requests
+	$(BIN)/python -m pytest --long tests/embedded/test_killed.py
 
 lint: $(READY) ## Check style, types and the rooms' imports
 	$(BIN)/ruff check .

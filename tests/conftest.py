@@ -1,6 +1,6 @@
 """What every test relies on: property tests judge behaviour, never how long it took; a test that
 is marked `virtual` runs on an event loop whose waiting takes no time, and so do all tests of
-`tests/simulation` that are not marked `wall`."""
+`tests/simulation` that are not marked `wall`. With `--long`, tests that try a sample try many."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ settings.register_profile("bayplan", deadline=None)
 settings.load_profile("bayplan")
 
 _SIMULATION = Path(__file__).parent / "simulation"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of this suite."""
+    parser.addoption("--long", action="store_true", help="try many where a sample is tried")
+
+
+@pytest.fixture
+def long(request: pytest.FixtureRequest) -> bool:
+    """Whether to try many where a sample would do."""
+    return bool(request.config.getoption("--long"))
 
 
 def pytest_asyncio_loop_factories(

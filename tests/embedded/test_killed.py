@@ -1,56 +1,31 @@
-"""Killed with -9 in a loop under load: nothing acknowledged is lost, no version goes back.
+"""Killed with -9, or out of room on its disk: nothing acknowledged is lost, no version goes back.
 
 Each round starts the server on the same file, checks that everything that was ever acknowledged is
 there at its version or a newer one, watches on from where the last round's watcher was, writes from
-several clients, and kills the server in the middle of it.
+several clients, which deal with their connections in different ways, and kills the server in the
+middle of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import signal
-import sys
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-import yaml
 
-ROUNDS = 50
+from tests.embedded.processes import MANNERS, Cut, Manner, Place, Process, Speaker
+
+ROUNDS, LONG_ROUNDS = 6, 50
 WRITERS = 6
 WRITES_BEFORE_THE_KILL = 12
 CMS = "/api/v1/namespaces/default/configmaps"
-
-
-class Process:
-    """A server that can be killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    async def start(self) -> aiohttp.ClientSession:
-        config = self._folder / "kubeconfig"
-        command = str(Path(sys.executable).with_name("bayplan"))
-        self._process = await asyncio.create_subprocess_exec(
-            command,
-            *("apiserver", "--data", str(self._folder / "data.db"), "--kubeconfig", str(config)),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert self._process.stdout is not None
-        assert (await self._process.stdout.readline()).startswith(b"serving")
-        loaded = yaml.safe_load(config.read_text())
-        token = loaded["users"][0]["user"]["token"]
-        return aiohttp.ClientSession(
-            loaded["clusters"][0]["cluster"]["server"],
-            headers={"Authorization": f"Bearer {token}"},
-            connector=aiohttp.TCPConnector(ssl=False),
-        )
-
-    async def kill(self) -> None:
-        self._process.send_signal(signal.SIGKILL)
-        await self._process.wait()
+UNWRITABLE = 74
+ROOM = 1024 * 1024
+FILLING = "x" * 20_000
 
 
 class Ledger:
@@ -82,9 +57,10 @@ class Ledger:
             await self._news.wait()
 
 
-async def check(session: aiohttp.ClientSession, ledger: Ledger) -> None:
-    async with session.get(CMS) as response:
-        listed = await response.json()
+async def check(place: Place, ledger: Ledger) -> None:
+    ask = Speaker(place)
+    _, listed = await ask("GET", CMS)
+    ask.hang_up()
     versions = {
         item["metadata"]["name"]: int(item["metadata"]["resourceVersion"])
         for item in listed["items"]
@@ -95,63 +71,111 @@ async def check(session: aiohttp.ClientSession, ledger: Ledger) -> None:
 
 
 async def write(
-    session: aiohttp.ClientSession, ledger: Ledger, writer: int, enough: asyncio.Event
+    ask: Speaker, ledger: Ledger, writer: str, *, filling: str = "", wrote: Callable[[int], None]
 ) -> None:
+    """Write until the server is gone."""
     number = 0
     try:
         while True:
             number += 1
             name = f"w{writer}-{number % 40}"
-            body = {"metadata": {"name": name}, "data": {"n": str(number), "v": str(ledger.newest)}}
-            method, path = (
-                ("PUT", f"{CMS}/{name}") if name in ledger.acknowledged else ("POST", CMS)
-            )
-            async with session.request(method, path, json=body) as response:
-                answer = await response.json()
-                if response.status in (200, 201):
-                    ledger.acknowledge(answer["metadata"])
-            if number >= WRITES_BEFORE_THE_KILL:
-                enough.set()
-    except aiohttp.ClientError:
+            data = {"n": str(number), "v": str(ledger.newest), "x": filling}
+            body = {"metadata": {"name": name}, "data": data}
+            known = name in ledger.acknowledged
+            path = f"{CMS}/{name}" if known else CMS
+            code, answer = await ask("PUT" if known else "POST", path, body)
+            if code in (200, 201):
+                ledger.acknowledge(answer["metadata"])
+            wrote(number)
+    except Cut:
         return
+    finally:
+        ask.hang_up()
 
 
-async def follow(session: aiohttp.ClientSession, ledger: Ledger) -> None:
+async def lines(place: Place, query: str) -> AsyncIterator[bytes]:
+    async with (
+        aiohttp.ClientSession(
+            f"https://{place.host}:{place.port}",
+            headers={"Authorization": f"Bearer {place.token}"},
+            connector=aiohttp.TCPConnector(ssl=place.tls),
+        ) as session,
+        session.get(CMS + query, timeout=aiohttp.ClientTimeout(total=60)) as response,
+    ):
+        assert response.status == 200, "the watch could not be resumed"
+        async for line in response.content:
+            yield line
+
+
+async def follow(place: Place, ledger: Ledger) -> None:
     query = f"?watch=true&resourceVersion={ledger.watched}" if ledger.watched else "?watch=true"
     try:
-        async with session.get(CMS + query, timeout=aiohttp.ClientTimeout(total=60)) as response:
-            assert response.status == 200, "the watch could not be resumed"
-            async for line in response.content:
-                ledger.see(json.loads(line)["object"]["metadata"])
+        async for line in lines(place, query):
+            ledger.see(json.loads(line)["object"]["metadata"])
     except aiohttp.ClientError:
         return
+
+
+async def one_round(process: Process, ledger: Ledger) -> None:
+    place = await process.start()
+    await check(place, ledger)
+    enough = asyncio.Event()
+
+    def wrote(number: int) -> None:
+        if number >= WRITES_BEFORE_THE_KILL:
+            enough.set()
+
+    work = [asyncio.create_task(follow(place, ledger))]
+    for number in range(WRITERS):
+        ask = Speaker(place, MANNERS[number % len(MANNERS)])
+        work.append(asyncio.create_task(write(ask, ledger, str(number), wrote=wrote)))
+    await asyncio.wait_for(enough.wait(), 60)
+    await process.kill()
+    await asyncio.gather(*work)
 
 
 @pytest.mark.xdist_group("killed")
-async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
+async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
+    tmp_path: Path, long: bool
+) -> None:
     ledger, process = Ledger(), Process(tmp_path)
-    for _ in range(ROUNDS):
-        async with await process.start() as session:
-            await check(session, ledger)
-            enough = asyncio.Event()
-            work = [
-                asyncio.create_task(follow(session, ledger)),
-                *(asyncio.create_task(write(session, ledger, n, enough)) for n in range(WRITERS)),
-            ]
-            await asyncio.wait_for(enough.wait(), 30)
-            await process.kill()
-            await asyncio.gather(*work)
-    async with await process.start() as session:
-        await check(session, ledger)
-        following = asyncio.create_task(follow(session, ledger))
-        async with session.post(CMS, json={"metadata": {"name": "last"}}) as response:
-            last = int((await response.json())["metadata"]["resourceVersion"])
-        await ledger.has_watched(last)
-        await process.kill()
-        await following
+    for _ in range(LONG_ROUNDS if long else ROUNDS):
+        await one_round(process, ledger)
+    place = await process.start()
+    await check(place, ledger)
+    following = asyncio.create_task(follow(place, ledger))
+    ask = Speaker(place)
+    _, last = await ask("POST", CMS, {"metadata": {"name": "last"}})
+    await ledger.has_watched(int(last["metadata"]["resourceVersion"]))
+    ask.hang_up()
+    await process.kill()
+    await following
     missed = {
         name: version
         for name, version in ledger.acknowledged.items()
         if ledger.seen.get(name, 0) < version
     }
     assert not missed, "the watcher did not see every acknowledged write"
+
+
+@pytest.mark.xdist_group("killed")
+@pytest.mark.parametrize("manner", MANNERS)
+async def test_nothing_acknowledged_is_lost_when_the_disk_is_full(
+    tmp_path: Path, manner: Manner, long: bool
+) -> None:
+    for number in range(LONG_ROUNDS // len(MANNERS) + 1 if long else 1):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        ledger, process = Ledger(), Process(folder)
+        place = await process.start(ROOM)
+        clients = [Speaker(place, manner) for _ in range(3)]
+        await asyncio.gather(
+            *(
+                write(ask, ledger, str(which), filling=FILLING, wrote=lambda _: None)
+                for which, ask in enumerate(clients)
+            )
+        )
+        assert await process.ended() == UNWRITABLE
+        assert ledger.acknowledged, "there was room for nothing"
+        await check(await process.start(), ledger)
+        await process.kill()

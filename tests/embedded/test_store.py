@@ -16,6 +16,7 @@ from bayplan.embedded.apiserver.rest.selectors import Selector, parse_labels
 from bayplan.embedded.apiserver.rest.watching import seen_as
 from bayplan.embedded.apiserver.store.database import Database, StoreError
 from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import StaleWrite, Store
 
 State = dict[tuple[str, str, str], str]
@@ -223,3 +224,36 @@ def test_two_servers_cannot_share_a_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="in use by another process"):
         Database(tmp_path / "data.db")
     first.close()
+
+
+def test_a_listener_that_fails_stops_neither_the_write_nor_the_other_listeners(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = new_store(None)
+    told: list[str] = []
+
+    def fail(_: Change) -> None:
+        raise RuntimeError("no")
+
+    store.listeners += [fail, lambda change: told.append(change.entry.key.name)]
+    carry_out(store, Step("put", "pods", "a", 1))
+    assert store.get(Key("pods", "ns", "a")) is not None
+    assert told == ["a"]
+    assert "a listener failed" in caplog.text
+    store.close()
+
+
+def test_a_file_that_cannot_be_written_is_given_up(tmp_path: Path) -> None:
+    database = Database(tmp_path / "data.db")
+    store = Store(database, fields)
+    failures: list[str] = []
+    database.on_failure.append(lambda: failures.append(str(database.failure)))
+    carry_out(store, Step("put", "pods", "a", 1))
+    database._connection.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(StoreError, match=r"data\.db: cannot be written"):
+        store.put(Key("pods", "ns", "b"), {"metadata": {}, "value": "x" * 9_000_000}, None)
+    assert len(failures) == 1
+    for again in (database.commit, lambda: carry_out(store, Step("put", "pods", "c", 1))):
+        with pytest.raises(StoreError):
+            again()
+    store.close()

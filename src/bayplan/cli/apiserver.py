@@ -6,13 +6,13 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.server import ApiServer
@@ -92,7 +92,19 @@ async def _serve(config: ServerConfig) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with server:
-        sys.stdout.write(f"serving {server.url}\n")
-        sys.stdout.flush()
-        await stopped.wait()
+    try:
+        async with server:
+            sys.stdout.write(f"serving {server.url}\n")
+            sys.stdout.flush()
+            await _first_of(stopped.wait(), server.wait())
+    except StoreError as problem:
+        raise Unwritable(str(problem)) from problem
+
+
+async def _first_of(*work: Coroutine[object, object, object]) -> None:
+    """Return when one of them is done, as it ends; the others are given up."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*done)

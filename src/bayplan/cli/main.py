@@ -15,7 +15,14 @@ from cyclopts import App, CycloptsError
 from rich.console import Console
 
 import bayplan
-from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, BadInput
+from bayplan.cli.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_INTERRUPTED,
+    EXIT_PIPE_CLOSED,
+    EXIT_UNWRITABLE,
+    BadInput,
+    Unwritable,
+)
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
@@ -77,11 +84,11 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except CycloptsError:
         return EXIT_BAD_INPUT
-    except BadInput as problem:
+    except (BadInput, Unwritable) as problem:
         errors.print(
             f"error: {problem}", style="red", highlight=False, markup=False, soft_wrap=True
         )
-        return EXIT_BAD_INPUT
+        return EXIT_BAD_INPUT if isinstance(problem, BadInput) else EXIT_UNWRITABLE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

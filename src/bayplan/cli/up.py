@@ -20,7 +20,7 @@ from rich.live import Live
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
-from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.cli.output import show
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import cloud_places, served
@@ -209,11 +209,13 @@ def _made(make: Callable[[], L]) -> L:
 
 @contextlib.contextmanager
 def _input_checked() -> Iterator[None]:
-    """Say what is wrong with the cluster file, where that comes out only when it is used."""
+    """Say what is wrong with the cluster file or the data file, where that comes out only later."""
     try:
         yield
     except ConfigFileError as problem:
         raise BadInput(str(problem)) from problem
+    except StoreError as problem:
+        raise Unwritable(str(problem)) from problem
 
 
 @contextlib.asynccontextmanager

@@ -7,7 +7,7 @@ bearer token in the client's access counts before that.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from random import Random
 from urllib.parse import urlencode
@@ -19,6 +19,7 @@ from bayplan.client.wire.requests import Request
 from bayplan.client.wire.transport import Headers
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.request import ADMIN, User
+from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.asgi import Asked, CutShort, Reply, calling
 
 _NAME = "https://in.process"
@@ -27,16 +28,19 @@ _NAME = "https://in.process"
 class InProcessReply:
     """An answer from the same process."""
 
-    def __init__(self, request: Request, reply: Reply) -> None:
+    def __init__(self, request: Request, reply: Reply, commit: Callable[[], None]) -> None:
         self.status = reply.status
         self.header = reply.header
         self._request = request
         self._reply = reply
+        self._commit = commit
 
     async def next_chunk(self) -> bytes:
         """The next piece of the body, as it comes; empty at its end."""
         with _cut_is_known(self._request):
-            return await self._reply.next_chunk()
+            chunk = await self._reply.next_chunk()
+            self._commit()
+            return chunk
 
 
 class InProcessTransport:
@@ -72,9 +76,15 @@ class InProcessTransport:
             async with calling(self._plane.app, asked) as reply:
                 self._open[reply] = None
                 try:
-                    yield InProcessReply(request, reply)
+                    yield self._committed(request, reply)
                 finally:
                     del self._open[reply]
+
+    def _committed(self, request: Request, reply: Reply) -> InProcessReply:
+        """An answer that tells of nothing that is not on file."""
+        commit = self._plane.database.commit
+        commit()
+        return InProcessReply(request, reply, commit)
 
 
 def in_process_client(
@@ -94,5 +104,5 @@ def in_process_client(
 def _cut_is_known(request: Request) -> Iterator[None]:
     try:
         yield
-    except CutShort:
+    except (CutShort, StoreError):
         raise DisconnectedError(f"{request}: the connection was cut") from None

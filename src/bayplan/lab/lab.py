@@ -53,6 +53,7 @@ class Lab:
         self._daemons = daemons
         self._moment = MomentKeeper(plane.database, self.clock)
         plane.store.listeners.append(self._moment.observe)
+        plane.database.on_failure.append(self.stop)
         self._rng = dice(spec.seed, plane.store.revision, "clients")
         self._clients: list[Client] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -71,7 +72,7 @@ class Lab:
     async def run(self, until: float | None = None) -> None:
         """Let time go by until a moment, in seconds from the beginning, or until stopped.
 
-        DaemonFailedError if a daemon fails meanwhile.
+        DaemonFailedError if a daemon fails meanwhile, StoreError if the data file does.
         """
         await self.simulation.run(until)
         self._check()
@@ -105,7 +106,8 @@ class Lab:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for client in self._clients:
             await client.close()
-        self._moment.keep()
+        if self.plane.database.failure is None:
+            self._moment.keep()
         await self._close()
         if error is None:
             self._check()
@@ -128,6 +130,8 @@ class Lab:
             self.stop()
 
     def _check(self) -> None:
+        if self.plane.database.failure is not None:
+            raise self.plane.database.failure
         if self._failed is not None:
             failed, self._failed = self._failed, None
             raise DaemonFailedError(f"a daemon failed: {failed!r}") from failed

@@ -18,7 +18,7 @@ from typing import Self
 from bayplan.client.serving.authority import KeyPair
 from bayplan.client.serving.sockets import Uvicorn, address_of, https, listen
 from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.http.wire.protocol import Connection
+from bayplan.embedded.apiserver.http.wire.protocol import committing
 from bayplan.embedded.apiserver.identity.credentials import load_authority, server_context
 from bayplan.embedded.apiserver.identity.kubeconfig import (
     check_place,
@@ -70,8 +70,14 @@ class ApiServer:
         """Begin to serve; returns when clients can connect."""
         await self.plane.start()
         self._server = Uvicorn(
-            https(self.plane.app, self._tls(), Connection, grace_seconds=self.config.grace_seconds)
+            https(
+                self.plane.app,
+                self._tls(),
+                committing(self.plane.database.commit),
+                grace_seconds=self.config.grace_seconds,
+            )
         )
+        self.plane.database.on_failure.append(self._give_up)
         self._task = asyncio.create_task(self._server.serve([self._socket]), name="apiserver")
         while not self._server.started and not self._task.done():  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)
@@ -88,9 +94,18 @@ class ApiServer:
         await self.plane.stop()
 
     async def wait(self) -> None:
-        """Return when the server has stopped."""
+        """Return when the server has stopped; StoreError if that is because of its data file."""
         if self._task is not None:
             await asyncio.wait((self._task,))
+        if self.plane.database.failure is not None:
+            raise self.plane.database.failure
+
+    def _give_up(self) -> None:
+        """Stop at once, without another word to anybody: the data file cannot be written."""
+        if self._server is not None:
+            self._server.should_exit = self._server.force_exit = True
+            for connection in tuple(self._server.server_state.connections):
+                connection.transport.abort()
 
     def client_certificate(self, user: str, groups: tuple[str, ...] = ()) -> KeyPair:
         """A certificate by which a client is a certain user."""

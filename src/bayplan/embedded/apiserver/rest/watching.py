@@ -6,7 +6,7 @@ DELETED with its last matching version's content, as Kubernetes does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from bayplan.embedded.apiserver.errors import invalid_options, too_large_version
@@ -52,52 +52,57 @@ class Watch:
         self._now = now
         self._journal: Journal = store.journal(kind.storage)
         self._initial = _wants_initial(options)
-        self._position = self._start()
+        self._told = self._start()
+        self._position = self._journal.position_after(self._told)
+        self._listed = store.list(kind.storage, options.selector.namespace) if self._initial else ()
         self._bookmark_due = 0.0
 
     def _start(self) -> int:
+        """The revision up to which this watcher knows everything, once it has its first list."""
         asked = parse_version(self._options.resource_version)
         if asked > self._store.revision:
             raise too_large_version(asked, self._store.revision)
-        if self._initial or not asked:
-            return self._journal.end
-        return self._journal.position_after(asked)
+        return self._store.revision if self._initial or not asked else asked
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Pieces of the stream, each one or more whole lines, until the time is over."""
+        """Pieces of the stream, each one or more whole lines, until the time is over.
+
+        Pieces are made as they are taken, so that whoever reads slowly costs little, and the last
+        bookmark names what was sent, not what has happened since.
+        """
         deadline = self._now() + self._options.timeout
         self._bookmark_due = self._now() + self._options.bookmark_seconds
-        for chunk in self._first():
+        for chunk in _batched(self._first()):
             yield chunk
         while not self._store.closing and (left := deadline - self._now()) > 0:
             pause = min(left, max(0.0, self._bookmark_due - self._now()))
             await self._journal.wait(self._position, pause)
-            for chunk in self._news():
+            for chunk in _batched(self._news()):
                 yield chunk
         if self._options.bookmarks:
-            yield self._bookmark(ended=False)
+            yield self._bookmark(self._told)
 
-    def _first(self) -> list[bytes]:
-        if not self._initial:
-            return []
-        selector = self._options.selector
-        entries = self._store.list(self._kind.storage, selector.namespace)
-        lines = [
-            event_line("ADDED", self._shown(entry)) for entry in entries if selector.matches(entry)
-        ]
-        if self._options.send_initial and self._options.bookmarks:
-            lines.append(self._bookmark(ended=True))
-        return _batched(lines)
+    def _first(self) -> Iterator[bytes]:
+        selector, entries = self._options.selector, self._listed
+        self._listed = ()
+        for entry in entries:
+            if selector.matches(entry):
+                yield event_line("ADDED", self._shown(entry))
+        if self._initial and self._options.send_initial and self._options.bookmarks:
+            yield self._bookmark(self._told, ended=True)
 
-    def _news(self) -> list[bytes]:
-        changes = self._journal.read(self._position)
+    def _news(self) -> Iterator[bytes]:
+        changes, revision = self._journal.read(self._position), self._store.revision
         self._position += len(changes)
-        lines = [line for change in changes if (line := self._line(change)) is not None]
+        for change in changes:
+            line = self._line(change)
+            if line is not None:
+                yield line
+        self._told = revision
         if self._now() >= self._bookmark_due:
             self._bookmark_due = self._now() + self._options.bookmark_seconds
             if self._options.bookmarks:
-                lines.append(self._bookmark(ended=False))
-        return _batched(lines)
+                yield self._bookmark(revision)
 
     def _line(self, change: Change) -> bytes | None:
         event_type = seen_as(change, self._options.selector)
@@ -110,11 +115,8 @@ class Watch:
     def _shown(self, entry: Entry) -> bytes:
         return entry.data if self._options.render is None else self._options.render(entry)
 
-    def _bookmark(self, ended: bool) -> bytes:
-        meta: dict[str, object] = {
-            "resourceVersion": str(self._store.revision),
-            "creationTimestamp": None,
-        }
+    def _bookmark(self, revision: int, *, ended: bool = False) -> bytes:
+        meta: dict[str, object] = {"resourceVersion": str(revision), "creationTimestamp": None}
         if ended:
             meta["annotations"] = {"k8s.io/initial-events-end": "true"}
         kind = self._kind
@@ -148,15 +150,15 @@ def seen_as(change: Change, selector: Selector) -> str | None:
     return "ADDED" if after else None
 
 
-def _batched(lines: list[bytes]) -> list[bytes]:
+def _batched(lines: Iterable[bytes]) -> Iterator[bytes]:
     """The lines joined into pieces of a bounded size."""
-    pieces: list[bytes] = []
     pending: list[bytes] = []
     size = 0
     for line in lines:
         pending.append(line)
         size += len(line)
         if size >= _BATCH:
-            pieces.append(b"".join(pending))
+            yield b"".join(pending)
             pending, size = [], 0
-    return [*pieces, b"".join(pending)] if pending else pieces
+    if pending:
+        yield b"".join(pending)

@@ -12,9 +12,9 @@ which a power cut needs.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -30,8 +30,6 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
 _TABLES = {"history", "meta"}
 _FORMAT = 1
-EXIT_UNWRITABLE = 74
-
 log = logging.getLogger(__name__)
 
 
@@ -58,14 +56,19 @@ class Database:
     """The data file of one server; nobody else may have it open.
 
     Writes that follow one another closely share a transaction: the first one begins it and
-    schedules its commit. Whoever answers a client must schedule the answer after the write, as
-    everything here does, so that no answer leaves before its write is on file.
+    schedules its commit. Whoever lets an answer leave calls `commit` just before, so that none
+    tells of what is not on file. A file that cannot be written is given up: every later write and
+    commit fails, whatever memory holds by then.
     """
 
     def __init__(self, path: Path | None, durability: Durability = "process") -> None:
         self.path = path
         self.schedule: Schedule | None = None
         """How to put off a commit; None commits each write by itself."""
+        self.failure: StoreError | None = None
+        """Why the file cannot be written any more."""
+        self.on_failure: list[Callable[[], None]] = []
+        """Told once, when that happens."""
         self._open = False
         try:
             self._connection = _connect(path, durability)
@@ -93,35 +96,50 @@ class Database:
         """
         if self.path is None:
             return
-        self._begin()
-        self._connection.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
+        with self._writing():
+            self._begin()
+            self._connection.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def forget(self, revisions: Iterable[int], upto: int) -> None:
         """Remove superseded rows; everything up to `upto` is compacted away afterwards."""
         if self.path is None:
             return
-        self._begin()
-        self._connection.executemany(
-            "DELETE FROM history WHERE revision = ?", [(revision,) for revision in revisions]
-        )
-        self.put_meta("compacted", str(upto).encode())
+        with self._writing():
+            self._begin()
+            self._connection.executemany(
+                "DELETE FROM history WHERE revision = ?", [(revision,) for revision in revisions]
+            )
+            self.put_meta("compacted", str(upto).encode())
 
     def _begin(self) -> None:
         if self.schedule is not None and not self._open:
             self._connection.execute("BEGIN")
             self._open = True
-            self.schedule(self.commit)
+            self.schedule(self._commit_now)
 
     def commit(self) -> None:
-        """Put what was written on file; a server that cannot do so must not live to say it did."""
-        if not self._open:
-            return
+        """Put what was written on file; StoreError if that cannot be done, now or ever again."""
+        if self._open or self.failure is not None:
+            with self._writing():
+                self._connection.execute("COMMIT")
+                self._open = False
+
+    def _commit_now(self) -> None:
+        with suppress(StoreError):  # whoever depends on it is told by his own `commit`
+            self.commit()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        if self.failure is not None:
+            raise self.failure
         try:
-            self._connection.execute("COMMIT")
-        except sqlite3.Error:
-            log.critical("%s cannot be written; giving up", self.path, exc_info=True)
-            os._exit(EXIT_UNWRITABLE)
-        self._open = False
+            yield
+        except sqlite3.Error as problem:
+            log.critical("%s cannot be written", self.path, exc_info=True)
+            self.failure = StoreError(f"{self.path}: cannot be written: {problem}")
+            for tell in self.on_failure:
+                tell()
+            raise self.failure from problem
 
     def compacted(self) -> int:
         """The revision up to which history is gone."""
@@ -134,18 +152,20 @@ class Database:
 
     def put_meta(self, key: str, value: bytes) -> None:
         """Keep a value beside the objects."""
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        with self._writing():
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def keep(self, values: Mapping[str, bytes | None]) -> None:
         """Keep all these values beside the objects, on file at once; None forgets one."""
-        if not self._open:
-            self._connection.execute("BEGIN")
-            self._open = True
-        for key, value in values.items():
-            if value is None:
-                self._connection.execute("DELETE FROM meta WHERE key = ?", (key,))
-            else:
-                self.put_meta(key, value)
+        with self._writing():
+            if not self._open:
+                self._connection.execute("BEGIN")
+                self._open = True
+            for key, value in values.items():
+                if value is None:
+                    self._connection.execute("DELETE FROM meta WHERE key = ?", (key,))
+                else:
+                    self.put_meta(key, value)
         self.commit()
 
     def kept(self, prefix: str) -> dict[str, bytes]:
@@ -155,9 +175,12 @@ class Database:
         return {key.removeprefix(prefix): value for key, value in rows}
 
     def close(self) -> None:
-        """Let go of the file."""
-        self.commit()
-        self._connection.close()
+        """Let go of the file; StoreError if what was written last could not be put on it."""
+        try:
+            if self.failure is None:
+                self.commit()
+        finally:
+            self._connection.close()
 
 
 def _connect(path: Path | None, durability: Durability) -> sqlite3.Connection:

@@ -3,12 +3,13 @@
 There is one writer, the event loop. `put` and `remove` check the expected revision, append to the
 file and then change the index and tell the watchers, all without yielding, so resource versions
 grow in the order in which changes become visible. The file's commit is scheduled at the first
-write of a turn of the event loop, before any answer that could tell of it: no client ever sees a
-state that a crash could take back.
+write of a turn of the event loop, and made before any answer that could tell of it leaves: no
+client ever sees a state that a crash could take back.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -18,6 +19,8 @@ from bayplan.embedded.apiserver.store.database import Database, Row
 from bayplan.embedded.apiserver.store.entry import Entry, FieldReader, Key
 from bayplan.embedded.apiserver.store.journal import Change, Journal
 from bayplan.embedded.apiserver.store.snapshots import Snapshots
+
+log = logging.getLogger(__name__)
 
 JOURNAL_CAPACITY = 4096
 """Changes that a resource's journal surely holds."""
@@ -82,7 +85,7 @@ class Store:
         self._buckets: dict[str, Bucket] = {}
         self._by_uid: dict[str, Key] = {}
         self.listeners: list[Callable[[Change], None]] = []
-        """Told of every change, at once; they must not write."""
+        """Told of every change, at once; they must not write. One that fails stops nobody else."""
         self._owned: dict[str, set[Key]] = defaultdict(set)
         self._superseded: deque[tuple[int, int]] = deque()
         """Rows that are no longer anybody's state, and the revision that made them so."""
@@ -183,10 +186,16 @@ class Store:
         entry = change.entry
         self._database.append(Row(entry.revision, *entry.key, change.deleted, entry.data))
         self._apply(change)
-        for listener in self.listeners:
-            listener(change)
+        self._tell(change)
         if entry.revision - self._compacted >= self._history * 3 // 2:
             self._compact(entry.revision - self._history)
+
+    def _tell(self, change: Change) -> None:
+        for listener in self.listeners:
+            try:
+                listener(change)
+            except Exception:
+                log.exception("a listener failed at %s", change.entry.key)
 
     def _apply(self, change: Change) -> None:
         self.revision = change.revision

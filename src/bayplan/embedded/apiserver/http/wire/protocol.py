@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -19,9 +20,14 @@ class Connection(BoundedConnection):
 
     _peer: User | None = None
 
+    @staticmethod
+    def commit() -> None:
+        """Put on file what answers may tell of; `committing` says how."""
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note who the certificate says is there."""
-        super().connection_made(CoalescingTransport(transport, self.loop, self._has_more))
+        coalescing = CoalescingTransport(transport, self.loop, self.commit, self._has_more)
+        super().connection_made(coalescing)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         certificate = tls.getpeercert() if tls is not None else None
         if certificate:
@@ -48,3 +54,8 @@ class Connection(BoundedConnection):
         end = cycle.scope["state"].get("lost") if cycle is not None else None
         if end is not None:
             end()
+
+
+def committing(commit: Callable[[], None]) -> type[Connection]:
+    """Connections on which nothing is sent before it is on file."""
+    return type("CommittingConnection", (Connection,), {"commit": staticmethod(commit)})

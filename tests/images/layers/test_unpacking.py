@@ -284,6 +284,42 @@ def test_unpacking_stops_when_told(tmp_path: Path) -> None:
         unpack(job, stop)
 
 
+class StopsItself(threading.Event):
+    """Is set once it has been looked at so many times."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self._left = looks
+
+    def is_set(self) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"\x1f\x8b\x08\x08" + bytes(6) + b"endless name" * 1000,
+        gzipped(b"") * 1000,
+        gzipped(b"x") + bytes(100_000),
+        zstandard.ZstdCompressor().compress(b"") * 100_000,
+    ],
+)
+def test_a_blob_that_expands_to_nothing_can_be_stopped_as_well(tmp_path: Path, blob: bytes) -> None:
+    (tmp_path / "blob").write_bytes(blob)
+    (tmp_path / "target").mkdir()
+    job = LayerJob(tmp_path / "blob", digest_of(b""), None, tmp_path / "target")
+    with pytest.raises(InterruptedError):
+        unpack(job, StopsItself(4))
+
+
+def test_a_window_larger_than_is_borne_is_refused(stack: Stack) -> None:
+    # A frame that says it needs a window of 2 GiB, and a raw block.
+    frame = b"\x28\xb5\x2f\xfd" + bytes([0x00, (31 - 10) << 3]) + b"\x09\x00\x00x"
+    with pytest.raises(IntegrityError, match="decompressed"):
+        stack.add(b"x", stored=frame)
+
+
 def test_the_usages_of_all_chains_add_up_to_the_disks(stack: Stack) -> None:
     used = stack.add(tar_of(("a", b"x" * 9000), ("d/b", b"y" * 100), entry("h", HARD, "a")))
     used += stack.add(tar_of(("a", b"z" * 20000), ("d/.wh.b", b""), entry("h2", HARD, "a")))

@@ -12,32 +12,41 @@ import shutil
 import stat
 import tarfile
 from collections.abc import Callable
-from typing import IO
+from typing import NamedTuple
 
+from bayplan.images.layers.headers import XATTR, LayerMember, Sparse, check_sparse, copy_pieces
 from bayplan.images.layers.limits import Limits
-from bayplan.images.layers.rootpath import RootPath, clean
+from bayplan.images.layers.rootpath import PathSet, RootPath, clean
 from bayplan.images.layers.streams import LayerStream
 from bayplan.images.registry.errors import IntegrityError
 
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
 _RESERVED = ".wh..wh."
-_XATTR = "SCHILY.xattr."
 # trusted.* would let a layer play overlay tricks; the rest has no meaning inside an image.
 _XATTRS = ("user.", "security.capability")
 _SLACK = 64 * 1024
-_COPY = 256 * 1024
 _Parts = tuple[str, ...]
+
+
+class _Finish(NamedTuple):
+    """What a directory gets once it is full; a layer may have very many of these."""
+
+    mode: int
+    uid: int
+    gid: int
+    mtime: float
 
 
 class LayerApplier:
     """Unpacks archives of one layer into one root."""
 
     def __init__(self, root: str, limits: Limits) -> None:
-        self._root = RootPath(root)
+        self._root = RootPath(root, self._count)
         self._limits = limits
-        self._added: set[_Parts] = set()
-        self._directories: dict[_Parts, tarfile.TarInfo] = {}
+        self._entries = self._names = 0
+        self._added = PathSet()
+        self._directories: dict[str, _Finish] = {}
         self._privileged = os.geteuid() == 0
         self._makers: dict[bytes, Callable[[_Parts, tarfile.TarInfo], None]] = {
             tarfile.DIRTYPE: self._directory,
@@ -50,22 +59,31 @@ class LayerApplier:
         """Unpack a whole archive."""
         stream.allow(self._limits.header)
         try:
-            with tarfile.open(fileobj=stream, mode="r|", bufsize=_SLACK) as archive:  # type: ignore[call-overload]
+            with tarfile.open(  # type: ignore[call-overload]
+                fileobj=stream, mode="r|", bufsize=_SLACK, tarinfo=LayerMember
+            ) as archive:
                 self._members(archive, stream)
-        except (tarfile.TarError, ValueError, OverflowError) as error:
+            self._finish_directories()
+        except RecursionError:
+            raise IntegrityError("a layer has headers upon headers") from None
+        except (tarfile.TarError, ValueError, OverflowError, IndexError) as error:
             raise IntegrityError(f"a layer is no readable archive: {error}") from error
-        self._finish_directories()
 
     def _members(self, archive: tarfile.TarFile, stream: LayerStream) -> None:
-        count = 0
         while (member := self._next(archive, stream)) is not None:
-            count += 1
-            if count > self._limits.entries:
-                raise IntegrityError(f"a layer has more than {self._limits.entries} entries")
+            self._count()
+            self._names += len(member.name)
+            if self._names > self._limits.names:
+                raise IntegrityError(f"a layer has more than {self._limits.names} bytes of names")
             stream.allow(member.size + self._limits.header)
-            self._member(archive, member)
+            self._member(archive, member, stream)
             # The archive remembers every member; a layer may have millions.
             archive.members = []  # type: ignore[attr-defined]
+
+    def _count(self) -> None:
+        self._entries += 1
+        if self._entries > self._limits.entries:
+            raise IntegrityError(f"a layer has more than {self._limits.entries} entries")
 
     def _next(self, archive: tarfile.TarFile, stream: LayerStream) -> tarfile.TarInfo | None:
         member = archive.next()
@@ -74,12 +92,16 @@ class LayerApplier:
         stream.allow(self._limits.header)
         return member
 
-    def _member(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    def _member(
+        self, archive: tarfile.TarFile, member: tarfile.TarInfo, stream: LayerStream
+    ) -> None:
         parts = clean(member.name)
         if parts and parts[-1].startswith(_WHITEOUT):
             self._whiteout(parts)
         elif member.isreg():
-            self._regular(parts, member, archive)
+            pieces = check_sparse(member)
+            stream.count(0 if pieces is None else member.size - sum(size for _, size in pieces))
+            self._regular(parts, member, archive, pieces)
         elif maker := self._makers.get(member.type):
             maker(parts, member)
 
@@ -114,13 +136,17 @@ class LayerApplier:
 
     # --- what this layer brings ---
 
-    def _regular(self, parts: _Parts, member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
+    def _regular(
+        self,
+        parts: _Parts,
+        member: tarfile.TarInfo,
+        archive: tarfile.TarFile,
+        pieces: Sparse | None,
+    ) -> None:
         path = self._place(parts, member)
-        content = archive.extractfile(member)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
-            if content is not None:
-                _copy(content, file, member)
+            copy_pieces(archive, file, member, [(0, member.size)] if pieces is None else pieces)
         self._metadata(path, member)
 
     def _directory(self, parts: _Parts, member: tarfile.TarInfo) -> None:
@@ -129,7 +155,9 @@ class LayerApplier:
             self._mark(resolved)
         else:
             os.mkdir(self._place(parts, member), 0o700)
-        self._directories[resolved] = member
+        self._attributes(self._root.absolute(resolved), member)
+        finish = _Finish(member.mode & 0o7777, member.uid, member.gid, max(member.mtime, 0))
+        self._directories["/".join(resolved)] = finish
 
     def _symlink(self, parts: _Parts, member: tarfile.TarInfo) -> None:
         if not member.linkname:
@@ -170,9 +198,7 @@ class LayerApplier:
 
     def _mark(self, resolved: _Parts) -> None:
         """Remember a name, and the directories above it, as this layer's own."""
-        while resolved and resolved not in self._added:
-            self._added.add(resolved)
-            resolved = resolved[:-1]
+        self._added.add(resolved)
 
     def _remove(self, path: str) -> None:
         try:
@@ -189,23 +215,32 @@ class LayerApplier:
     # --- metadata ---
 
     def _metadata(self, path: str, member: tarfile.TarInfo) -> None:
+        finish = _Finish(member.mode & 0o7777, member.uid, member.gid, max(member.mtime, 0))
+        self._finish(path, finish, member)
+
+    def _finish(self, path: str, finish: _Finish, member: tarfile.TarInfo | None = None) -> None:
         if self._privileged:
-            os.chown(path, member.uid, member.gid)
-        os.chmod(path, member.mode & 0o7777)
+            os.chown(path, finish.uid, finish.gid)
+        os.chmod(path, finish.mode)
+        if member is not None:
+            # After the change of owner, which takes capabilities away.
+            self._attributes(path, member)
+        os.utime(path, (finish.mtime, finish.mtime))
+
+    def _attributes(self, path: str, member: tarfile.TarInfo) -> None:
         for name, value in member.pax_headers.items():
-            if name.startswith(_XATTR):
-                _set_attribute(path, name.removeprefix(_XATTR), value)
-        seconds = max(member.mtime, 0)
-        os.utime(path, (seconds, seconds))
+            if name.startswith(XATTR):
+                _set_attribute(path, name.removeprefix(XATTR), value)
 
     def _finish_directories(self) -> None:
         # Last, because filling a directory changes its times, and its mode may forbid filling it.
         # Whatever was replaced by a link since is left alone.
         self._root.forget()
-        for parts, member in reversed(self._directories.items()):
+        for name, finish in reversed(self._directories.items()):
+            parts = clean(name)
             path = self._root.absolute(parts)
             if self._root.is_direct(parts) and _is_directory(path):
-                self._metadata(path, member)
+                self._finish(path, finish)
 
 
 def _is_directory(path: str) -> bool:
@@ -213,16 +248,6 @@ def _is_directory(path: str) -> bool:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except FileNotFoundError:
         return False
-
-
-def _copy(content: IO[bytes], file: IO[bytes], member: tarfile.TarInfo) -> None:
-    left = member.size
-    while left:
-        chunk = content.read(min(left, _COPY))
-        if not chunk:
-            raise IntegrityError(f"a layer ends inside of {member.name!r}")
-        file.write(chunk)
-        left -= len(chunk)
 
 
 def _set_attribute(path: str, name: str, value: str) -> None:

@@ -9,10 +9,11 @@ class Limits(msgspec.Struct, frozen=True):
     """What a single layer may at most unpack to."""
 
     size: int = 64 * 1024**3
-    entries: int = 2_000_000
+    entries: int = 2_000_000  # directories that only names imply included
     ratio: int = 200  # expanded over compressed, once a layer expands beyond the floor
     ratio_floor: int = 1024**3
     header: int = 1024**2  # one entry's headers, extended attributes included
+    names: int = 128 * 1024**2  # all names together, as they are remembered
 
     def expanded(self, compressed: int) -> int:
         """Say how many bytes a blob of this size may expand to."""

@@ -8,10 +8,12 @@ is a real directory inside the root.
 
 import os
 import stat
+from collections.abc import Callable
 
 from bayplan.images.registry.errors import IntegrityError
 
 _LINK_LIMIT = 255
+_KNOWN_LIMIT = 10_000
 DEPTH_LIMIT = 256  # no image nests deeper, and walking trees stays bounded
 
 
@@ -26,8 +28,9 @@ def clean(name: str) -> tuple[str, ...]:
 class RootPath:
     """Resolves names inside one root, remembering the directories it has seen."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, made: Callable[[], None] = lambda: None) -> None:
         self._root = root
+        self._made = made  # told of every directory that a name implies
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
 
     def forget(self) -> None:
@@ -46,6 +49,8 @@ class RootPath:
             known = self._walk(directory, create=create)
             if len(known) >= DEPTH_LIMIT:
                 raise IntegrityError(f"a layer nests more than {DEPTH_LIMIT} directories")
+            if len(self._known) >= _KNOWN_LIMIT:
+                self.forget()
             self._known[directory] = known
         return known
 
@@ -87,6 +92,7 @@ class RootPath:
         except FileNotFoundError:
             if not create:
                 raise IntegrityError(f"a layer refers to {'/'.join(parts)!r}, not there") from None
+            self._made()
             os.mkdir(path, 0o755)
             return None
         if stat.S_ISLNK(mode):
@@ -94,3 +100,27 @@ class RootPath:
         if not stat.S_ISDIR(mode):
             raise IntegrityError(f"a layer has entries below {'/'.join(parts)!r}, no directory")
         return None
+
+
+_Tree = dict[str, "_Tree"]
+
+
+class PathSet:
+    """A set of paths, kept as a tree: what they have in common is there once."""
+
+    def __init__(self) -> None:
+        self._tree: _Tree = {}
+
+    def add(self, parts: tuple[str, ...]) -> None:
+        """Take a path in, with every path above it."""
+        node = self._tree
+        for part in parts:
+            node = node.setdefault(part, {})
+
+    def __contains__(self, parts: tuple[str, ...]) -> bool:
+        node = self._tree
+        for part in parts:
+            if part not in node:
+                return False
+            node = node[part]
+        return True

@@ -1,0 +1,100 @@
+"""Attach limits as people write them: by plugin or CSI driver, then by instance type.
+
+    aws-ebs: {m5.large: 20, "r5.*": 22}
+    azure-disk: {Standard_D2_v2: 4}
+    csi:
+      disk.csi.example.com: {small: 4, "*": 16}
+
+A name that ends in `*` stands for all types that begin so; the longest that fits counts, and an
+exact name before any. Upper and lower case are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+
+from bayplan.kube.configfiles import FieldProblem, parse, read_text
+from bayplan.kube.configvalues import Count, Section
+from bayplan.kube.names import is_qualified_name
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
+
+ByType = dict[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], Count]
+PrefixName = Literal["attachable-volumes", "storage-attach-limits", "both"]
+
+
+class Row(NamedTuple):
+    """A limit that somebody has written, and for which types."""
+
+    types: str
+    limit: int
+
+
+class OwnLimits(Section):
+    """What people say of their machines; it counts before what is known of them."""
+
+    aws_ebs: ByType = msgspec.field(default_factory=dict, name="aws-ebs")
+    gce_pd: ByType = msgspec.field(default_factory=dict, name="gce-pd")
+    azure_disk: ByType = msgspec.field(default_factory=dict, name="azure-disk")
+    cinder: ByType = {}
+    csi: dict[str, ByType] = {}
+
+    def row(self, plugin: str, instance_type: str) -> Row | None:
+        """What is said of a plugin (as `aws-ebs`) on machines of that type."""
+        return row_for(getattr(self, plugin.replace("-", "_")), instance_type)
+
+    def driver_row(self, driver: str, instance_type: str) -> Row | None:
+        """What is said of a CSI driver on machines of that type."""
+        return row_for(self.csi.get(driver, {}), instance_type)
+
+
+class LimitsSection(Section):
+    """How limits are published: which keys, what is kept back, and what people say themselves."""
+
+    prefix: PrefixName = "attachable-volumes"
+    reserve_root: bool = True
+    interfaces: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    reserve: Count = 0
+    csi_nodes: bool = False
+    limits: OwnLimits = msgspec.field(default_factory=OwnLimits)
+
+
+def row_for(table: Mapping[str, int], instance_type: str) -> Row | None:
+    """The row of a table that counts for a type."""
+    wanted, best = instance_type.lower(), None
+    for types, limit in table.items():
+        written = types.lower()
+        if written == wanted:
+            return Row(types, limit)
+        fits = written.endswith("*") and wanted.startswith(written[:-1])
+        if fits and (best is None or len(types) > len(best.types)):
+            best = Row(types, limit)
+    return best
+
+
+def prefixes(name: PrefixName) -> tuple[str, ...]:
+    """The prefixes that a name stands for."""
+    if name == "both":
+        return ATTACH_LIMIT_PREFIXES
+    return tuple(one for one in ATTACH_LIMIT_PREFIXES if one.startswith(name))
+
+
+def check_own_limits(own: OwnLimits, path: str = "") -> OwnLimits:
+    """The same, if its drivers can be some; FieldProblem if not."""
+    for driver in own.csi:
+        if not is_qualified_name(driver):
+            place = f"{path}.csi" if path else "csi"
+            raise FieldProblem(f"{place}.{driver}", "this names no CSI driver")
+    return own
+
+
+def read_own_limits(path: Path) -> OwnLimits:
+    """The limits that a file says; ConfigFileError if it cannot be used."""
+    document = parse(read_text(path), str(path), OwnLimits)
+    try:
+        return check_own_limits(document.value)
+    except FieldProblem as problem:
+        raise document.error(problem) from None

@@ -237,6 +237,71 @@ async def test_the_administrator_can_act_as_somebody_else(admin: Http, ann: Http
     assert (await admin("GET", secrets, headers={"Impersonate-Uid": "5"})).code == 400
 
 
+async def test_a_role_that_does_not_exist_is_bound_only_by_who_may_bind_it(
+    admin: Http, ann: Http
+) -> None:
+    bindings = f"{RBAC}/namespaces/default/rolebindings"
+    may_write = {
+        "apiGroups": ["rbac.authorization.k8s.io"],
+        "resources": ["rolebindings"],
+        "verbs": ["create", "update", "patch"],
+    }
+    await grant(admin, {"kind": "User", "name": "ann"}, may_write)
+    reference = {"kind": "Role", "name": "later"}
+    own = {
+        "metadata": {"name": "x"},
+        "roleRef": reference,
+        "subjects": [{"kind": "User", "name": "ann"}],
+    }
+    refused = await ann.post(bindings, own)
+    assert (refused.code, refused.body["details"]["name"]) == (404, "later")
+    assert (await admin.post(bindings, own)).code == 201
+    assert (await ann.patch(f"{bindings}/x", {"metadata": {"finalizers": ["a.b/c"]}})).code == 200
+    assert (await ann.patch(f"{bindings}/x", {"metadata": {"labels": {"a": "b"}}})).code == 404
+    may_bind = {**may_write, "resources": ["roles"], "verbs": ["bind"], "resourceNames": ["later"]}
+    await grant(admin, {"kind": "User", "name": "ann"}, may_bind, name="binder")
+    assert (await ann.post(bindings, {**own, "metadata": {"name": "y"}})).code == 201
+
+
+async def test_service_accounts_are_impersonated_as_service_accounts(
+    admin: Http, ann: Http
+) -> None:
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    as_robot = {"Impersonate-User": "system:serviceaccount:default:robot"}
+    refused = await ann("POST", path, {}, as_robot)
+    assert (refused.code, refused.body["details"]["kind"]) == (403, "serviceaccounts")
+    impersonate = rule("impersonate", resources="serviceaccounts", resourceNames=["robot"])
+    await grant(admin, {"kind": "User", "name": "ann"}, impersonate)
+    who = (await ann("POST", path, {}, as_robot)).body["status"]["userInfo"]
+    assert who["groups"] == [
+        "system:serviceaccounts",
+        "system:serviceaccounts:default",
+        "system:authenticated",
+    ]
+    elsewhere = {"Impersonate-User": "system:serviceaccount:kube-system:robot"}
+    assert (await ann("POST", path, {}, elsewhere)).code == 403
+    users = rule("impersonate", resources="users")
+    await grant(admin, {"kind": "User", "name": "ann"}, users, name="users")
+    assert (await ann("POST", path, {}, elsewhere)).code == 403
+
+
+async def test_what_else_is_known_of_a_user_is_impersonated_too(admin: Http) -> None:
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    headers = {"Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Extra-a%2fb": "c"}
+    who = (await admin("POST", path, {}, headers)).body["status"]["userInfo"]
+    assert (who["uid"], who["extra"]) == ("7", {"a/b": ["c"]})
+
+
+async def test_a_name_among_all_counts_for_looking_not_for_deleting(admin: Http, ann: Http) -> None:
+    one = rule("list", "watch", "deletecollection", resourceNames=["a"])
+    await grant(admin, {"kind": "User", "name": "ann"}, one)
+    pods = "/api/v1/namespaces/default/pods"
+    for query in ("?fieldSelector=metadata.name%3Da", "?fieldSelector=metadata.name%3D%3Da"):
+        assert (await ann.get(pods + query)).code == 200
+    assert (await ann.get(f"{pods}?fieldSelector=metadata.name!%3Da")).code == 403
+    assert (await ann.delete(f"{pods}?fieldSelector=metadata.name%3Da")).code == 403
+
+
 async def test_an_update_or_an_apply_that_would_create_needs_the_right_to(
     admin: Http, ann: Http
 ) -> None:

@@ -45,6 +45,50 @@ async def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     assert await process.wait() == 0
 
 
+async def started(*arguments: str) -> tuple[asyncio.subprocess.Process, str, str]:
+    """A server, and the two lines that it says first."""
+    process = await asyncio.create_subprocess_exec(
+        COMMAND, *("apiserver", *arguments), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    first, second = await process.stdout.readline(), await process.stdout.readline()
+    return process, first.decode().strip(), second.decode().strip()
+
+
+def is_private(path: str, text: str) -> bool:
+    """Whether a file is there, for its owner only, and says something."""
+    file = Path(path)
+    return file.exists() and file.stat().st_mode & 0o777 == 0o600 and text in file.read_text()
+
+
+async def ended(process: asyncio.subprocess.Process) -> None:
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 0
+
+
+async def test_without_a_kubeconfig_it_says_how_to_get_in() -> None:
+    process, serving, export = await started()
+    assert export.startswith("export KUBECONFIG=")
+    path = export.partition("=")[2]
+    assert is_private(path, serving.split()[1])
+    await ended(process)
+    assert not is_private(path, "")
+
+
+async def test_it_keeps_its_port_with_its_data(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "data.db"))
+    process, first, _ = await started(*data)
+    await ended(process)
+    process, second, _ = await started(*data)
+    await ended(process)
+    assert second == first
+    taken = int(first.rpartition(":")[2])
+    with socket.create_server(("127.0.0.1", taken)):
+        process, third, _ = await started(*data)
+        await ended(process)
+    assert third != first
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

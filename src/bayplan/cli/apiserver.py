@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +16,7 @@ from cyclopts import Parameter
 
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
@@ -40,9 +43,10 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     data
         Keep everything in this file; without it, in memory.
     listen
-        Address and port; port 0 takes a free one.
+        Address and port; port 0 takes a free one, and with --data the same one every time.
     kubeconfig
-        Write the administrator's kubeconfig here; without it, print where the server listens.
+        Write the administrator's kubeconfig here; without it, into a temporary folder while the
+        server runs.
     tokens
         Further users: CSV lines of token,user,uid,"group1,group2".
     authorization
@@ -51,19 +55,37 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         What an acknowledged write survives: the death of the process, or also a power cut.
     """
     host, port = listen_address(listen)
-    config = ServerConfig(
-        host=host,
-        port=port,
-        data=data,
-        kubeconfig=kubeconfig,
-        tokens=tokens,
-        authorization=authorization,
-        durability=durability,
-    )
-    gc.set_threshold(*RARELY)
-    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        runner.run(_serve(config))
+    with contextlib.ExitStack() as stack:
+        config = ServerConfig(
+            host=host,
+            port=port,
+            data=data,
+            kubeconfig=kubeconfig or stack.enter_context(kubeconfig_place(None)),
+            tokens=tokens,
+            authorization=authorization,
+            durability=durability,
+        )
+        gc.set_threshold(*RARELY)
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+            runner.run(_serve(config, tell=kubeconfig is None))
     return EXIT_OK
+
+
+@contextlib.contextmanager
+def kubeconfig_place(wanted: Path | None) -> Iterator[Path]:
+    """Where a kubeconfig goes that is of no use afterwards, so it is removed."""
+    if wanted is None:
+        with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
+            yield Path(folder, "kubeconfig")
+        return
+    try:
+        check_place(wanted)
+    except OSError as problem:
+        raise BadInput(f"--kubeconfig {problem}") from problem
+    try:
+        yield wanted
+    finally:
+        wanted.unlink(missing_ok=True)
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -83,7 +105,7 @@ def listen_address(listen: str, option: str = "--listen") -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-async def _serve(config: ServerConfig) -> None:
+async def _serve(config: ServerConfig, *, tell: bool) -> None:
     try:
         server = ApiServer(config)
     except (StoreError, TokenFileError, OSError) as problem:
@@ -95,6 +117,8 @@ async def _serve(config: ServerConfig) -> None:
     try:
         async with server:
             sys.stdout.write(f"serving {server.url}\n")
+            if tell:
+                sys.stdout.write(f"export KUBECONFIG={config.kubeconfig}\n")
             sys.stdout.flush()
             await _first_of(stopped.wait(), server.wait())
     except StoreError as problem:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 
 from bayplan.autoscaler.daemon import AutoscalerDaemon
-from bayplan.cli.apiserver import fastest_loop, listen_address
+from bayplan.cli.apiserver import fastest_loop, kubeconfig_place, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.cli.output import show
@@ -27,7 +26,6 @@ from bayplan.cli.simulated.serving import cloud_places, served
 from bayplan.cli.simulated.tables import report_table
 from bayplan.client import Client
 from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
@@ -166,7 +164,7 @@ async def _virtual(wish: _Wish, seconds: float, out: TextIO | None) -> None:
 
 
 async def _run_live(wish: _Wish) -> None:
-    with _kubeconfig(wish.kubeconfig) as path, _input_checked():
+    with kubeconfig_place(wish.kubeconfig) as path, _input_checked():
         host, port = listen_address(wish.listen)
         config = ServerConfig(host=host, port=port, data=wish.data, kubeconfig=path)
         daemons = _daemons(wish, lambda: lab.simulation.provider)
@@ -252,23 +250,6 @@ def _stop_on_signals(lab: Lab) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, lab.stop)
-
-
-@contextlib.contextmanager
-def _kubeconfig(wanted: Path | None) -> Iterator[Path]:
-    """Where the kubeconfig goes; it is of no use afterwards, so it is removed."""
-    if wanted is not None:
-        try:
-            check_place(wanted)
-        except OSError as problem:
-            raise BadInput(f"--kubeconfig {problem}") from problem
-        try:
-            yield wanted
-        finally:
-            wanted.unlink(missing_ok=True)
-        return
-    with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
-        yield Path(folder, "kubeconfig")
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ from bayplan.embedded.apiserver.store.store import Store
 class ControlPlane:
     """One API server's parts. Make it inside a running event loop."""
 
-    def __init__(self, config: PlaneConfig, address: str = "localhost") -> None:
+    def __init__(self, config: PlaneConfig) -> None:
         self.config = config
         with ExitStack() as opened:
             self.database = Database(config.data, config.durability)
@@ -61,8 +61,8 @@ class ControlPlane:
             EventReaper(self.backend),
         )
         self.metrics = metrics = Metrics(self.store)
-        endpoints = Endpoints(self.catalog, address, metrics, lambda: not self.store.closing)
-        self.app = App(self.backend, authenticator, authorizer, endpoints, metrics)
+        self.endpoints = Endpoints(self.catalog, metrics, lambda: not self.store.closing)
+        self.app = App(self.backend, authenticator, authorizer, self.endpoints, metrics)
 
     def _admit(self) -> Authorizer:
         """Set up who may do what, and who else has a say."""

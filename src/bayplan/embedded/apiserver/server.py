@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from types import TracebackType
 from typing import Self
@@ -28,6 +29,8 @@ from bayplan.embedded.apiserver.identity.kubeconfig import (
 from bayplan.embedded.apiserver.plane import ControlPlane
 
 _POLL_SECONDS = 0.005
+_PORT = "port"
+"""Where the data file keeps the port."""
 
 
 class ApiServer:
@@ -38,10 +41,10 @@ class ApiServer:
         if config.kubeconfig is not None:
             check_place(config.kubeconfig)
         with contextlib.ExitStack() as opened:
-            self._socket = opened.enter_context(listen(config.host, config.port))
-            self.address = address_of(self._socket)
-            self.plane = ControlPlane(config, self.address)
+            self.plane = ControlPlane(config)
             opened.callback(self.plane.database.close)
+            self._socket = opened.enter_context(self._listen())
+            self.address = self.plane.endpoints.address = address_of(self._socket)
             self.authority = load_authority(self.plane.database, config.clock.now())
             opened.pop_all()
         self.store = self.plane.store
@@ -53,6 +56,20 @@ class ApiServer:
         )
         self._server: Uvicorn | None = None
         self._task: asyncio.Task[None] | None = None
+
+    def _listen(self) -> socket.socket:
+        """The socket to serve on; a server whose port is not said has the same one every time."""
+        host, port, database = self.config.host, self.config.port, self.plane.database
+        kept = int(database.get_meta(_PORT) or 0) if port == 0 else 0
+        try:
+            listener = listen(host, port or kept)
+        except OSError:
+            if not kept:
+                raise
+            listener = listen(host, 0)  # somebody else has it meanwhile
+        if port == 0:
+            database.put_meta(_PORT, str(listener.getsockname()[1]).encode())
+        return listener
 
     async def __aenter__(self) -> Self:
         await self.start()

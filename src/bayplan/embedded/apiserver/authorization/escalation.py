@@ -1,7 +1,8 @@
 """Nobody can grant what they do not have.
 
 Whoever writes a role must hold everything that it allows, and whoever binds one must hold all
-that it grants; unless they may `escalate` that role, or `bind` it.
+that it grants; unless they may `escalate` that role, or `bind` it. A role that does not exist
+grants what it will say one day, so only who may bind it can.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Iterator
 from itertools import product
 
 from bayplan.embedded.apiserver.authorization.authorizer import Attributes
-from bayplan.embedded.apiserver.authorization.rbac import GROUP, Rbac
-from bayplan.embedded.apiserver.errors import forbidden
+from bayplan.embedded.apiserver.authorization.rbac import GROUP, MASTERS, Rbac
+from bayplan.embedded.apiserver.errors import forbidden, not_found
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 
@@ -28,15 +29,21 @@ class EscalationGuard:
     async def validate(self, request: AdmissionRequest) -> None:
         """Refuse a role or a binding that grants more than its author holds."""
         call, obj = request.call, request.object
-        if call.kind.group != GROUP or obj is None:
+        if call.kind.group != GROUP or obj is None or MASTERS in call.user.groups:
+            return
+        if request.old_object is not None and _grants(obj) == _grants(request.old_object):
             return
         if call.kind.plural in _ROLES and not self._may(request, "escalate", call.kind.plural):
             self._check(request, obj.get("rules") or [])
         elif call.kind.plural in _BINDINGS:
             reference = obj.get("roleRef") or {}
             kind = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
-            if not self._may(request, "bind", kind, reference.get("name") or ""):
-                self._check(request, self._rbac.role_rules(reference, call.namespace))
+            name = reference.get("name") or ""
+            if not self._may(request, "bind", kind, name):
+                rules = self._rbac.role_rules(reference, call.namespace)
+                if rules is None:
+                    raise not_found(GROUP, kind, name)
+                self._check(request, rules)
 
     def _may(self, request: AdmissionRequest, verb: str, plural: str, name: str = "") -> bool:
         call = request.call
@@ -55,6 +62,13 @@ class EscalationGuard:
                 f"RBAC permissions not currently held: {missing}"
             )
             raise forbidden(GROUP, call.kind.plural, call.name, why)
+
+
+def _grants(obj: JsonObject) -> JsonObject:
+    """A role or a binding without what only says when it is to be deleted."""
+    ignored = ("finalizers", "ownerReferences", "managedFields", "resourceVersion")
+    meta = {key: value for key, value in obj["metadata"].items() if key not in ignored}
+    return {**obj, "metadata": meta}
 
 
 Part = tuple[str, ...]

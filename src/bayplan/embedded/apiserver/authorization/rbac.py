@@ -79,17 +79,17 @@ class Rbac:
             if any(_is_subject(one, user, namespace) for one in binding.get("subjects") or ()):
                 reference = binding.get("roleRef") or {}
                 why = f'RBAC: allowed by {binding["kind"]} "{entry.key.name}" of {reference}'
-                for rule in self.role_rules(reference, namespace):
+                for rule in self.role_rules(reference, namespace) or ():
                     yield rule, why
 
-    def role_rules(self, reference: JsonObject, namespace: str) -> list[JsonObject]:
-        """What the role that a binding names allows."""
+    def role_rules(self, reference: JsonObject, namespace: str) -> list[JsonObject] | None:
+        """What the role that a binding names allows; None if there is no such role."""
         name = reference.get("name") or ""
         if reference.get("kind") == "ClusterRole":
             entry = self._store.get(Key(CLUSTER_ROLES, "", name))
         else:
             entry = self._store.get(Key(ROLES, namespace, name)) if namespace else None
-        return (self._read(entry).get("rules") or []) if entry is not None else []
+        return None if entry is None else self._read(entry).get("rules") or []
 
     def _read(self, entry: Entry) -> JsonObject:
         kept = self._decoded.get(entry.key)

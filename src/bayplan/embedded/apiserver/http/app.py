@@ -32,6 +32,7 @@ from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.request import Call, User
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.selectors import the_one_name
+from bayplan.embedded.apiserver.store.database import StoreError
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,8 @@ class App:
             return error_response(error)
         except Disconnected:
             return None
+        except StoreError:
+            return error_response(stopping())  # which nobody gets: nothing is sent any more
         except Exception:
             log.exception("request failed: %s %s", scope["method"], scope["path"])
             return error_response(ApiError(500, "InternalError", "Internal error occurred"))
@@ -254,6 +257,6 @@ def _warning(text: str) -> bytes:
 
 def _name(verb: str, incoming: Incoming) -> str:
     """The object that a request is about; whoever may see one may select it among all."""
-    if verb in ("list", "watch", "deletecollection") and not incoming.info.name:
+    if verb in ("list", "watch") and not incoming.info.name:
         return the_one_name(incoming.query.get("fieldSelector", ""))
     return incoming.info.name

@@ -24,11 +24,10 @@ _METRICS = b"text/plain; version=0.0.4; charset=utf-8"
 class Endpoints:
     """Answers about the server itself."""
 
-    def __init__(
-        self, catalog: Catalog, address: str, metrics: Metrics, ready: Callable[[], bool]
-    ) -> None:
+    def __init__(self, catalog: Catalog, metrics: Metrics, ready: Callable[[], bool]) -> None:
+        self.address = "localhost"
+        """Where clients find the server; whoever listens says so."""
         self._catalog = catalog
-        self._address = address
         self._ready = ready
         self._metrics = metrics
         self._openapi = OpenApi(catalog)
@@ -80,7 +79,7 @@ class Endpoints:
                 document = aggregated.aggregated(self._catalog, version, core=parts == ["api"])
                 return Response(encode(document), 200, aggregated.content_type(version))
             case ["api"]:
-                return json_response(legacy.api_versions(self._address))
+                return json_response(legacy.api_versions(self.address))
             case ["api", name]:
                 return json_response(legacy.api_resources(self._catalog, "", name))
             case ["apis"]:

@@ -12,6 +12,8 @@ from pathlib import Path
 from bayplan.embedded.apiserver.request import User
 
 AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = "system:anonymous"
 
 
 class TokenFileError(Exception):

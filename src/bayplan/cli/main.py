@@ -47,7 +47,7 @@ SUMMARIES: dict[str, str] = {
     "cri": "Serve images per runtime handler on a CRI socket.",
     "explain": "Say where a pod would go and why, or why nowhere and what would help.",
     "images": "Pull, list, inspect, remove and collect images by runtime handler.",
-    "node-agent": "Pull and collect a node's images by its pods' runtime classes.",
+    "node-agent": "Serve a node: its images by runtime class, its attach limits by instance type.",
     "plan": "Show what the autoscaler would buy and give back, and why.",
     "queues": "Show the tree of queues, what each has, and who waits for what.",
     "scheduler": "Place pods, on any API server.",

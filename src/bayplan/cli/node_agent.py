@@ -1,4 +1,5 @@
-"""`bayplan node-agent`: what Bayplan does on a node; with --images, its images.
+"""`bayplan node-agent`: what Bayplan does on a node; with --images, its images, with --limits, its
+attach limits.
 
 The options are named as the kubelet's, and mean the same.
 """
@@ -9,7 +10,7 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +23,9 @@ from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.images.connection import Connection
 from bayplan.cli.images.output import complain, say
+from bayplan.cli.leading import LeaderOptions
+from bayplan.cli.node_limits import LimitOptions, Publishing, pages
+from bayplan.client import Client
 from bayplan.client.errors import ClientError
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.rollback import UnreadableGateStateError
@@ -34,6 +38,7 @@ from bayplan.images.runtime.cri import CriRuntime
 from bayplan.kube.clock import WallClock
 from bayplan.kube.pacing import TokenBucket
 
+Work = Callable[[Client], Coroutine[object, object, None]]
 PolicyName = Literal[
     "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"
 ]
@@ -80,11 +85,15 @@ class CollectionOptions:
 async def node_agent(  # noqa: PLR0913 - one for each group of options
     *,
     images: bool = False,
+    limits: bool = False,
     node: str = "",
     connection: Connection | None = None,
     cluster: ClusterAccess | None = None,
     pulls: PullOptions | None = None,
     collection: CollectionOptions | None = None,
+    publishing: LimitOptions | None = None,
+    leader: LeaderOptions | None = None,
+    listen: str = "",
     metrics_port: int = 0,
 ) -> int:
     """Serve a node until interrupted.
@@ -93,32 +102,61 @@ async def node_agent(  # noqa: PLR0913 - one for each group of options
     ----------
     images
         Pull images for the pods that are bound to the node, and collect unused ones.
+    limits
+        Publish how many volumes the node can attach, by its instance type.
     node
         The node's name; without it, this machine's.
+    listen
+        Address and port of /healthz, /readyz, /livez and /metrics; none if empty.
     metrics_port
         Expose Prometheus metrics on this port of 127.0.0.1; 0 for none.
     """
-    if not images:
-        raise BadInput("say what the agent shall do: --images")
+    if not (images or limits):
+        raise BadInput("say what the agent shall do: --images, --limits, or both")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     connection = connection or Connection()
     name = node or socket.gethostname().lower()
-    options = _options(name, connection, pulls, collection)
     registry = CollectorRegistry()
+    works: list[Work] = []
+    publisher: Publishing | None = None
+    if images:
+        options = _options(name, connection, pulls, collection)
+        works.append(lambda client: _serve_images(client, connection, options, registry))
+    if limits:
+        wish, lead = publishing or LimitOptions(), leader or LeaderOptions()
+        gates = connection.feature_gates
+        publisher = Publishing.of(wish, lead, name, gates, registry)
+        works.append(publisher.run)
     _expose(registry, metrics_port)
-    say(f"serving the images of node {name}")
     try:
-        async with (
-            (cluster or ClusterAccess()).connect() as client,
-            CriRuntime(connection.endpoint, connection.timeout) as runtime,
-        ):
-            await _until_interrupted(serve_node(client, runtime, options, WallClock(), registry))
+        connecting = (cluster or ClusterAccess()).connect()
+        async with pages(listen, registry, publisher), connecting as client:
+            await _until_interrupted(_together([work(client) for work in works]))
     except ClientError as error:
         complain(str(error))
         return EXIT_NO
     except (OSError, UnreadableGateStateError) as error:
         raise BadInput(f"--state-dir {connection.state_dir}: {error}") from error
     return EXIT_OK
+
+
+async def _serve_images(
+    client: Client, connection: Connection, options: NodeImageOptions, registry: CollectorRegistry
+) -> None:
+    say(f"serving the images of node {options.node}")
+    async with CriRuntime(connection.endpoint, connection.timeout) as runtime:
+        await serve_node(client, runtime, options, WallClock(), registry)
+
+
+async def _together(works: Sequence[Coroutine[object, object, None]]) -> None:
+    """All of them until one fails, which ends the others."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _expose(registry: CollectorRegistry, port: int) -> None:

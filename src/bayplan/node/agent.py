@@ -57,6 +57,8 @@ class LimitsAgent:
         self._pages: dict[str, Page] = {}
         self.ready = asyncio.Event()
         """Set while every node that is known has been looked at."""
+        self.is_starting = False
+        """Whether it leads, and has not looked at every node yet."""
         self._now: Callable[[], float] = lambda: 0.0
         self._read_when_asked()
 
@@ -64,6 +66,7 @@ class LimitsAgent:
         """Publish until cancelled."""
         whom = f"node {self._node}" if self._node else "all nodes"
         log.info("publishes the attach limits of %s", whom)
+        self.is_starting = True
         which = Selection(fields=f"metadata.name={self._node}") if self._node else None
         self._now = client.clock.monotonic
         notes = Recorder(client, Reporter(NAME, self._instance), apart_by_text=True)
@@ -76,6 +79,7 @@ class LimitsAgent:
                 await informers.synced()
                 await self._work(client, nodes, csinodes, notes)
         finally:
+            self.is_starting = False
             self.ready.clear()
             self._pages.clear()
             speaking.cancel()
@@ -100,6 +104,7 @@ class LimitsAgent:
             for start in range(0, len(due), AT_ONCE):
                 some = due[start : start + AT_ONCE]
                 await asyncio.gather(*(self._see(writer, nodes, csinodes, one) for one in some))
+            self.is_starting = False
             self.ready.set()
             await self._wait(client)
 

@@ -1,0 +1,131 @@
+"""`bayplan node-agent --limits`: its options, and the agent that they ask for."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from cyclopts import Parameter
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bayplan.cli.apiserver import listen_address
+from bayplan.cli.cluster import gates_from
+from bayplan.cli.errors import BadInput
+from bayplan.cli.leading import LeaderOptions
+from bayplan.client.client import Client
+from bayplan.client.daemon import elect
+from bayplan.client.pages import Pages, serve_pages
+from bayplan.kube.attachtables import PrefixName, prefixes
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
+from bayplan.node.agent import NAME, LimitsAgent, SettingsSource
+from bayplan.node.deciding import Settings
+from bayplan.node.plugins.base import Reserve, Terms
+from bayplan.node.settings import SettingsFromFile
+from bayplan.scheduler.config import LeaderSettings
+
+log = logging.getLogger(__name__)
+LEASE = LeaderSettings(name=NAME)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """How attach limits are published."""
+
+    all_nodes: bool = False
+    """Publish for every node of the cluster, not just for this one; replicas elect a leader."""
+    limits_prefix: PrefixName = "attachable-volumes"
+    """How keys begin: as Kubernetes had them, as they were proposed first, or both ways."""
+    limits_file: Path | None = None
+    """Your own limits by plugin and instance type, as YAML; read again when it changes."""
+    reserve_root: bool = True
+    """Keep a place for the machine's own volume, where it takes one (EBS)."""
+    reserve_interfaces: int = 1
+    """Network interfaces that machines have, where they share places with volumes (EBS)."""
+    reserve_volumes: int = 0
+    """Keep so many more places free on every machine."""
+    write_csinodes: bool = False
+    """Write limits also into the CSINodes of drivers that say none themselves."""
+
+    def settings(self, feature_gates: str) -> SettingsSource:
+        """What the agent is to go by."""
+        if self.reserve_interfaces < 1:
+            raise BadInput("--reserve-interfaces: every machine has one at least")
+        if self.reserve_volumes < 0:
+            raise BadInput("--reserve-volumes: cannot be negative")
+        reserve = Reserve(self.reserve_root, self.reserve_interfaces, self.reserve_volumes)
+        base = Settings(
+            Terms(reserve),
+            prefixes(self.limits_prefix),
+            self.write_csinodes,
+            enabled=gates_from(feature_gates).enabled(ATTACH_VOLUME_LIMIT),
+        )
+        if self.limits_file is None:
+            return lambda: base
+        try:
+            return SettingsFromFile(base, self.limits_file)
+        except ConfigFileError as error:
+            raise BadInput(f"--limits-file: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """What the command line asked for."""
+
+    agent: LimitsAgent
+    leader: LeaderSettings
+    identity: str
+
+    @classmethod
+    def of(
+        cls,
+        options: LimitOptions,
+        leader: LeaderOptions,
+        node: str,
+        feature_gates: str,
+        registry: CollectorRegistry,
+    ) -> Publishing:
+        """BadInput if it makes no sense."""
+        identity = f"{socket.gethostname()}_{uuid4()}"
+        whom = "" if options.all_nodes else node
+        settings = options.settings(feature_gates)
+        agent = LimitsAgent(settings, node=whom, registry=registry, instance=identity)
+        usual = LeaderSettings(elect=options.all_nodes, name=LEASE.name)
+        return cls(agent, leader.over(usual), identity)
+
+    async def run(self, client: Client) -> None:
+        """Publish until cancelled; of several that publish for all nodes, one does."""
+        if not self.leader.elect:
+            await self.agent.lead(client)
+            return
+        leader = self.leader
+        main = elect(self.agent.lead, leader.name, leader.namespace, leader.timing)
+        await main(client, self.identity)
+
+
+@asynccontextmanager
+async def pages(
+    listen: str, registry: CollectorRegistry, publishing: Publishing | None
+) -> AsyncIterator[None]:
+    """Health and metrics, for as long as the agent runs."""
+    if not listen:
+        yield
+        return
+
+    def why_not() -> str:
+        starting = publishing is not None and publishing.agent.is_starting
+        return "not every node has been looked at yet" if starting else ""
+
+    shown = Pages(why_not, lambda: generate_latest(registry))
+    try:
+        async with serve_pages(*listen_address(listen), shown) as url:
+            log.info("serving health and metrics at %s", url)
+            yield
+    except OSError as error:
+        raise BadInput(f"--listen {listen}: {error}") from None

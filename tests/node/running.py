@@ -6,18 +6,34 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from bayplan.client import Client, Informers, Untyped, merge
 from bayplan.kube.labels import INSTANCE_TYPE
+from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.storage import CSINode
 from bayplan.node.agent import LimitsAgent
 from bayplan.node.deciding import Settings
 
+K = TypeVar("K", bound=KubeObject)
 EBS_KEY = "attachable-volumes-aws-ebs"
+
+
+async def seen(client: Client, kind: type[K], holds: Callable[[K], bool]) -> K:
+    """The first object of a kind of which that holds, once there is one."""
+    async with asyncio.timeout(30), Informers(client) as informers:
+        news, found = asyncio.Event(), informers.of(kind)
+        found.on_change(lambda _: news.set())
+        while True:
+            for one in found.objects.values():
+                if holds(one):
+                    return one
+            news.clear()
+            await news.wait()
 
 
 @dataclass(slots=True)
@@ -31,13 +47,7 @@ class At:
 
     async def until(self, name: str, holds: Callable[[Node], bool]) -> Node:
         """A node, once that holds of it."""
-        async with asyncio.timeout(30), Informers(self.client) as informers:
-            news, nodes = asyncio.Event(), informers.of(Node)
-            nodes.on_change(lambda _: news.set())
-            while name not in nodes.objects or not holds(nodes.objects[name]):
-                news.clear()
-                await news.wait()
-            return nodes.objects[name]
+        return await seen(self.client, Node, lambda one: one.name == name and holds(one))
 
     async def publishes(self, name: str, limits: dict[str, int]) -> Node:
         """A node, once just these attach limits stand in its status."""
@@ -52,13 +62,7 @@ class At:
 
     async def csinode(self, name: str, holds: Callable[[CSINode], bool]) -> CSINode:
         """A CSINode, once that holds of it."""
-        async with asyncio.timeout(30), Informers(self.client) as informers:
-            news, found = asyncio.Event(), informers.of(CSINode)
-            found.on_change(lambda _: news.set())
-            while name not in found.objects or not holds(found.objects[name]):
-                news.clear()
-                await news.wait()
-            return found.objects[name]
+        return await seen(self.client, CSINode, lambda one: one.name == name and holds(one))
 
     def count(self, name: str, **labels: str) -> float:
         """A metric of ours."""

@@ -23,8 +23,7 @@ class LeaderOptions:
     """Lead only while holding the lease; on unless --config says otherwise."""
     leader_elect_resource_name: str | None = None
     """The lease: cluster-autoscaler of an autoscaler, bayplan-node-limits of a node agent; of a
-    scheduler kube-scheduler if it serves
-    pods of default-scheduler, else bayplan-scheduler."""
+    scheduler kube-scheduler if it serves pods of default-scheduler, else bayplan-scheduler."""
     leader_elect_resource_namespace: str | None = None
     """Its namespace: kube-system."""
     leader_elect_lease_duration: str | None = None

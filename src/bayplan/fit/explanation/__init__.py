@@ -7,13 +7,16 @@ from bayplan.fit.explanation.answer import Explanation, NodeAnswer, Standing
 from bayplan.fit.explanation.explain import explain
 from bayplan.fit.explanation.fix import Fix, FixKind, Risk, Step, Target
 from bayplan.fit.explanation.search import nearest_fixes
+from bayplan.fit.explanation.sought import Miss, Sought
 
 __all__ = [
     "Explanation",
     "Fix",
     "FixKind",
+    "Miss",
     "NodeAnswer",
     "Risk",
+    "Sought",
     "Standing",
     "Step",
     "Target",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bayplan.fit.explanation.fix import Fix
+from bayplan.fit.explanation.sought import Sought
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import UNJUDGED, Refusal
 
@@ -62,6 +63,8 @@ class Explanation:
     """What preemption would do; only where the pod fits nowhere."""
     fixes: tuple[Fix, ...] = ()
     """The smallest changes after which it fits, best first; each was tried."""
+    sought: Sought | None = None
+    """How far was looked for them, and what came nearest where there are none."""
 
     @property
     def unjudged(self) -> bool:

@@ -102,6 +102,7 @@ def _refused_before(
     snapshot: Snapshot, pod: Pod, standing: Standing, refusal: Refusal, *, with_fixes: bool
 ) -> Explanation:
     preemption = preempt(snapshot, pod)
+    sought = nearest_fixes(snapshot, pod) if with_fixes else None
     return Explanation(
         pod=pod.key,
         standing=standing,
@@ -109,7 +110,8 @@ def _refused_before(
         message=_gated(pod) or message_before_nodes(snapshot, pod, refusal, preemption),
         refused_before=refusal,
         preemption=preemption,
-        fixes=nearest_fixes(snapshot, pod) if with_fixes else (),
+        fixes=sought.fixes if sought else (),
+        sought=sought,
     )
 
 
@@ -117,6 +119,7 @@ def _does_not_fit(
     snapshot: Snapshot, pod: Pod, standing: Standing, found: Verdicts, *, with_fixes: bool
 ) -> Explanation:
     preemption = preempt(snapshot, pod)
+    sought = nearest_fixes(snapshot, pod) if with_fixes else None
     return Explanation(
         pod=pod.key,
         standing=standing,
@@ -124,7 +127,8 @@ def _does_not_fit(
         message=_gated(pod) or message_of(snapshot, pod, found, preemption),
         nodes=_answers(snapshot, pod, found),
         preemption=preemption,
-        fixes=nearest_fixes(snapshot, pod) if with_fixes else (),
+        fixes=sought.fixes if sought else (),
+        sought=sought,
     )
 
 

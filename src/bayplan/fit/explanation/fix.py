@@ -37,7 +37,11 @@ class FixKind(Enum):
     CREATE_CLASS = "create-class"
     BIND_CLAIM = "bind-claim"
     ADD_VOLUME = "add-volume"
+    CREATE_VOLUME = "create-volume"
+    FORGET_NODE = "forget-selected-node"
     RELAX_SPREAD = "relax-spread"
+    HONOR_TAINTS = "honor-taints"
+    HONOR_AFFINITY = "honor-affinity"
     DROP_AFFINITY = "drop-affinity"
 
 
@@ -90,6 +94,10 @@ class Step:
     """Objects that are new, or changed, by this step."""
     deletes: tuple[tuple[type[KubeObject], str], ...] = ()
     """Kinds and keys of objects that go by this step."""
+    less_of: str = ""
+    """For steps that differ only in how much is asked for: of what. A smaller cost is then less of
+    the same.
+    """
     target: Target = NOTHING
     patch: JsonObject = field(default_factory=dict, hash=False)
     """What to merge into the target (strategically, if that is a pod or has a template of one); its

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from bayplan.fit.batches.template import Template
 from bayplan.fit.explanation.fix import FixKind, Step
@@ -22,10 +23,22 @@ MOST_KINDS = 24
 NodeKind = tuple[object, ...]
 
 
-def one_more_node(snapshot: Snapshot, pod: Pod) -> Iterator[Step]:
+class Growth(NamedTuple):
+    """New nodes that would help, and of how many kinds were tried."""
+
+    steps: list[Step]
+    kinds: int
+
+
+def one_more_node(snapshot: Snapshot, pod: Pod) -> Growth:
     """For each kind of node on which the pod would fit, one more of it."""
+    kinds = node_kinds(snapshot.cluster)[:MOST_KINDS]
+    return Growth(list(_more_of(snapshot, pod, kinds)), len(kinds))
+
+
+def _more_of(snapshot: Snapshot, pod: Pod, kinds: list[list[Node]]) -> Iterator[Step]:
     cluster = snapshot.cluster
-    for nodes in node_kinds(cluster)[:MOST_KINDS]:
+    for nodes in kinds:
         original, count = nodes[0], len(nodes)
         name = _new_name(cluster, original.name)
         puts = tuple(Template.like(snapshot, original.name).objects(name))

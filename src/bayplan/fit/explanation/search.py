@@ -1,135 +1,172 @@
 """The search for the nearest fixes: take steps in a fork until the pod fits, keep the cheapest.
 
-For each way in which nodes refuse the pod, the nodes that are nearest to taking it are repaired:
-the refusal suggests steps, each step is taken in a fork, and what then still refuses suggests more.
-Beside that, one more node of each kind is tried. Whatever comes out is applied once more to the
-whole as it is, and only what then really places the pod is offered.
+Nodes are taken in the order of what they lack, whatever refuses them, and each is repaired: the
+refusal suggests steps, each step is taken in a fork, and what then still refuses suggests more.
+Beside that, one more node of each kind is tried. Whatever comes out is proven on the whole as it
+is; steps that a fix can do without are dropped, and fixes that ask for more than another.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-from bayplan.fit.explanation.actions import acted
+from bayplan.fit.explanation.details import details_of
+from bayplan.fit.explanation.domination import order_of, undominated
 from bayplan.fit.explanation.fix import Fix, FixKind, Step, Steps, cost_of
 from bayplan.fit.explanation.growth import one_more_node
+from bayplan.fit.explanation.lacks import Lacking, lacking_nodes, refusals_on
+from bayplan.fit.explanation.proof import proven
+from bayplan.fit.explanation.sought import Miss, Sought
 from bayplan.fit.explanation.steps import steps_before_nodes, steps_for
-from bayplan.fit.explanation.trial import Trial, filter_of
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 
 MOST_STEPS = 3
-MOST_NODES_A_REASON = 4
 MOST_NODES = 24
+"""Nodes that are repaired, unless none of them is one step away."""
+MOST_NODES_FOR_ONE_STEP = 64
 MOST_FIXES = 6
 MOST_ALIKE = 2
 """Fixes of the same kinds of steps that are worth reading."""
+MOST_PROVEN = 24
 _REPEATABLE = {FixKind.RAISE_LIMIT, FixKind.DROP_AFFINITY, FixKind.RELAX_SPREAD}
 """Steps of which several may be needed before the refusal changes."""
 
 
-def nearest_fixes(snapshot: Snapshot, pod: Pod) -> tuple[Fix, ...]:
+def nearest_fixes(snapshot: Snapshot, pod: Pod) -> Sought:
     """The smallest changes after which a pod fits, the best first; each has been tried."""
-    found = sorted(_search(snapshot, pod, len(pod.spec.volumes) + 1), key=_order)
-    fixes: list[Fix] = []
-    alike: Counter[tuple[FixKind, ...]] = Counter()
-    told: list[frozenset[str]] = []
-    for steps in found:
-        kinds, texts = tuple(step.kind for step in steps), frozenset(step.text for step in steps)
-        if len(fixes) == MOST_FIXES or alike[kinds] == MOST_ALIKE or _adds_nothing(texts, told):
-            continue
-        fix = verified(snapshot, pod, steps)
-        if fix is not None:
-            told.append(texts)
-            alike[kinds] += 1
-            fixes.append(fix)
-    return tuple(fixes)
+    search = Search(snapshot, pod)
+    search.run(pod, (), len(pod.spec.volumes) + 1)
+    return search.outcome()
 
 
-def _adds_nothing(texts: frozenset[str], told: list[frozenset[str]]) -> bool:
+class Search:
+    """One search; what it finds is kept under a bound that falls as cheaper ways are found."""
+
+    def __init__(self, snapshot: Snapshot, pod: Pod) -> None:
+        self._snapshot = snapshot
+        self._pod = pod
+        self._found: list[Steps] = []
+        self._costs: dict[tuple[FixKind, ...], list[float]] = defaultdict(list)
+        self._nodes = self._tried = self._kinds = 0
+        self._nearest: str | None = None
+
+    def run(self, pod: Pod, taken: Steps, before: int) -> None:
+        """Look for ways after steps that are taken; `before` more may be for what refuses the
+        pod everywhere.
+        """
+        if isinstance(self._snapshot.evaluation(pod), Refusal):
+            self._before_nodes(pod, taken, before)
+            return
+        for step in self._growth(pod):
+            self._keep((*taken, step))
+        lacking = lacking_nodes(self._snapshot, pod)
+        self._nodes = max(self._nodes, len(self._snapshot.cluster.slots))
+        if lacking and self._nearest is None:
+            self._nearest = lacking[0].node
+        self._repair_all(pod, taken, lacking)
+
+    def outcome(self) -> Sought:
+        """The fixes, proven, and how far was looked."""
+        fixes = tuple(self._proven())
+        return Sought(
+            fixes,
+            self._nodes,
+            self._tried,
+            self._kinds,
+            MOST_STEPS,
+            None if fixes else self._miss(),
+        )
+
+    def _growth(self, pod: Pod) -> Iterator[Step]:
+        tried = one_more_node(self._snapshot, pod)
+        self._kinds = max(self._kinds, tried.kinds)
+        yield from tried.steps
+
+    def _repair_all(self, pod: Pod, taken: Steps, lacking: list[Lacking]) -> None:
+        for number, one in enumerate(lacking[:MOST_NODES_FOR_ONE_STEP]):
+            one_step = any(len(steps) == len(taken) + 1 for steps in self._found)
+            if number >= MOST_NODES and (one_step or len(one.plugins) > 1):
+                continue
+            if cost_of(taken) + one.cost > self._bound():
+                break
+            self._tried += 1
+            self._repair(pod, one.node, taken, MOST_STEPS)
+
+    def _before_nodes(self, pod: Pod, taken: Steps, before: int) -> None:
+        """Take steps for what refuses the pod everywhere, and then for what is left."""
+        for step in steps_before_nodes(self._snapshot, pod) if before else ():
+            with self._snapshot.fork():
+                step.apply(self._snapshot)
+                if self._snapshot.decide(step.pod).node is not None:
+                    self._keep((*taken, step))
+                else:
+                    self.run(step.pod, (*taken, step), before - 1)
+
+    def _repair(self, pod: Pod, node: str, taken: Steps, depth: int) -> None:
+        """Find the ways to make a pod fit on one node, of few steps each."""
+        refusal = self._snapshot.refusal(pod, node)
+        if refusal is None:
+            self._keep(taken)
+            return
+        for step in steps_for(Trial(self._snapshot, pod, node, refusal)) if depth else ():
+            steps = (*taken, step)
+            if cost_of(steps) > self._bound():
+                continue
+            with self._snapshot.fork():
+                step.apply(self._snapshot)
+                if self._helps(step, node, refusal):
+                    self._repair(step.pod, node, steps, depth - 1)
+
+    def _helps(self, step: Step, node: str, before: Refusal) -> bool:
+        return step.kind in _REPEATABLE or self._snapshot.refusal(step.pod, node) != before
+
+    def _keep(self, steps: Steps) -> None:
+        kinds = tuple(step.kind for step in steps)
+        self._found.append(steps)
+        self._costs[kinds] = sorted([*self._costs[kinds], cost_of(steps)])[:MOST_ALIKE]
+
+    def _bound(self) -> float:
+        """What a way may cost that is still worth finding."""
+        costs = sorted(cost for few in self._costs.values() for cost in few)
+        return costs[MOST_FIXES] if len(costs) > MOST_FIXES else float("inf")
+
+    def _proven(self) -> list[Fix]:
+        """The fixes that hold, few of each kind; the cheapest first."""
+        fixes: list[Fix] = []
+        for steps in sorted(self._found, key=order_of)[: MOST_PROVEN * 4]:
+            if _is_told(steps, fixes):
+                continue
+            fix = proven(self._snapshot, self._pod, steps)
+            if fix is not None:
+                fixes = _few_of_a_kind(undominated([*fixes, fix]))
+            if len(fixes) == MOST_FIXES:
+                break
+        return fixes
+
+    def _miss(self) -> Miss | None:
+        node = self._nearest
+        if node is None or node not in self._snapshot.cluster.slots.by_name:
+            return None
+        refusals = refusals_on(self._snapshot, self._pod, node)
+        trials = (Trial(self._snapshot, self._pod, node, one) for one in refusals)
+        return Miss(node, refusals, tuple(said for trial in trials for said in details_of(trial)))
+
+
+def _is_told(steps: Steps, fixes: list[Fix]) -> bool:
     """Whether some of these steps alone have been offered already."""
-    return any(fewer <= texts for fewer in told)
+    texts = {step.text for step in steps}
+    return any(texts >= {step.text for step in fix.steps} for fix in fixes)
 
 
-def verified(snapshot: Snapshot, pod: Pod, steps: Steps) -> Fix | None:
-    """The fix that steps are, if taking them really places the pod."""
-    taken: list[Step] = []
-    with snapshot.fork():
-        for step in steps:
-            taken.append(acted(snapshot, taken[-1].pod if taken else pod, step))
-            step.apply(snapshot)
-        node = snapshot.decide(steps[-1].pod).node
-    return Fix(tuple(taken), node) if node is not None else None
-
-
-def _search(snapshot: Snapshot, pod: Pod, before: int) -> list[Steps]:
-    """Ways to make a pod fit; `before` more steps may be taken for what refuses it everywhere."""
-    verdicts = snapshot.verdicts(pod)
-    if isinstance(verdicts, Refusal):
-        return _before_nodes(snapshot, pod, before)
-    found: list[Steps] = [(step,) for step in one_more_node(snapshot, pod)]
-    for node in _nearest_nodes(snapshot, pod, verdicts.refusals):
-        found += _repairs(snapshot, pod, node, MOST_STEPS)
-    return found
-
-
-def _before_nodes(snapshot: Snapshot, pod: Pod, before: int) -> list[Steps]:
-    """Steps for what refuses the pod everywhere, and then for what is left."""
-    found: list[Steps] = []
-    for step in steps_before_nodes(snapshot, pod) if before else ():
-        with snapshot.fork():
-            step.apply(snapshot)
-            if snapshot.decide(step.pod).node is not None:
-                found.append((step,))
-            else:
-                found += [(step, *rest) for rest in _search(snapshot, step.pod, before - 1)]
-    return found
-
-
-def _repairs(snapshot: Snapshot, pod: Pod, node: str, depth: int) -> list[Steps]:
-    """The ways to make a pod fit on one node, of few steps each."""
-    refusal = snapshot.refusal(pod, node)
-    if refusal is None:
-        return [()]
-    if depth == 0:
-        return []
-    found: list[Steps] = []
-    for step in steps_for(Trial(snapshot, pod, node, refusal)):
-        with snapshot.fork():
-            step.apply(snapshot)
-            if _helps(snapshot, step, node, refusal):
-                rest = _repairs(snapshot, step.pod, node, depth - 1)
-                found += [(step, *more) for more in rest]
-    return found
-
-
-def _helps(snapshot: Snapshot, step: Step, node: str, before: Refusal) -> bool:
-    return step.kind in _REPEATABLE or snapshot.refusal(step.pod, node) != before
-
-
-def _nearest_nodes(snapshot: Snapshot, pod: Pod, refusals: dict[str, Refusal]) -> Iterable[str]:
-    """A few nodes for each way of refusing, those that lack the least first."""
-    by_reason: dict[Refusal, list[str]] = defaultdict(list)
-    for node, refusal in refusals.items():
-        by_reason[refusal].append(node)
-    nearest: list[str] = []
-    for nodes in by_reason.values():
-        nodes.sort(key=lambda node: (_lack(snapshot, pod, node), node))
-        nearest += nodes[:MOST_NODES_A_REASON]
-    return nearest[:MOST_NODES]
-
-
-def _lack(snapshot: Snapshot, pod: Pod, node: str) -> float:
-    """The largest share of a request that a node cannot give; its number of taints otherwise."""
-    slot = snapshot.cluster.slots.by_name[node]
-    resources = filter_of(snapshot, pod, NodeResourcesFit)
-    short = resources.shortages(slot) if resources else {}
-    share = max(((wanted - free) / wanted for wanted, free in short.values()), default=0.0)
-    return share + len(snapshot.cluster.node_at(slot).spec.taints)
-
-
-def _order(steps: Steps) -> tuple[float, tuple[str, ...]]:
-    return cost_of(steps), tuple(step.text for step in steps)
+def _few_of_a_kind(fixes: list[Fix]) -> list[Fix]:
+    alike: Counter[tuple[FixKind, ...]] = Counter()
+    kept: list[Fix] = []
+    for fix in fixes:
+        alike[fix.kinds] += 1
+        if alike[fix.kinds] <= MOST_ALIKE:
+            kept.append(fix)
+    return kept

@@ -10,7 +10,7 @@ from bayplan.fit.filters.waiting import Hints, Waiting, place_of
 from bayplan.fit.plugins import PluginSet
 from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
 from bayplan.fit.shapes.shape import Shape
-from bayplan.fit.state.columns import BoolArray, IntArray, Rows, SlotArray, pick
+from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray, Rows, SlotArray, pick
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.resources import allocatable
 from bayplan.kube.nodes import Node
@@ -80,6 +80,13 @@ class NodeResourcesFit(UsageFilter):
     def shortages(self, slot: int) -> dict[str, tuple[int, int]]:
         """What is short on a node: by resource what is wanted and what is free."""
         return self._short_of(self._resources.free[slot], slot)
+
+    def missing_shares(self, slots: SlotArray) -> FloatArray:
+        """By slot, the largest share of a request that is missing there."""
+        need = self.need
+        lack = np.maximum(need - self._resources.free[slots][:, : len(need)], 0)
+        shares: FloatArray = (lack / np.maximum(need, 1)).max(axis=1, initial=0.0)
+        return shares
 
     def _short_of(self, free_there: IntArray, slot: int) -> dict[str, tuple[int, int]]:
         others = sorted(set(self._requests) - set(FIRST))

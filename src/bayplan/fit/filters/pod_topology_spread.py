@@ -6,6 +6,8 @@ all domains that have a node the constraint takes into account.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from bayplan.fit.events import Event
@@ -27,16 +29,34 @@ UNEVEN = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = f"{UNEVEN} (missing required label)"
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a constraint finds pods spread, and what that means for one node."""
+
+    index: int
+    """Which of the constraints that must hold it is."""
+    constraint: SpreadConstraint
+    domain: str | None
+    """The node's domain; None if it has no such label."""
+    counts: dict[str, int]
+    """Matching pods by domain, over the domains that have a node which takes part."""
+    least: int
+    """What the fewest are taken to be."""
+    skew: int
+    """How many more the node's domain would have than that, with the pod."""
+
+
 class _Constraint:
     """One constraint and its counts."""
 
-    __slots__ = ("_limit", "_min_domains", "counts", "match")
+    __slots__ = ("_limit", "_min_domains", "constraint", "counts", "match", "own")
 
     def __init__(
         self, constraint: SpreadConstraint, question: Question, keys: frozenset[str]
     ) -> None:
         shape, cluster = question.shape, question.cluster
-        own = constraint.selector.matches(shape.labels)
+        self.own = own = constraint.selector.matches(shape.labels)
+        self.constraint = constraint
         self.match = pods_to_spread(constraint.selector, shape)
         self.counts = spread_counts(constraint, shape, cluster, keys)
         self._limit = constraint.max_skew - (1 if own else 0)
@@ -44,12 +64,25 @@ class _Constraint:
 
     def allowed_domains(self) -> BoolArray:
         """Domains that one more pod would not make too full; the last entry is "no domain"."""
-        counts, domains = self.counts.by_domain(), self.counts.domains()
-        number = int(np.count_nonzero(domains))
-        least = int(counts[domains].min()) if number >= max(self._min_domains, 1) else 0
-        allowed: BoolArray = counts <= self._limit + least
+        allowed: BoolArray = self.counts.by_domain() <= self._limit + self._least()
         allowed[-1] = False
         return allowed
+
+    def _least(self) -> int:
+        """The fewest of any domain; none, where there are fewer domains than there should be."""
+        counts, domains = self.counts.by_domain(), self.counts.domains()
+        number = int(np.count_nonzero(domains))
+        return int(counts[domains].min()) if number >= max(self._min_domains, 1) else 0
+
+    def spread(self, index: int, slot: int) -> Spread:
+        """How things stand, seen from one node."""
+        counts, least = self.counts.by_domain(), self._least()
+        code = int(self.counts.topology.codes[slot])
+        values = self.counts.topology.values
+        by_value = {values[c]: int(counts[c]) for c in np.flatnonzero(self.counts.domains())}
+        domain = None if code == ABSENT else values[code]
+        skew = int(counts[code]) + self.own - least
+        return Spread(index, self.constraint, domain, by_value, least, skew)
 
 
 class PodTopologySpread:
@@ -85,6 +118,14 @@ class PodTopologySpread:
             if not constraint.allowed_domains()[code]:
                 return Refusal.unschedulable(NAME, UNEVEN)
         raise LookupError("the node passes every spread constraint")
+
+    def failing(self, slot: int) -> list[Spread]:
+        """The constraints that do not hold on a node."""
+        return [
+            constraint.spread(index, slot)
+            for index, constraint in enumerate(self._constraints)
+            if not constraint.allowed_domains()[constraint.counts.topology.codes[slot]]
+        ]
 
     def unresolvable(self, slots: SlotArray) -> BoolArray:
         """Those without a label, unless another constraint refuses them first."""

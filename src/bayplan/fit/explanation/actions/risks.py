@@ -22,6 +22,9 @@ RISKS: Mapping[FixKind, tuple[Risk, ...]] = {
     FixKind.RAISE_LIMIT: (Risk.OVERLOADS,),
     FixKind.BIND_CLAIM: (Risk.NEEDS_HANDS,),
     FixKind.ADD_VOLUME: (Risk.COSTS, Risk.NEEDS_HANDS),
+    FixKind.CREATE_VOLUME: (Risk.NEEDS_HANDS,),
+    FixKind.HONOR_TAINTS: (Risk.UNBALANCES,),
+    FixKind.HONOR_AFFINITY: (Risk.UNBALANCES,),
     FixKind.RELAX_SPREAD: (Risk.RELAXES_A_RULE, Risk.UNBALANCES),
     FixKind.DROP_AFFINITY: _RELAXES,
 }

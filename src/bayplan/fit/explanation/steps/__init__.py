@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 
 from bayplan.fit.explanation.fix import Step
-from bayplan.fit.explanation.steps.claims import add_volume, claim_steps
+from bayplan.fit.explanation.steps.claims import add_volume, claim_steps, forget_selected_node
 from bayplan.fit.explanation.steps.labels import (
     change_selector,
     drop_node_affinity,
@@ -18,9 +18,20 @@ from bayplan.fit.explanation.steps.labels import (
     without_node_affinity,
 )
 from bayplan.fit.explanation.steps.limits import detach_volumes, install_driver, raise_limit
-from bayplan.fit.explanation.steps.moves import move_a_pod, stop_claim_user
+from bayplan.fit.explanation.steps.moves import (
+    move_a_pod,
+    move_blocker,
+    move_counted,
+    stop_blocker,
+    stop_claim_user,
+)
 from bayplan.fit.explanation.steps.requests import ask_for_less, drop_host_ports
-from bayplan.fit.explanation.steps.rules import drop_affinity, relax_spread
+from bayplan.fit.explanation.steps.rules import (
+    count_fewer_domains,
+    drop_affinity,
+    label_topology,
+    relax_spread,
+)
 from bayplan.fit.explanation.steps.taints import clear_taints, tolerate, uncordon
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_affinity import CONFLICT
@@ -38,12 +49,19 @@ BY_PLUGIN: Mapping[str, tuple[Proposal, ...]] = {
     "NodeResourcesFit": (ask_for_less, move_a_pod),
     "VolumeRestrictions": (move_a_pod, stop_claim_user),
     "NodeVolumeLimits": (install_driver, detach_volumes, move_a_pod, raise_limit),
-    "VolumeBinding": (add_volume,),
-    "PodTopologySpread": (relax_spread,),
-    "InterPodAffinity": (move_a_pod, drop_affinity),
+    "VolumeBinding": (forget_selected_node, add_volume),
+    "PodTopologySpread": (label_topology, count_fewer_domains, move_counted, relax_spread),
+    "InterPodAffinity": (label_topology, move_blocker, stop_blocker, drop_affinity),
 }
 
-_TRYING = (move_a_pod, relax_spread, drop_affinity)
+_TRYING = (
+    move_a_pod,
+    move_blocker,
+    move_counted,
+    count_fewer_domains,
+    relax_spread,
+    drop_affinity,
+)
 """Proposals that try what they propose; the others read what is short."""
 
 

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.needs.claims import LOST
+from bayplan.fit.needs.pods import is_anothers
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.volumes.binding import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 from bayplan.fit.volumes.objects import StorageObjects, claim_name, class_of_claim
@@ -21,6 +23,7 @@ from bayplan.kube.nodes import NodeSelector, NodeSelectorRequirement, NodeSelect
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
     BIND_COMPLETED,
+    SELECTED_NODE,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
@@ -41,8 +44,14 @@ def claim_steps(snapshot: Snapshot, pod: Pod) -> Iterator[Step]:
         key, claim = storage.claim_of(pod, volume)
         if not key:
             continue
-        if claim is None:
-            yield from _create(storage, pod, volume)
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            yield from _create(storage, pod, volume, gone=claim)
+            return
+        if is_anothers(volume, claim, pod):
+            yield from _create(storage, pod, volume, gone=claim)
+            return
+        if claim.spec.volume_name and _is_lost(storage, claim):
+            yield _restore(storage, pod, claim)
             return
         if not claim.spec.volume_name and not _waits(storage, claim):
             yield from _serve(storage, pod, claim)
@@ -63,24 +72,79 @@ def add_volume(trial: Trial) -> Iterable[Step]:
     yield Step(FixKind.ADD_VOLUME, text, 3.5 * len(static), trial.pod, puts)
 
 
-def _create(storage: StorageObjects, pod: Pod, volume: Volume) -> Iterator[Step]:
-    """Create a claim that is missing, of a class that is there."""
+def forget_selected_node(trial: Trial) -> Iterable[Step]:
+    """Let claims be served on any node that are selected for another one."""
+    storage = trial.snapshot.cluster.storage
+    claims = [storage.claim_of(trial.pod, volume)[1] for volume in trial.pod.spec.volumes]
+    held = [
+        claim
+        for claim in claims
+        if claim is not None and not claim.spec.volume_name
+        and claim.metadata.annotations.get(SELECTED_NODE, trial.name) != trial.name
+    ]  # fmt: skip
+    if not held:
+        return
+    said = ", ".join(
+        f"claim {one.key} (selected for node {one.metadata.annotations[SELECTED_NODE]})"
+        for one in held
+    )
+    puts = tuple(_unselected(claim) for claim in held)
+    text = f"forget the node that was selected for {said}"
+    yield Step(FixKind.FORGET_NODE, text, 2.0 * len(held), trial.pod, puts)
+
+
+def _unselected(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    left = {k: v for k, v in claim.metadata.annotations.items() if k != SELECTED_NODE}
+    return replace(claim, metadata=replace(claim.metadata, annotations=left))
+
+
+def _is_lost(storage: StorageObjects, claim: PersistentVolumeClaim) -> bool:
+    return claim.spec.volume_name not in storage.volumes or claim.status.phase == LOST
+
+
+def _restore(storage: StorageObjects, pod: Pod, claim: PersistentVolumeClaim) -> Step:
+    """Create the volume that a claim is bound to and that is not there."""
+    name, storage_class = claim.spec.volume_name, storage.class_of(claim)
+    driver = storage_class.provisioner if storage_class else ""
+    text = f"create PersistentVolume {name}, which claim {claim.key} is bound to"
+    there = replace(claim, status=replace(claim.status, phase="Bound"))
+    puts = (_volume_for(claim, name, driver), there)
+    return Step(FixKind.CREATE_VOLUME, text, 2.0, pod, puts)
+
+
+def _create(
+    storage: StorageObjects,
+    pod: Pod,
+    volume: Volume,
+    *,
+    gone: PersistentVolumeClaim | None,
+) -> Iterator[Step]:
+    """Create a claim that is missing, or not the pod's, of a class that is there."""
     name = claim_name(pod, volume)
     if volume.ephemeral is not None:
         claim = _ephemeral_claim(pod, volume, name)
         storage_class = storage.class_of(claim)
         origin = "as the ephemeral volume controller would"
     else:
-        storage_class = _likely_class(storage, pod, name)
-        spec = ClaimSpec(
-            access_modes=["ReadWriteOnce"], resources=VolumeResources(requests={"storage": _SIZE})
+        storage_class = (
+            _likely_class(storage, pod, name) if gone is None else storage.class_of(gone)
+        )
+        spec = (
+            gone.spec
+            if gone is not None
+            else ClaimSpec(
+                access_modes=["ReadWriteOnce"],
+                resources=VolumeResources(requests={"storage": _SIZE}),
+            )
         )
         claim = PersistentVolumeClaim(metadata=_meta(pod, name), spec=spec)
         origin = f"of class {storage_class.name}" if storage_class else ""
     if storage_class is None:
         return
-    claim = replace(claim, spec=replace(claim.spec, storage_class_name=storage_class.name))
-    text = f"create claim {claim.key}, {origin}"
+    named = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
+    claim = replace(claim, spec=named)
+    again = f"let claim {claim.key} go, and " if gone is not None else ""
+    text = f"{again}create claim {claim.key}, {origin}"
     yield Step(FixKind.CREATE_CLAIM, text, 1.0, pod, _served(claim, storage_class))
 
 
@@ -114,22 +178,34 @@ def _served(claim: PersistentVolumeClaim, storage_class: StorageClass) -> tuple[
     if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return (claim,)
     name = f"pvc-{claim.namespace}-{claim.name}"
-    volume = PersistentVolume(
-        metadata=ObjectMeta(name=name),
-        spec=PersistentVolumeSpec(
-            csi=CsiVolumeSource(driver=storage_class.provisioner, volume_handle=name),
-            storage_class_name=storage_class.name,
-            capacity={"storage": _size(claim)},
-            access_modes=claim.spec.access_modes,
-            claim_ref=ObjectReference(namespace=claim.namespace, name=claim.name),
-        ),
-        status=PhaseStatus(phase="Bound"),
-    )
+    volume = _volume_for(claim, name, storage_class.provisioner)
     meta = replace(
         claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"}
     )
     bound = replace(claim, metadata=meta, spec=replace(claim.spec, volume_name=name))
     return volume, bound
+
+
+def _volume_for(claim: PersistentVolumeClaim, name: str, driver: str) -> PersistentVolume:
+    """A volume that is bound to a claim."""
+    reference = ObjectReference(
+        kind="PersistentVolumeClaim",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.metadata.uid,
+    )
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name),
+        spec=PersistentVolumeSpec(
+            csi=CsiVolumeSource(driver=driver, volume_handle=name),
+            storage_class_name=class_of_claim(claim),
+            capacity={"storage": _size(claim)},
+            access_modes=claim.spec.access_modes,
+            volume_mode=claim.spec.volume_mode,
+            claim_ref=reference,
+        ),
+        status=PhaseStatus(phase="Bound"),
+    )
 
 
 def _open_volume(claim: PersistentVolumeClaim, node: str) -> PersistentVolume:

@@ -1,12 +1,13 @@
 """Label mismatches: give the node the label, or let the pod ask for what the node has.
 
 Labels that Kubernetes or a cloud keeps (zones, host names, architectures) describe the node; for
-those only the pod's side is proposed.
+those only the pod's side is proposed. To change a label that a node has is worse than to add one:
+it may be true.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -18,7 +19,19 @@ from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorRequirement, Node
 from bayplan.kube.pods import Affinity, NodeAffinity, Pod
 from bayplan.kube.selectors import compile_node_term
 
-_KEPT_DOMAINS = ("kubernetes.io", "k8s.io", "csi.aws.com", "gke.io", "azure.com")
+_KEPT_DOMAINS = (
+    "kubernetes.io",
+    "k8s.io",
+    "csi.aws.com",
+    "amazonaws.com",
+    "karpenter.sh",
+    "gke.io",
+    "cloud.google.com",
+    "azure.com",
+    "nvidia.com",
+    "amd.com",
+    "intel.com",
+)
 _FREE_DOMAIN = "node-role.kubernetes.io"
 
 
@@ -48,6 +61,12 @@ def mismatch(pod: Pod, node: Node) -> Mismatch:
     return Mismatch(wrong, term, expressions)
 
 
+def label_keys(pod: Pod) -> frozenset[str]:
+    """The labels of nodes that a pod's selector and required affinity speak of."""
+    expressions = (e.key for term in _terms(pod) for e in term.match_expressions)
+    return frozenset((*pod.spec.node_selector, *expressions))
+
+
 def label_node(trial: Trial) -> Iterable[Step]:
     """Change the node's labels to what the pod wants."""
     found = mismatch(trial.pod, trial.node)
@@ -59,7 +78,8 @@ def label_node(trial: Trial) -> Iterable[Step]:
     node = trial.node
     changes = [_change(key, value, node) for key, value in wanted.items()]
     text = f"{', '.join(changes)} on node {trial.name}"
-    yield Step(FixKind.LABEL_NODE, text, 2.0 * len(wanted), trial.pod, (_labelled(node, wanted),))
+    cost = sum(3.5 if key in node.metadata.labels else 2.0 for key in wanted)
+    yield Step(FixKind.LABEL_NODE, text, cost, trial.pod, (labelled(node, wanted),))
 
 
 def change_selector(trial: Trial) -> Iterable[Step]:
@@ -139,7 +159,8 @@ def _integer(text: str) -> int:
     return int(text) if text.lstrip("+-").isdecimal() and len(text) < 20 else 0
 
 
-def _labelled(node: Node, wanted: dict[str, str | None]) -> Node:
+def labelled(node: Node, wanted: Mapping[str, str | None]) -> Node:
+    """The node with these labels; None takes one away."""
     merged = {**node.metadata.labels, **wanted}
     labels = {key: value for key, value in merged.items() if value is not None}
     return replace(node, metadata=replace(node.metadata, labels=labels))

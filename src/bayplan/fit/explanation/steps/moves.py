@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bayplan.fit.explanation.fix import FixKind, Step
+from bayplan.fit.explanation.neighbours import Blocker, blockers, counted_in_domain, failing_spread
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.needs.claims import READ_WRITE_ONCE_POD
+from bayplan.fit.objects import shown
 from bayplan.fit.state.pods import placed_on
 from bayplan.kube.daemons import belongs_to_node
 from bayplan.kube.pods import Pod
 
-MOST_TRIED = 12
+MOST_TRIED = 24
 """Pods of one node that are tried, the least important first."""
 
 
 def move_a_pod(trial: Trial) -> Iterable[Step]:
-    """The first pod that can go elsewhere and whose leaving makes room."""
-    for pod in _movable(trial)[:MOST_TRIED]:
-        target = _target(trial, pod)
-        if target:
-            raised = trial.snapshot.priority(pod) > trial.snapshot.priority(trial.pod)
-            yield Step(
-                FixKind.MOVE_POD,
-                f"move pod {pod.key} from node {trial.name} to node {target}",
-                4.0 if raised else 3.0,
-                trial.pod,
-                (placed_on(pod, target),),
-            )
-            return
+    """The first pod of the node that can go elsewhere and whose leaving makes room."""
+    return _move_one_of(trial, trial.snapshot.pods_on(trial.name))
+
+
+def move_counted(trial: Trial) -> Iterable[Step]:
+    """The first pod that makes the node's domain too full and can go to another."""
+    for spread in failing_spread(trial)[:1]:
+        yield from _move_one_of(trial, counted_in_domain(trial, spread))
+
+
+def move_blocker(trial: Trial) -> Iterable[Step]:
+    """The one pod that keeps this one off, to a node where neither minds the other."""
+    return _move_one_of(trial, [shown(one.record) for one in _the_one_blocker(trial)])
+
+
+def stop_blocker(trial: Trial) -> Iterable[Step]:
+    """Delete the one pod that keeps this one off."""
+    for blocker in _the_one_blocker(trial):
+        pod = blocker.record.pod
+        whose = "this pod keeps away from it" if blocker.own_rule else "it keeps this pod away"
+        text = f"delete pod {pod.key} ({whose} over {blocker.topology_key})"
+        cost = 5.5 if _is_above(trial, pod) else 4.5
+        yield Step(FixKind.STOP_POD, text, cost, trial.pod, deletes=((Pod, pod.key),))
 
 
 def stop_claim_user(trial: Trial) -> Iterable[Step]:
@@ -56,14 +68,30 @@ def users_of_exclusive_claims(trial: Trial) -> dict[str, str]:
     return users
 
 
-def _movable(trial: Trial) -> list[Pod]:
-    snapshot = trial.snapshot
-    pods = [
-        pod
-        for pod in snapshot.pods_on(trial.name)
-        if not (belongs_to_node(pod) or pod.is_terminating or pod.key == trial.pod.key)
-    ]
-    return sorted(pods, key=lambda pod: (snapshot.priority(pod), pod.key))
+def _the_one_blocker(trial: Trial) -> Sequence[Blocker]:
+    """The pod that keeps the pod off, if it is one, and if it can be asked to leave."""
+    found = blockers(trial)
+    return found if len(found) == 1 and _may_move(trial, found[0].record.pod) else ()
+
+
+def _move_one_of(trial: Trial, pods: Sequence[Pod]) -> Iterable[Step]:
+    movable = [pod for pod in pods if _may_move(trial, pod)]
+    movable.sort(key=lambda pod: (trial.snapshot.priority(pod), pod.key))
+    for pod in movable[:MOST_TRIED]:
+        target = _target(trial, pod)
+        if target:
+            text = f"move pod {pod.key} from node {pod.spec.node_name} to node {target}"
+            cost = 4.0 if _is_above(trial, pod) else 3.0
+            yield Step(FixKind.MOVE_POD, text, cost, trial.pod, (placed_on(pod, target),))
+            return
+
+
+def _may_move(trial: Trial, pod: Pod) -> bool:
+    return not (belongs_to_node(pod) or pod.is_terminating or pod.key == trial.pod.key)
+
+
+def _is_above(trial: Trial, pod: Pod) -> bool:
+    return trial.snapshot.priority(pod) > trial.snapshot.priority(trial.pod)
 
 
 def _target(trial: Trial, pod: Pod) -> str | None:
@@ -75,4 +103,4 @@ def _target(trial: Trial, pod: Pod) -> str | None:
             return None
         snapshot.assume(trial.pod, snapshot.decision_on(trial.pod, trial.name))
         target = snapshot.decide(unplaced).node
-    return target if target != trial.name else None
+    return target if target != pod.spec.node_name else None

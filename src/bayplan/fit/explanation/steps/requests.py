@@ -34,7 +34,8 @@ def ask_for_less(trial: Trial) -> Iterable[Step]:
         return
     said = [_less(name, asked[name], free) for name, (_, free) in short.items()]
     largest = max((asked[name] - free) / asked[name] for name, (_, free) in short.items())
-    yield Step(FixKind.SMALLER_REQUEST, f"request {' and '.join(said)}", 2 + 6 * largest, pod)
+    text, what = f"request {' and '.join(said)}", " and ".join(short)
+    yield Step(FixKind.SMALLER_REQUEST, text, 2 + 6 * largest, pod, less_of=what)
 
 
 def amount(resource: str, number: int) -> str:

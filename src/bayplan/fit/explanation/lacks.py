@@ -1,0 +1,175 @@
+"""What nodes lack to take a pod: every plugin that refuses it, not only the first, and what lifting
+that costs at the least.
+
+Nodes that are refused by the same plugins, over the same taints and the same labels, lack alike;
+of those the ones that are nearest in resources stand for all. So thousands of nodes are a few
+groups, and the nearest of them are known before anything is tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.explanation.steps.labels import is_kept_label, label_keys, mismatch
+from bayplan.fit.explanation.steps.taints import untolerated
+from bayplan.fit.filters import Filter
+from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
+from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.snapshot import Snapshot
+from bayplan.fit.state.columns import ALL_ROWS
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.tolerations import tells_state
+
+MOST_ALIKE = 2
+"""Nodes that lack alike of which more would tell nothing."""
+HOPELESS = 100.0
+_LEAST: Mapping[str, float] = {
+    "NodeUnschedulable": 1.0,
+    NOT_ASKED: 4.0,
+    "NodePorts": 3.0,
+    "VolumeRestrictions": 3.0,
+    "NodeVolumeLimits": 2.5,
+    "VolumeBinding": 3.5,
+    "PodTopologySpread": 2.5,
+    "InterPodAffinity": 3.0,
+}
+"""By plugin, what the cheapest step costs that could lift its refusal."""
+
+Costs = npt.NDArray[np.float64]
+Lack = tuple[Hashable, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A node, and what it lacks."""
+
+    node: str
+    plugins: tuple[str, ...]
+    """All that refuse the pod there, in the order in which they are asked."""
+    cost: float
+    """What lifting that costs at the least."""
+
+
+def lacking_nodes(snapshot: Snapshot, pod: Pod) -> list[Lacking]:
+    """The nodes that refuse a pod, those that lack the least first; few of those that lack
+    alike.
+    """
+    evaluation = snapshot.evaluation(pod)
+    if isinstance(evaluation, Refusal):
+        return []
+    alike: Counter[Hashable] = Counter()
+    found: list[Lacking] = []
+    for cost, name, plugins, like in sorted(_lacks(snapshot, pod, evaluation), key=_order):
+        alike[plugins, like] += 1
+        if alike[plugins, like] <= MOST_ALIKE:
+            found.append(Lacking(name, plugins, cost))
+    return found
+
+
+def refusals_on(snapshot: Snapshot, pod: Pod, node: str) -> tuple[Refusal, ...]:
+    """Everything that refuses a pod on a node."""
+    evaluation, contest = snapshot.evaluation(pod), snapshot.contest(pod)
+    if isinstance(evaluation, Refusal):
+        return (evaluation,)
+    slot = snapshot.cluster.slots.by_name[node]
+    row = np.array([slot], dtype=np.intp)
+    found = [
+        one.refusal(slot)
+        for one in evaluation.filters
+        if has_say(one) and not one.passes(row)[0]
+    ]  # fmt: skip
+    beside = contest.refusal_beside(slot)
+    return tuple(found) if found or beside is None else (beside,)
+
+
+_Row = tuple[float, str, tuple[str, ...], Hashable]
+
+
+def _order(row: _Row) -> tuple[float, str]:
+    return row[0], row[1]
+
+
+def _lacks(snapshot: Snapshot, pod: Pod, evaluation: Evaluation) -> Iterator[_Row]:
+    """For each node: cost, name, plugins, and what else it must have in common to lack alike."""
+    cluster = snapshot.cluster
+    slots = np.flatnonzero(cluster.alive)
+    names: dict[int, list[str]] = {slot: [] for slot in slots.tolist()}
+    costs: Costs = np.zeros(cluster.slots.capacity)
+    likes: dict[int, tuple[Hashable, ...]] = {}
+    for one in evaluation.filters:
+        if not has_say(one):
+            continue
+        refused = slots[~one.passes(ALL_ROWS)[slots]]
+        for slot in refused.tolist():
+            names[slot].append(one.name)
+        costs[refused] += _least(snapshot, pod, one, refused, likes)
+    for slot, refusal in snapshot.contest(pod).refusals_beside(names).items():
+        if not names[slot]:
+            names[slot].append(refusal.plugin)
+            costs[slot] += _LEAST.get(refusal.plugin, 3.0)
+    for slot, plugins in names.items():
+        if plugins:
+            cost = float(costs[slot]) + 0.5 * (len(plugins) - 1)
+            yield cost, cluster.slots.names[slot], tuple(plugins), likes.get(slot, ())
+
+
+def _least(
+    snapshot: Snapshot,
+    pod: Pod,
+    one: Filter,
+    refused: npt.NDArray[np.intp],
+    likes: dict[int, tuple[Hashable, ...]],
+) -> Costs | float:
+    """What lifting a plugin's refusals costs at the least, by node."""
+    if isinstance(one, NodeResourcesFit):
+        shares = one.missing_shares(refused)
+        return 2.0 + np.minimum(6.0 * shares, 1.5 + shares / 10)
+    ask = {"TaintToleration": _taints, "NodeAffinity": _labels}.get(one.name)
+    if ask is None:
+        return _LEAST.get(one.name, HOPELESS)
+    of_node = ask(pod)
+    found: list[float] = []
+    for slot in refused.tolist():
+        like, cost = of_node(snapshot.cluster.node_at(slot))
+        likes[slot] = (*likes.get(slot, ()), like)
+        found.append(cost)
+    return np.array(found)
+
+
+def _taints(pod: Pod) -> Callable[[Node], Lack]:
+    known: dict[Hashable, Lack] = {}
+
+    def of_node(node: Node) -> Lack:
+        key = tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints)
+        if key not in known:
+            taints = untolerated(node, pod)
+            cost = sum(3.0 if tells_state(taint) else 2.0 for taint in taints)
+            known[key] = (tuple((t.key, t.value, t.effect) for t in taints), cost)
+        return known[key]
+
+    return of_node
+
+
+def _labels(pod: Pod) -> Callable[[Node], Lack]:
+    keys = sorted(label_keys(pod))
+    known: dict[Hashable, Lack] = {}
+
+    def of_node(node: Node) -> Lack:
+        labels = node.metadata.labels
+        key = tuple(labels.get(key) for key in keys)
+        if key not in known:
+            found = mismatch(pod, node)
+            wanted = {*found.selector, *(e.key for e in found.expressions)}
+            each = 3.0 if any(map(is_kept_label, wanted)) else 2.0
+            known[key] = (key, each * len(wanted) or 4.0)
+        return known[key]
+
+    return of_node

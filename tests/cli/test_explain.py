@@ -35,7 +35,7 @@ def test_a_pod_that_does_not_fit_ends_with_one(tmp_path: Path, capsys: Captured)
     assert explain("-f", dump(tmp_path, node(), pod(cpu="5")), "default/p") == 1
     out = capsys.readouterr().out
     assert "0/1 nodes are available: 1 Insufficient cpu." in out
-    assert "Request 1 less cpu (4 instead of 5)" in out
+    assert "Request 1 CPU less: 4 instead of 5" in out
 
 
 def test_a_bare_name_means_the_default_namespace(tmp_path: Path) -> None:

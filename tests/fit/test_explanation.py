@@ -114,7 +114,7 @@ def test_details_give_the_numbers_behind_a_reason() -> None:
     found = Snapshot([small("n1"), tainted]).explain(make_pod("p").cpu("1500m").obj())
     details = {answer.name: answer.details for answer in found.nodes}
     assert details == {
-        "n1": ("wants 1500m cpu, 1 free",),
+        "n1": ("wants 1.5 CPUs, 1 free",),
         "n2": ("taint team=a:NoSchedule",),
     }
 
@@ -132,9 +132,13 @@ def test_details_name_the_volume_that_is_elsewhere() -> None:
     ]
     snapshot = Snapshot(objects)
     (here,) = snapshot.explain(make_pod("p").claim("c").obj(), with_fixes=False).nodes
-    assert here.details == ("volume pv can be reached only where 'rack In [r1]'",)
+    assert here.details == (
+        "claim default/c is bound to volume pv, which can be reached only where 'rack In [r1]'",
+    )
     (there,) = snapshot.explain(make_pod("q").claim("z").obj(), with_fixes=False).nodes
-    assert there.details == ("volume zoned has label topology.kubernetes.io/zone=a",)
+    assert there.details == (
+        "claim default/z is bound to volume zoned, which has label topology.kubernetes.io/zone=a",
+    )
 
 
 def test_details_name_who_has_the_claim() -> None:

@@ -77,7 +77,7 @@ def waiting_claim(name: str = "new") -> list[KubeObject]:
 def test_a_smaller_request_is_smaller_by_exactly_what_is_short() -> None:
     objects = [node("n3", cpu="2").obj(), make_pod("x").cpu("1500m").node("n3").obj()]
     fix = one(fixes(objects, make_pod("p").cpu("2")), FixKind.SMALLER_REQUEST)
-    assert fix.summary == ("Request 1500m less cpu (500m instead of 2); the pod then fits n3.")
+    assert fix.summary == ("Request 1.5 CPUs less: 0.5 instead of 2; the pod then fits n3.")
 
 
 def test_the_node_that_lacks_the_least_is_named_for_a_smaller_request() -> None:
@@ -328,7 +328,7 @@ def test_two_affinities_that_nobody_meets_are_both_dropped() -> None:
 def test_two_obstacles_take_two_steps() -> None:
     tainted = node("n", cpu="2").taint("team").obj()
     fix = one(fixes([tainted], make_pod("p").cpu("3")), FixKind.TOLERATION, FixKind.SMALLER_REQUEST)
-    assert "and request 1 less cpu" in fix.summary
+    assert "and request 1 CPU less" in fix.summary
 
 
 def test_what_cannot_be_helped_gets_no_fix() -> None:

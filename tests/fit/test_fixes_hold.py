@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from bayplan.fit import Snapshot
 from bayplan.fit.explanation import Explanation, Fix, FixKind
 from bayplan.fit.state.pods import placed_on
-from bayplan.kube.codec import decode_object
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from tests.builders import (
@@ -21,7 +20,8 @@ from tests.builders import (
     make_pvc,
     make_storage_class,
 )
-from tests.oracle.corpus import CORPORA, read
+from tests.fit.judging_fixes import Judgement, judge, judge_corpus
+from tests.oracle.corpus import CORPORA
 
 DRIVER = "disk.example.com"
 ZONE = "topology.kubernetes.io/zone"
@@ -114,10 +114,19 @@ def test_every_fix_on_offer_makes_the_pod_fit(cluster: tuple[list[KubeObject], P
 
 
 @pytest.mark.parametrize("corpus", ["scheduler", "preemption"])
-def test_every_fix_holds_on_recorded_clusters(corpus: str) -> None:
-    cases = list(read(CORPORA / f"{corpus}.ndjson.gz"))
-    assert cases
-    for case in cases[::11]:
-        pod = decode_object({**case.pod, "kind": "Pod"})
-        assert isinstance(pod, Pod)
-        check_fixes([decode_object(one) for one in case.objects], pod)
+def test_fixes_on_recorded_clusters_hold_need_every_step_and_miss_no_single_one(
+    corpus: str,
+) -> None:
+    found = judge_corpus(CORPORA / f"{corpus}.ndjson.gz", Judgement(), every=11)
+    assert found.faults == []
+    assert found.fixable == found.offered > 0
+
+
+@settings(deadline=None, max_examples=30)
+@given(clusters())
+def test_fixes_need_every_step_and_miss_no_single_one(
+    cluster: tuple[list[KubeObject], Pod],
+) -> None:
+    found = Judgement()
+    judge(*cluster, found)
+    assert found.faults == []

@@ -50,8 +50,8 @@ def test_what_nominated_pods_leave_no_room_for_is_explained_with_them() -> None:
     node = make_node("n1").capacity(cpu="4", memory="8Gi", pods=9).obj()
     snapshot = Snapshot([node, make_pod("n").cpu("3").nominated("n1").obj()])
     explanation = snapshot.explain(make_pod("p").cpu("2").obj())
-    assert explanation.nodes[0].details == ("wants 2 cpu, 1 free",)
-    less = "Request 1 less cpu (1 instead of 2); the pod then fits n1."
+    assert explanation.nodes[0].details == ("wants 2 CPUs, 1 free",)
+    less = "Request 1 CPU less: 1 instead of 2; the pod then fits n1."
     assert less in [fix.summary for fix in explanation.fixes]
 
 

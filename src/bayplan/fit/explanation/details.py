@@ -1,24 +1,25 @@
 """What a refusal means on this very node: the numbers, taints and labels behind the reason.
 
 kube-scheduler's reasons are short so that they can be counted. Here is what a person then asks: how
-much is free, which taint, which label, whose volumes.
+much is free, which taint, which label, whose volumes, which pods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from bayplan.fit.explanation import amounts
+from bayplan.fit.explanation.details_of_rules import affinity_details, spread_details
+from bayplan.fit.explanation.details_of_volumes import binding_details, zone_details
+from bayplan.fit.explanation.neighbours import taken_ports
 from bayplan.fit.explanation.steps.labels import mismatch, written
 from bayplan.fit.explanation.steps.limits import missing_drivers
 from bayplan.fit.explanation.steps.moves import users_of_exclusive_claims
-from bayplan.fit.explanation.steps.requests import amount
 from bayplan.fit.explanation.steps.taints import untolerated, written_taint
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
 from bayplan.fit.needs.report import VolumeReport, volumes_on
-from bayplan.fit.volumes.topology import reach_of, zone_needs
-from bayplan.kube.storage import PersistentVolume
 
 
 def details_of(trial: Trial) -> tuple[str, ...]:
@@ -63,7 +64,7 @@ def _resources(trial: Trial) -> list[str]:
     resources = trial.filter(NodeResourcesFit)
     short = resources.shortages(trial.slot) if resources else {}
     return [
-        f"wants {amount(name, wanted)} {name}, {amount(name, max(free, 0))} free"
+        f"wants {amounts.of(name, wanted)}, {amounts.number(name, max(free, 0))} free"
         for name, (wanted, free) in short.items()
     ]
 
@@ -87,52 +88,15 @@ def _registered(trial: Trial) -> str:
 
 
 def _ports(trial: Trial) -> list[str]:
-    cluster = trial.snapshot.cluster
     return [
-        f"host port {port.port}/{port.protocol} is taken"
-        for port in cluster.shapes.of(trial.pod).ports
-        if trial.slot in cluster.ports.conflicting((port,))
+        f"host port {port.port}/{port.protocol} is taken by pod {key}"
+        for port, key in taken_ports(trial)
     ]
 
 
 def _claim_users(trial: Trial) -> list[str]:
     users = users_of_exclusive_claims(trial)
     return [f"pod {user} has claim {claim} for itself" for user, claim in users.items()]
-
-
-def _reach(trial: Trial) -> list[str]:
-    """The bound volumes that the node cannot reach, and where they can be reached."""
-    return [
-        f"volume {pv.name} can be reached only where {_where(pv)}"
-        for pv in _bound_volumes(trial)
-        if not reach_of(pv).includes(trial.node, trial.csinode)
-    ]
-
-
-def _where(pv: PersistentVolume) -> str:
-    required = pv.spec.node_affinity.required if pv.spec.node_affinity else None
-    terms = required.node_selector_terms if required else []
-    said = (
-        " and ".join(written(e) for e in (*term.match_expressions, *term.match_fields))
-        for term in terms
-    )
-    return " or ".join(filter(None, said)) or "its driver says"
-
-
-def _zones(trial: Trial) -> list[str]:
-    return [
-        f"volume {pv.name} has label {need.label}={'__'.join(sorted(need.values))}"
-        for pv in _bound_volumes(trial)
-        for need in zone_needs(pv)
-        if not need.met_by(trial.node)
-    ]
-
-
-def _bound_volumes(trial: Trial) -> list[PersistentVolume]:
-    storage = trial.snapshot.cluster.storage
-    claims = (storage.claim_of(trial.pod, volume)[1] for volume in trial.pod.spec.volumes)
-    names = (claim.spec.volume_name for claim in claims if claim is not None)
-    return [storage.volumes[name] for name in names if name in storage.volumes]
 
 
 def _names(trial: Trial) -> list[str]:
@@ -148,6 +112,8 @@ _BY_PLUGIN: Mapping[str, Callable[[Trial], list[str]]] = {
     "NodeResourcesFit": _resources,
     "VolumeRestrictions": _claim_users,
     "NodeVolumeLimits": _limits,
-    "VolumeBinding": _reach,
-    "VolumeZone": _zones,
+    "VolumeBinding": binding_details,
+    "VolumeZone": zone_details,
+    "PodTopologySpread": spread_details,
+    "InterPodAffinity": affinity_details,
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 from bayplan.fit.explanation.answer import Explanation, NodeAnswer, Standing
 from bayplan.fit.explanation.details import details_of
@@ -152,8 +153,9 @@ def _gated(pod: Pod) -> str:
 
 
 def _answers(snapshot: Snapshot, pod: Pod, found: Verdicts) -> tuple[NodeAnswer, ...]:
+    memo: dict[Hashable, Any] = {}
     answers = [
-        NodeAnswer(name, refusal, details_of(Trial(snapshot, pod, name, refusal)))
+        NodeAnswer(name, refusal, details_of(Trial(snapshot, pod, name, refusal, memo)))
         for name, refusal in found.refusals.items()
     ]
     answers += [NodeAnswer(name, scores=scores) for name, scores in found.scores.items()]

@@ -30,6 +30,7 @@ class FixKind(Enum):
     MOVE_POD = "move-pod"
     STOP_POD = "stop-pod"
     ADD_NODE = "add-node"
+    ADD_BIGGER_NODE = "add-bigger-node"
     INSTALL_DRIVER = "install-driver"
     RAISE_LIMIT = "raise-limit"
     DETACH_VOLUME = "detach-volume"

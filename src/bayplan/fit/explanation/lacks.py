@@ -16,11 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.explanation.neighbours import topology_keys
 from bayplan.fit.explanation.steps.labels import is_kept_label, label_keys, mismatch
 from bayplan.fit.explanation.steps.taints import untolerated
 from bayplan.fit.filters import Filter
+from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.needs.report import volumes_on
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import ALL_ROWS
@@ -29,7 +33,9 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.tolerations import tells_state
 
 MOST_ALIKE = 2
-"""Nodes that lack alike of which more would tell nothing."""
+"""Nodes that lack alike, of many, of which more would tell nothing."""
+FEW_NODES = 64
+"""So few that none need stand for others."""
 HOPELESS = 100.0
 _LEAST: Mapping[str, float] = {
     "NodeUnschedulable": 1.0,
@@ -45,6 +51,9 @@ _LEAST: Mapping[str, float] = {
 
 Costs = npt.NDArray[np.float64]
 Lack = tuple[Hashable, float]
+"""What nodes must have in common to lack alike, and what lifting it costs at the least."""
+OfNode = Callable[[Node, int], Lack]
+_SEVERAL_IN_THE_WAY = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,7 @@ def lacking_nodes(snapshot: Snapshot, pod: Pod) -> list[Lacking]:
     found: list[Lacking] = []
     for cost, name, plugins, like in sorted(_lacks(snapshot, pod, evaluation), key=_order):
         alike[plugins, like] += 1
-        if alike[plugins, like] <= MOST_ALIKE:
+        if alike[plugins, like] <= MOST_ALIKE or len(snapshot.cluster.slots) <= FEW_NODES:
             found.append(Lacking(name, plugins, cost))
     return found
 
@@ -132,22 +141,56 @@ def _least(
     if isinstance(one, NodeResourcesFit):
         shares = one.missing_shares(refused)
         return 2.0 + np.minimum(6.0 * shares, 1.5 + shares / 10)
-    ask = {"TaintToleration": _taints, "NodeAffinity": _labels}.get(one.name)
-    if ask is None:
-        return _LEAST.get(one.name, HOPELESS)
-    of_node = ask(pod)
+    if isinstance(one, NodeVolumeLimits):
+        of_node = _places(snapshot, one)
+    else:
+        of_node = _OF_NODE.get(one.name, _reasons)(pod, one)
     found: list[float] = []
     for slot in refused.tolist():
-        like, cost = of_node(snapshot.cluster.node_at(slot))
+        like, cost = of_node(snapshot.cluster.node_at(slot), slot)
         likes[slot] = (*likes.get(slot, ()), like)
         found.append(cost)
-    return np.array(found)
+    if isinstance(one, InterPodAffinity):
+        several = (one.keeping_off(refused) > 1).tolist()
+        each = zip(found, several, strict=True)
+        found = [cost + _SEVERAL_IN_THE_WAY * more for cost, more in each]
+    return np.array(found, dtype=np.float64)
 
 
-def _taints(pod: Pod) -> Callable[[Node], Lack]:
+def _reasons(_: Pod, one: Filter) -> OfNode:
+    """Where only the plugin knows, nodes that it refuses for the same reasons lack alike."""
+    cost = _LEAST.get(one.name, HOPELESS)
+    return lambda _, slot: (one.refusal(slot).reasons, cost)
+
+
+def _places(snapshot: Snapshot, one: NodeVolumeLimits) -> OfNode:
+    """Of places for volumes, those matter that volumes take which no pod there uses."""
+    cluster = snapshot.cluster
+
+    def of_node(node: Node, slot: int) -> Lack:
+        reasons, full = one.refusal(slot).reasons, one.full_drivers(slot)
+        reports = (volumes_on(cluster, node.name, driver) for driver in full)
+        idle = tuple(sum(not use.pods for use in report.uses) for report in reports)
+        return (reasons, tuple(full), idle), 2.5 if any(idle) else 3.0
+
+    return of_node
+
+
+def _domains(pod: Pod, one: Filter) -> OfNode:
+    """Of rules between pods, the domains matter that a node is in."""
+    keys, cost = sorted(topology_keys(pod)), _LEAST.get(one.name, HOPELESS)
+
+    def of_node(node: Node, slot: int) -> Lack:
+        labels = node.metadata.labels
+        return (one.refusal(slot).reasons, *(labels.get(key) for key in keys)), cost
+
+    return of_node
+
+
+def _taints(pod: Pod, _: Filter) -> OfNode:
     known: dict[Hashable, Lack] = {}
 
-    def of_node(node: Node) -> Lack:
+    def of_node(node: Node, _: int) -> Lack:
         key = tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints)
         if key not in known:
             taints = untolerated(node, pod)
@@ -158,11 +201,11 @@ def _taints(pod: Pod) -> Callable[[Node], Lack]:
     return of_node
 
 
-def _labels(pod: Pod) -> Callable[[Node], Lack]:
+def _labels(pod: Pod, _: Filter) -> OfNode:
     keys = sorted(label_keys(pod))
     known: dict[Hashable, Lack] = {}
 
-    def of_node(node: Node) -> Lack:
+    def of_node(node: Node, _: int) -> Lack:
         labels = node.metadata.labels
         key = tuple(labels.get(key) for key in keys)
         if key not in known:
@@ -173,3 +216,11 @@ def _labels(pod: Pod) -> Callable[[Node], Lack]:
         return known[key]
 
     return of_node
+
+
+_OF_NODE: Mapping[str, Callable[[Pod, Filter], OfNode]] = {
+    "TaintToleration": _taints,
+    "NodeAffinity": _labels,
+    "PodTopologySpread": _domains,
+    "InterPodAffinity": _domains,
+}

@@ -4,19 +4,21 @@ there, and whom a spread constraint counts in the node's domain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity, domain_counts
+from bayplan.fit.filters.inter_pod_affinity import domain_counts
 from bayplan.fit.filters.pod_topology_spread import PodTopologySpread, Spread
 from bayplan.fit.filters.spreading import pods_to_spread
 from bayplan.fit.objects import shown
-from bayplan.fit.shapes.terms import TermKind
+from bayplan.fit.shapes.shape import HostPort
+from bayplan.fit.shapes.terms import OwnedTerm, PlacedTerm, TermKind
 from bayplan.fit.state.domains import DomainCounts
 from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.state.ports import clash
 from bayplan.kube.pods import Pod, PodAffinityTerm
 
 
@@ -39,32 +41,49 @@ class Unmet(NamedTuple):
     """The domains in which there is a pod that all terms pick."""
 
 
+def topology_keys(pod: Pod) -> frozenset[str]:
+    """The labels that say which domain a node is in, to the pod's own rules."""
+    affinity = pod.spec.affinity
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    terms = (term.topology_key for side in sides if side for term in side.required)
+    spread = (one.topology_key for one in pod.spec.topology_spread_constraints)
+    return frozenset((*terms, *spread))
+
+
 def blockers(trial: Trial) -> list[Blocker]:
     """The pods in the node's domains that the pod must avoid, or that must avoid it."""
-    interpod = trial.filter(InterPodAffinity)
     found: dict[str, Blocker] = {}
-    for record, key, own in _rivals(trial) if interpod is not None else ():
-        found.setdefault(record.key, Blocker(record, key, own))
+    for one in (*_avoided(trial), *_avoiding(trial)):
+        found.setdefault(one.record.key, one)
     return [found[key] for key in sorted(found)]
 
 
-def _rivals(trial: Trial) -> Iterator[tuple[PodRecord, str, bool]]:
+def _avoided(trial: Trial) -> Iterator[Blocker]:
+    """Those that the pod's own rules are about."""
     cluster = trial.snapshot.cluster
-    shape, known = cluster.shapes.of(trial.pod), cluster.namespaces
-    for placed in shape.terms.anti_affinity:
-        for record in _in_domain(trial, placed.topology_key):
-            if placed.term.picks(record.pod.namespace, record.pod.metadata.labels, known):
-                yield record, placed.topology_key, True
-    labels = trial.pod.metadata.labels
-    keeping = [
-        one.owned
-        for one in cluster.terms.concerning(shape.namespace, labels)
-        if one.owned.kind is TermKind.KEEPS_OUT and one.counts.total
-    ]
-    for owned in keeping:
-        for record in _in_domain(trial, owned.topology_key):
-            if owned in record.shape.terms.owned:
-                yield record, owned.topology_key, False
+    known = cluster.namespaces
+    for placed in cluster.shapes.of(trial.pod).terms.anti_affinity:
+
+        def picked(record: PodRecord, placed: PlacedTerm = placed) -> bool:
+            return placed.term.picks(record.pod.namespace, record.pod.metadata.labels, known)
+
+        for record in _in_domain(trial, placed.topology_key, placed, picked):
+            yield Blocker(record, placed.topology_key, own_rule=True)
+
+
+def _avoiding(trial: Trial) -> Iterator[Blocker]:
+    """Those whose rules are about the pod."""
+    cluster = trial.snapshot.cluster
+    for one in cluster.terms.concerning(trial.pod.namespace, trial.pod.metadata.labels):
+        owned = one.owned
+        if owned.kind is not TermKind.KEEPS_OUT or not one.counts.at(trial.slot):
+            continue
+
+        def keeps_out(record: PodRecord, owned: OwnedTerm = owned) -> bool:
+            return owned in record.shape.terms.owned
+
+        for record in _in_domain(trial, owned.topology_key, owned, keeps_out):
+            yield Blocker(record, owned.topology_key, own_rule=False)
 
 
 def unmet_affinity(trial: Trial) -> list[Unmet]:
@@ -88,6 +107,18 @@ def _matching_domains(counts: DomainCounts) -> list[str]:
     return sorted(counts.topology.values[code] for code in codes)
 
 
+def taken_ports(trial: Trial) -> list[tuple[HostPort, str]]:
+    """The host ports that the pod wants and another has on the node, with that one's key."""
+    cluster = trial.snapshot.cluster
+    wanted = cluster.shapes.of(trial.pod).ports
+    return [
+        (port, record.key)
+        for record in cluster.pods.by_node.get(trial.name, {}).values()
+        for port in wanted
+        if any(clash(port, held) for held in record.shape.ports)
+    ]
+
+
 def failing_spread(trial: Trial) -> list[Spread]:
     """The spread constraints that do not hold on the node."""
     spreading = trial.filter(PodTopologySpread)
@@ -98,23 +129,25 @@ def counted_in_domain(trial: Trial, spread: Spread) -> list[Pod]:
     """The pods in the node's domain that a constraint counts."""
     cluster = trial.snapshot.cluster
     match = pods_to_spread(spread.constraint.selector, cluster.shapes.of(trial.pod))
-    return [
-        shown(record)
-        for record in _in_domain(trial, spread.constraint.topology_key)
-        if match.picks(
-            record.pod.namespace,
-            record.pod.metadata.labels,
-            cluster.namespaces,
-            terminating=record.terminating,
-        )
-    ]
+
+    def counted(record: PodRecord) -> bool:
+        meta, terminating = record.pod.metadata, record.terminating
+        return match.picks(meta.namespace, meta.labels, cluster.namespaces, terminating=terminating)
+
+    key = spread.constraint.topology_key
+    return [shown(record) for record in _in_domain(trial, key, match, counted)]
 
 
-def _in_domain(trial: Trial, topology_key: str) -> Iterator[PodRecord]:
-    """The pods on nodes of the node's domain."""
+def _in_domain(
+    trial: Trial, topology_key: str, rule: Hashable, is_meant: Callable[[PodRecord], bool]
+) -> list[PodRecord]:
+    """The pods that a rule means on nodes of the node's domain."""
     cluster = trial.snapshot.cluster
     value = trial.node.metadata.labels.get(topology_key)
-    if value is None:
-        return
-    for slot in cluster.topology(topology_key).slots_of(value):
-        yield from cluster.pods.by_node.get(cluster.slots.names[slot], {}).values()
+
+    def look() -> list[PodRecord]:
+        slots = cluster.topology(topology_key).slots_of(value) if value is not None else ()
+        there = (cluster.pods.by_node.get(cluster.slots.names[slot], {}) for slot in slots)
+        return [record for records in there for record in records.values() if is_meant(record)]
+
+    return trial.once(("domain", topology_key, value, rule), look)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from bayplan.fit.filters import Filter
 from bayplan.fit.needs.pods import NO_NEEDS, VolumeNeeds
@@ -15,6 +16,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
 
 F = TypeVar("F", bound=Filter)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,15 @@ class Trial:
     name: str
     """The node's name."""
     refusal: Refusal
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False)
+    """What has been worked out for all nodes; trials of one pod share it, while nothing changes."""
+
+    def once(self, key: Hashable, work_out: Callable[[], T]) -> T:
+        """What is the same for many nodes, worked out once."""
+        if key not in self.memo:
+            self.memo[key] = work_out()
+        found: T = self.memo[key]
+        return found
 
     @property
     def slot(self) -> int:
@@ -52,13 +63,13 @@ class Trial:
         """The cluster as the node refused the pod: beside pods that are nominated for the node, if
         those leave no room. Ask for no decision meanwhile.
         """
-        contest = self.snapshot.contest(self.pod)
+        contest = self.once("contest", lambda: self.snapshot.contest(self.pod))
         is_beside = contest.refusal_beside(self.slot) is not None
         return contest.beside(self.slot) if is_beside else nullcontext()
 
     def filter(self, kind: type[F]) -> F | None:
         """The pod's filter of a kind, if it has one."""
-        return filter_of(self.snapshot, self.pod, kind)
+        return self.once(kind, lambda: filter_of(self.snapshot, self.pod, kind))
 
 
 def filter_of(snapshot: Snapshot, pod: Pod, kind: type[F]) -> F | None:

@@ -16,7 +16,7 @@ from bayplan.fit.shapes.matching import Namespaces, PodMatch, PodTerm
 from bayplan.fit.shapes.shape import Shape
 from bayplan.fit.shapes.terms import PlacedTerm, TermKind
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
+from bayplan.fit.state.columns import BoolArray, IntArray, Rows, SlotArray
 from bayplan.fit.state.domains import DomainCounts
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.terms import StandingTerm
@@ -71,6 +71,13 @@ class InterPodAffinity:
     def unresolvable(self, slots: SlotArray) -> BoolArray:
         """Those that are not near what the pod must be near."""
         return ~self._near_enough(slots)
+
+    def keeping_off(self, slots: SlotArray) -> IntArray:
+        """By slot, how many pods keep the pod off by anti-affinity, its own or theirs."""
+        number: IntArray = np.zeros(len(slots), dtype=np.int64)
+        for counts in (*self._away, *(one.counts for one in self._keeping_out())):
+            number += counts.at_rows(slots)
+        return number
 
     def heeds(self, record: PodRecord) -> bool:
         """Those that a term of the pod picks, or that keep it out themselves."""

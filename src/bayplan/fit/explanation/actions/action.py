@@ -15,7 +15,12 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
-_WITHOUT_COMMAND = {FixKind.ADD_NODE, FixKind.INSTALL_DRIVER, FixKind.BIND_CLAIM}
+_WITHOUT_COMMAND = {
+    FixKind.ADD_NODE,
+    FixKind.ADD_BIGGER_NODE,
+    FixKind.INSTALL_DRIVER,
+    FixKind.BIND_CLAIM,
+}
 """Steps that no kubectl command makes."""
 
 

@@ -18,6 +18,7 @@ RISKS: Mapping[FixKind, tuple[Risk, ...]] = {
     FixKind.MOVE_POD: (Risk.EVICTS,),
     FixKind.STOP_POD: (Risk.EVICTS,),
     FixKind.ADD_NODE: (Risk.COSTS, Risk.NEEDS_HANDS),
+    FixKind.ADD_BIGGER_NODE: (Risk.COSTS, Risk.NEEDS_HANDS),
     FixKind.INSTALL_DRIVER: (Risk.NEEDS_HANDS,),
     FixKind.RAISE_LIMIT: (Risk.OVERLOADS,),
     FixKind.BIND_CLAIM: (Risk.NEEDS_HANDS,),

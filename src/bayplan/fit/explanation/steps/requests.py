@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 
 from msgspec.structs import replace
 
+from bayplan.fit.explanation import amounts
 from bayplan.fit.explanation.fix import FixKind, Step
+from bayplan.fit.explanation.neighbours import taken_ports
 from bayplan.fit.explanation.smaller import with_requests_at_most
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from bayplan.fit.shapes.shape import HostPort
-from bayplan.kube import quantity
 from bayplan.kube.pods import Container
 from bayplan.kube.requests import pod_requests
-from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-
-_IN_BYTES = (MEMORY, EPHEMERAL_STORAGE)
 
 
 def ask_for_less(trial: Trial) -> Iterable[Step]:
@@ -38,25 +35,15 @@ def ask_for_less(trial: Trial) -> Iterable[Step]:
     yield Step(FixKind.SMALLER_REQUEST, text, 2 + 6 * largest, pod, less_of=what)
 
 
-def amount(resource: str, number: int) -> str:
-    """An amount of a resource as Kubernetes writes it; cpu is counted in thousandths."""
-    if resource == CPU:
-        return quantity.format_amount(Fraction(number, 1000))
-    in_bytes = resource in _IN_BYTES or resource.startswith("hugepages-")
-    style = quantity.Style.BINARY if in_bytes else quantity.Style.DECIMAL
-    return quantity.format_amount(number, style)
-
-
 def _less(name: str, asked: int, free: int) -> str:
-    less = amount(name, asked - free)
-    return f"{less} less {name} ({amount(name, free)} instead of {amount(name, asked)})"
+    less = amounts.of(name, asked - free)
+    had = amounts.number(name, asked)
+    return f"{less} less: {amounts.number(name, free)} instead of {had}"
 
 
 def drop_host_ports(trial: Trial) -> Iterable[Step]:
     """Do without the host ports that are taken on the node."""
-    cluster = trial.snapshot.cluster
-    shape = cluster.shapes.of(trial.pod)
-    taken = {port for port in shape.ports if trial.slot in cluster.ports.conflicting((port,))}
+    taken = {port for port, _ in taken_ports(trial)}
     if not taken:
         return
     said = ", ".join(f"{port.port}/{port.protocol}" for port in sorted(taken))

@@ -26,6 +26,7 @@ from pathlib import Path
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
 from bayplan.images.platforms.platform import Platform
+from bayplan.images.store.database import Facts
 from bayplan.images.store.entries import Entry
 from bayplan.images.store.store import ImageStore
 from bench.measure import Result, line
@@ -125,7 +126,7 @@ async def _fill(root: Path) -> None:
             names = (f"registry.example/image:{number}", f"registry.example/image@{digest}")
             platform = Platform(os="linux", architecture="amd64")
             await store.catalogue.add(
-                Entry("runc", digest, digest, 1, "", platform, names, (), ()), {}
+                Entry("runc", digest, digest, 1, "", platform, names, (), ()), Facts()
             )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver
@@ -153,7 +154,7 @@ async def test_a_manifest_that_drips_is_given_up(hostile: HostileRegistry, tmp_p
             await asyncio.sleep(0.01)
 
     hostile.faults.append(drip)
-    tuning = type(QUICK)(QUICK.retry, Timeouts(5.0, 1.0, document=0.1), QUICK.pace, QUICK.limits)
+    tuning = msgspec.structs.replace(QUICK, timeouts=Timeouts(5.0, 1.0, document=0.1))
     async with running_service(tmp_path / "s", settings(tmp_path), tuning) as service:
         with pytest.raises(grpc.aio.AioRpcError, match="no whole answer"):
             await service.pull(name)
@@ -175,7 +176,7 @@ async def test_a_token_server_that_drips_is_given_up(
             await asyncio.sleep(0.01)
 
     hostile.faults.append(drip)
-    tuning = type(QUICK)(QUICK.retry, Timeouts(5.0, 1.0, document=0.1), QUICK.pace, QUICK.limits)
+    tuning = msgspec.structs.replace(QUICK, timeouts=Timeouts(5.0, 1.0, document=0.1))
     async with running_service(tmp_path / "s", settings(tmp_path), tuning) as service:
         with pytest.raises(grpc.aio.AioRpcError) as failure:
             await service.pull(name)

@@ -1,6 +1,8 @@
 """The whole image service: its parts put together, opened and closed in order."""
 
+import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,10 +21,13 @@ from bayplan.images.registry.download import Pace
 from bayplan.images.registry.retry import PATIENCE, Retrier
 from bayplan.images.registry.transport import Timeouts, Transport
 from bayplan.images.settings import Settings
+from bayplan.images.store.partials import Keeping
 from bayplan.images.store.store import ImageStore
 from bayplan.kube.pacing import RetryPolicy
 
 _GRACE = 5.0
+_TIDYING_SECONDS = 600.0
+_LOG = logging.getLogger(__name__)
 
 
 class Tuning(msgspec.Struct, frozen=True):
@@ -32,6 +37,7 @@ class Tuning(msgspec.Struct, frozen=True):
     timeouts: Timeouts = Timeouts()
     pace: Pace = Pace()
     limits: Limits = Limits()
+    keeping: Keeping = Keeping()
 
 
 DEFAULT_TUNING = Tuning()
@@ -59,7 +65,7 @@ async def serve(
     socket: Path, root: Path, settings: Settings, tuning: Tuning = DEFAULT_TUNING
 ) -> AsyncIterator[CollectorRegistry]:
     """Serve the CRI on a socket while the context lasts; gives out the metrics."""
-    store = ImageStore(root)
+    store = ImageStore(root, tuning.keeping)
     with contextlib.closing(store):
         async with open_puller(settings, store, tuning) as puller:
             metrics = Metrics(store, settings.handlers)
@@ -67,7 +73,19 @@ async def serve(
             images = Images(settings, store, puller, metrics, watchers)
             handlers = services(images, Runtime(settings), watchers)
             server = await start_server(socket, handlers)
+            tidying = asyncio.ensure_future(_tidy(store))
             try:
                 yield metrics.registry
             finally:
+                tidying.cancel()
                 await server.stop(_GRACE)
+
+
+async def _tidy(store: ImageStore) -> None:
+    """Drop downloads that nobody has continued in time."""
+    while True:
+        await asyncio.sleep(_TIDYING_SECONDS)
+        try:
+            await store.trim()
+        except OSError as error:
+            _LOG.warning("unfinished downloads cannot be cleared away: %s", error)

@@ -1,26 +1,33 @@
-"""Bringing content into the store: once each, a few at a time, whoever asks.
+"""Bringing content into the store: once each, a few at a time.
 
-Two pulls that need one blob or one chain share the work. What a pull relies on it holds first, so
-that no removal takes it away in between.
+Content that is here is used only for a repository that has it (`bayplan.images.store.provenance`);
+any other delivers it as if it were not here. Two pulls that need one blob of one repository, or one
+chain of the same blobs, share the work. What a pull relies on it holds first, so that no removal
+takes it away in between. What a failed pull had received of a blob is left to the next one.
 """
 
 import asyncio
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
-from bayplan.images.flights import Flights
+from bayplan.images.flights import Flights, uninterrupted
 from bayplan.images.layers.limits import Limits
-from bayplan.images.layers.unpack import LayerJob, unpack
+from bayplan.images.layers.unpack import LayerJob, check_content, content_digest, unpack
 from bayplan.images.pull.progress import Listener, Phase, PullProgress
 from bayplan.images.registry.client import Document, RegistryClient, Source
 from bayplan.images.registry.errors import IntegrityError, StorageFullError, storage_error
 from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
+from bayplan.images.store.content import Ingest
 from bayplan.images.store.entries import Content, Kind
 from bayplan.images.store.layout import delete
 from bayplan.images.store.store import Hold, ImageStore
 
 _UNPACKERS = 4
+_Result = TypeVar("_Result")
 
 
 class Contents:
@@ -32,7 +39,7 @@ class Contents:
         self._store = store
         self._registry = registry
         self._limits = limits
-        self._flights: Flights[Content] = Flights()
+        self._flights: Flights[tuple[Content, object]] = Flights()
         self._slots = asyncio.Semaphore(downloads)
         self._threads = ThreadPoolExecutor(_UNPACKERS, thread_name_prefix="unpack")
 
@@ -44,13 +51,15 @@ class Contents:
         """Get a manifest or index, from the store if it is there."""
         blob = Content(Kind.BLOB, target)
         hold.add(blob)
-        if self._store.has(blob):
+        home, known = source.reference.home, self._store.provenance
+        if self._store.has(blob) and known.is_proved(target, home):
             return Document(target, "", self._store.content.read(target))
         document = await self._registry.document(source, target)
         blob = Content(Kind.BLOB, document.digest)
         hold.add(blob)
         size = len(document.data)
         self._store.content.put(Descriptor(OCI_MANIFEST, document.digest, size), document.data)
+        known.prove(document.digest, home)
         return document
 
     async def blob(
@@ -59,46 +68,80 @@ class Contents:
         """Get a config or layer into the store."""
         blob = Content(Kind.BLOB, descriptor.digest)
         hold.add(blob)
-        if not self._store.has(blob):
+        if not await self._at_hand(source, blob):
             listener(PullProgress(descriptor.digest, Phase.WAITING, 0, descriptor.size))
             work = lambda: self._download(source, descriptor, listener)  # noqa: E731
-            await self._flights.run(blob, work)
+            await self._flights.run((blob, source.reference.home), work)
         if self._store.content.size(descriptor.digest) != descriptor.size:
             raise IntegrityError(f"{descriptor.digest} is not of {descriptor.size} bytes")
         listener(PullProgress(descriptor.digest, Phase.DONE, descriptor.size, descriptor.size))
+
+    async def _at_hand(self, source: Source, blob: Content) -> bool:
+        """Say whether a blob is here, and the source's repository has it too."""
+        known, home = self._store.provenance, source.reference.home
+        if not self._store.has(blob):
+            return False
+        if not known.is_proved(blob.digest, home):
+            # What a registry once sent it can be asked about; of all else it could tell anything.
+            sent = known.is_known_to(blob.digest, home.registry)
+            if not sent or not await self._registry.holds(source, blob.digest):
+                return False
+            known.prove(blob.digest, home)
+        return self._store.has(blob)
 
     async def _download(self, source: Source, descriptor: Descriptor, listener: Listener) -> None:
         def heard(received: int) -> None:
             digest, size = descriptor.digest, descriptor.size
             listener(PullProgress(digest, Phase.DOWNLOADING, received, size))
 
+        store, home = self._store, source.reference.home
         async with self._slots:
-            self._check_room(descriptor)
-            ingest = self._store.content.ingest(descriptor, heard)
-            try:
-                await self._registry.blob(source, descriptor, ingest)
-                self._store.content.keep(ingest, descriptor.digest)
-            except BaseException as error:
-                ingest.discard()
-                if isinstance(error, OSError):
+            with store.partials.receiving(descriptor.digest, home) as path:
+                try:
+                    await self._receive(source, descriptor, Ingest(path, descriptor, heard))
+                except OSError as error:
                     kind = storage_error(error)
                     raise kind(f"cannot keep {descriptor.digest}: {error}") from error
-                raise
+            store.provenance.prove(descriptor.digest, home)
 
-    def _check_room(self, descriptor: Descriptor) -> None:
+    async def _receive(self, source: Source, descriptor: Descriptor, ingest: Ingest) -> None:
+        try:
+            await uninterrupted(asyncio.to_thread(ingest.resume))
+            await self._make_room(descriptor, descriptor.size - ingest.received)
+            await self._registry.blob(source, descriptor, ingest)
+            self._store.content.keep_also(ingest, descriptor.digest)
+        except IntegrityError:
+            ingest.discard()
+            raise
+        finally:
+            ingest.close()
+
+    async def _make_room(self, descriptor: Descriptor, wanted: int) -> None:
         """Refuse what cannot fit before it fills the disk for everybody else."""
-        free = shutil.disk_usage(self._store.layout.root).free
-        if descriptor.size > free:
-            raise StorageFullError(
-                f"{descriptor.digest} needs {descriptor.size} bytes, the disk has {free}"
-            )
+        if wanted > (free := self._free()):
+            await self._store.trim(everything=True)
+            free = self._free()
+        if wanted > free:
+            raise StorageFullError(f"{descriptor.digest} needs {wanted} bytes, the disk has {free}")
 
-    async def chain(self, chain_id: str, job: LayerJob, hold: Hold) -> None:
-        """Get a layer unpacked on top of the chain below it."""
+    def _free(self) -> int:
+        return shutil.disk_usage(self._store.layout.root).free
+
+    async def chain(self, chain_id: str, layer: Descriptor, job: LayerJob, hold: Hold) -> None:
+        """Get a layer unpacked on top of the chain below it.
+
+        A chain that is here is used only if the layer truly is what the chain was made of: an
+        image can claim any content for its layers.
+        """
         chain = Content(Kind.CHAIN, chain_id)
         hold.add(chain)
         if not self._store.has(chain):
-            await self._flights.run(chain, lambda: self._unpack(chain_id, job))
+            work = lambda: self._unpack(chain_id, layer.digest, job)  # noqa: E731
+            await self._flights.run((chain, layer.digest), work)
+        elif self._store.provenance.content_of(layer.digest) is None:
+            blob = Content(Kind.BLOB, layer.digest)
+            await self._flights.run((blob, "content"), lambda: self._look_into(layer.digest, job))
+        check_content(self._store.provenance.content_of(layer.digest) or "nothing", job.diff_id)
 
     def layer_job(self, layer: Descriptor, diff_id: str, parent: str | None) -> LayerJob:
         """Describe the unpacking of a layer whose blob is in the store."""
@@ -106,17 +149,27 @@ class Contents:
         blob = self._store.content.path(layer.digest)
         return LayerJob(blob, diff_id, below, self._store.layout.scratch(), self._limits)
 
-    async def _unpack(self, chain_id: str, job: LayerJob) -> None:
-        stop = threading.Event()
-        loop = asyncio.get_running_loop()
+    async def _look_into(self, digest: str, job: LayerJob) -> None:
+        """See what a layer expands to, without unpacking it."""
+        content = await self._in_thread(partial(content_digest, job.blob, job.limits))
+        self._store.provenance.unpacks_to(digest, content)
+
+    async def _unpack(self, chain_id: str, digest: str, job: LayerJob) -> None:
         job.target.mkdir(mode=0o755)
-        work = loop.run_in_executor(self._threads, unpack, job, stop)
         try:
-            usage = await asyncio.shield(work)
-            self._store.chains.keep(job.target, chain_id, usage)
-        except BaseException:
-            # A thread cannot be cancelled; it is told, and cleaned up after once it has ended.
-            stop.set()
-            await asyncio.wait([work])
+            usage = await self._in_thread(partial(unpack, job))
+            if not self._store.chains.has(chain_id):
+                self._store.chains.keep(job.target, chain_id, usage)
+            self._store.provenance.unpacks_to(digest, job.diff_id)
+        finally:
             await asyncio.to_thread(delete, job.target)
-            raise
+
+    async def _in_thread(self, work: Callable[[threading.Event], _Result]) -> _Result:
+        """Work in a thread; it cannot be cancelled, but is told, and has ended after this."""
+        stop = threading.Event()
+        running = asyncio.get_running_loop().run_in_executor(self._threads, work, stop)
+        try:
+            return await asyncio.shield(running)
+        finally:
+            stop.set()
+            await asyncio.wait([running])

@@ -1,7 +1,8 @@
 """The pull itself: resolve, choose, download, unpack, and only then an entry in the catalogue.
 
-A failed pull leaves nothing: what it brought and nobody else uses is removed again. Every failure
-names the image, the handler and the platform that was wanted.
+A failed pull leaves no image and nothing unpacked: what it brought and nobody else uses is removed
+again, but for what it downloaded, which the next pull of that repository continues from. Every
+failure names the image, the handler and the platform that was wanted.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from bayplan.images.pull.progress import Phase, PullProgress
 from bayplan.images.pull.request import Pull
 from bayplan.images.registry.client import RegistryClient
 from bayplan.images.registry.errors import PullError
-from bayplan.images.store.entries import Entry
+from bayplan.images.store.entries import Content, Entry
 from bayplan.images.store.store import Hold, ImageStore
 
 
@@ -44,10 +45,14 @@ class Puller:
             except BaseException as error:
                 content = hold.content
                 hold.release()
-                await uninterrupted(self._store.collect(content))
+                await uninterrupted(self._clean_up(content))
                 if isinstance(error, PullError):
                     raise type(error)(f"{pull.name}: {_whole(error)}") from error
                 raise
+
+    async def _clean_up(self, content: list[Content]) -> None:
+        await self._store.collect(content)
+        await self._store.trim()
 
     async def _pull(self, pull: Pull, hold: Hold) -> Entry:
         reference = pull.source.reference
@@ -57,7 +62,9 @@ class Puller:
         chains = chain_ids(chosen.config.diff_ids)
         await self._layers(pull, chosen, chains, hold)
         names = dict.fromkeys((str(reference), f"{reference.name}@{top.digest}"))
-        return await self._store.add(_entry(pull, chosen, chains, tuple(names)))
+        entry = await self._store.add(_entry(pull, chosen, chains, tuple(names)))
+        self._store.partials.finished(entry.blobs, reference.home)
+        return entry
 
     async def _layers(self, pull: Pull, chosen: Chosen, chains: list[str], hold: Hold) -> None:
         try:
@@ -85,7 +92,7 @@ class Puller:
             await download
             pull.listener(PullProgress(layer.digest, Phase.UNPACKING, layer.size, layer.size))
             job = self._contents.layer_job(layer, diff_id, parent)
-            await self._contents.chain(chain_id, job, hold)
+            await self._contents.chain(chain_id, layer, job, hold)
             pull.listener(PullProgress(layer.digest, Phase.DONE, layer.size, layer.size))
             parent = chain_id
 

@@ -126,6 +126,19 @@ class RegistryClient:
 
         return await self._each_host(source, "pull" if is_digest(target) else "resolve", ask)
 
+    async def holds(self, source: Source, digest: str) -> bool:
+        """Ask whether the image's repository has a blob; whoever cannot say has none."""
+
+        async def ask(host: Host) -> bool:
+            request = source.request("HEAD", host, f"blobs/{digest}")
+            async with self._in_time(digest), self._transport.send(request):
+                return True
+
+        try:
+            return await self._each_host(source, "pull", ask)
+        except PullError:
+            return False
+
     async def blob(self, source: Source, descriptor: Descriptor, sink: VerifyingSink) -> None:
         """Stream a blob into a sink; foreign layers from their own addresses if need be."""
 
@@ -164,8 +177,17 @@ class RegistryClient:
         )
 
     async def _stream(self, opener: Opener, descriptor: Descriptor, sink: VerifyingSink) -> None:
-        # Another host's half may be wrong; each one delivers the whole.
-        sink.restart()
+        """Deliver the rest; if the whole is wrong, what was there may have been: once more."""
+        continued = sink.received > 0
+        try:
+            await self._deliver(opener, descriptor, sink)
+        except IntegrityError:
+            sink.restart()
+            if not continued:
+                raise
+            await self._deliver(opener, descriptor, sink)
+
+    async def _deliver(self, opener: Opener, descriptor: Descriptor, sink: VerifyingSink) -> None:
         await download(opener, sink, descriptor.size, self._retrier, self._pace)
         sink.verify()
 

@@ -58,7 +58,7 @@ async def download(open_body: Opener, sink: Sink, size: int, retrier: Retrier, p
                 raise TransientError("the registry has no such range")
             await _copy(response, sink, size, pace)
 
-    if size == 0 and sink.received == 0:
+    if sink.received >= size:
         return
     await retrier.run(attempt, lambda: sink.received)
 

@@ -7,6 +7,7 @@ itself is read in `bayplan.images.references`.
 
 import ipaddress
 import re
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +16,16 @@ from bayplan.images.registry.errors import InvalidReferenceError
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 DOCKER_HUB = references.DEFAULT_DOMAIN
+
+
+class Repository(NamedTuple):
+    """Where images of one name live."""
+
+    registry: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.registry}/{self.path}"
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -26,9 +37,14 @@ class Reference(msgspec.Struct, frozen=True):
     digest: str = ""
 
     @property
-    def name(self) -> str:
+    def home(self) -> Repository:
         """The repository with its registry."""
-        return f"{self.registry}/{self.repository}"
+        return Repository(self.registry, self.repository)
+
+    @property
+    def name(self) -> str:
+        """The repository with its registry, as one text."""
+        return str(self.home)
 
     @property
     def target(self) -> str:

@@ -8,15 +8,14 @@ that had it. The same name under another handler is another name.
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from bayplan.images.flights import uninterrupted
-from bayplan.images.layers.clone import Usage
 from bayplan.images.registry.errors import InvalidReferenceError
 from bayplan.images.registry.reference import parse_reference
-from bayplan.images.store.database import Database
+from bayplan.images.store.database import Database, Facts
 from bayplan.images.store.entries import Content, Entry, EntryKey
 
 _ID = re.compile(r"(?:sha256:)?([0-9a-f]{4,64})")
@@ -72,22 +71,31 @@ class Catalogue:
         key = self._names.get((handler, name))
         return self._entries[key] if key else None
 
-    async def add(self, entry: Entry, chains: dict[str, Usage]) -> Entry:
+    async def add(self, entry: Entry, facts: Facts) -> Entry:
         """Take an image in; it keeps the names it had, and takes the new ones from others."""
-        return await uninterrupted(self._add(entry, chains))
+        return await uninterrupted(self._add(entry, facts))
+
+    async def forget_content(self, gone: Callable[[], list[Content]]) -> None:
+        """Drop what is written of content that is gone, as of the moment at which it is done."""
+        await uninterrupted(self._forget_content(gone))
+
+    async def _forget_content(self, gone: Callable[[], list[Content]]) -> None:
+        async with self._writing:
+            if content := gone():
+                await asyncio.to_thread(self._database.forget_content, content)
 
     async def remove(self, key: EntryKey) -> Entry | None:
         """Drop an image for one handler with all of its names; give back what was dropped."""
         return await uninterrupted(self._remove(key))
 
-    async def _add(self, entry: Entry, chains: dict[str, Usage]) -> Entry:
+    async def _add(self, entry: Entry, facts: Facts) -> Entry:
         async with self._writing:
             before = self._entries.get(entry.key)
             if before is not None:
                 names = tuple(dict.fromkeys((*before.names, *entry.names)))
                 entry = msgspec.structs.replace(entry, names=names)
             changed = [entry, *self._robbed(entry)]
-            await asyncio.to_thread(self._database.write, changed, [], chains)
+            await asyncio.to_thread(self._database.write, changed, [], facts)
             for one in changed:
                 self._remember(one)
             return entry
@@ -107,7 +115,7 @@ class Catalogue:
         async with self._writing:
             entry = self._entries.get(key)
             if entry is not None:
-                await asyncio.to_thread(self._database.write, [], [key], {})
+                await asyncio.to_thread(self._database.write, [], [key])
                 self._forget(entry)
             return entry
 

@@ -1,10 +1,13 @@
 """Content by digest: written aside, verified, then moved into place whole.
 
 An `Ingest` is one blob on its way in. It counts and hashes as it is written, so that memory stays
-flat whatever the blob's size, and `keep` is refused unless both agree with the descriptor.
+flat whatever the blob's size, and `keep` is refused unless both agree with the descriptor. One that
+was begun before is read again from its start; what is there counts only if the whole is right.
 """
 
+import errno
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +17,8 @@ from bayplan.images.registry.media import Descriptor
 from bayplan.images.store.layout import Layout, delete
 
 _BLOCK = 512
+_READ = 1024 * 1024
+_OPENED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Ingest:
@@ -26,7 +31,7 @@ class Ingest:
         self._listener = listener
         self._algorithm = descriptor.digest.partition(":")[0]
         self.path = path
-        self._file = path.open("xb", buffering=0)
+        self._file = os.fdopen(os.open(path, _OPENED, 0o600), "r+b", buffering=0)
         self._hash = hashlib.new(self._algorithm)
         self._received = 0
 
@@ -34,6 +39,14 @@ class Ingest:
     def received(self) -> int:
         """How many bytes are there."""
         return self._received
+
+    def resume(self) -> None:
+        """Take over what an earlier attempt left; it may take its time."""
+        if os.fstat(self._file.fileno()).st_size > self._descriptor.size:
+            self.restart()
+        while chunk := self._file.read(_READ):
+            self._hash.update(chunk)
+            self._received += len(chunk)
 
     def write(self, data: bytes) -> None:
         """Take the next bytes."""
@@ -118,6 +131,20 @@ class ContentStore:
         ingest.close()
         self._sizes[digest] = ingest.path.stat().st_blocks * _BLOCK
         ingest.path.rename(self.path(digest))
+
+    def keep_also(self, ingest: Ingest, digest: str) -> None:
+        """Verify a blob and have it in place, and where it was received as well."""
+        ingest.verify()
+        ingest.close()
+        if self.has(digest):
+            return
+        try:
+            os.link(ingest.path, self.path(digest))
+        except OSError as error:
+            if error.errno not in {errno.EPERM, errno.EMLINK, errno.ENOTSUP}:
+                raise
+            ingest.path.rename(self.path(digest))
+        self._sizes[digest] = self.path(digest).stat().st_blocks * _BLOCK
 
     def put(self, descriptor: Descriptor, data: bytes) -> None:
         """Keep a small blob that is already in memory."""

@@ -5,12 +5,15 @@ them; everything is read once at the start, and the catalogue answers from memor
 """
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from bayplan.images.layers.clone import Usage
-from bayplan.images.store.entries import Entry, EntryKey
+from bayplan.images.store.entries import Content, Entry, EntryKey, Kind
+from bayplan.images.store.provenance import SourceRow
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -20,8 +23,28 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE TABLE IF NOT EXISTS chains (
   chain_id TEXT PRIMARY KEY, bytes INTEGER NOT NULL, inodes INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sources (
+  digest TEXT NOT NULL, registry TEXT NOT NULL, repository TEXT NOT NULL,
+  PRIMARY KEY (digest, registry, repository)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS contents (
+  digest TEXT PRIMARY KEY, diff_id TEXT NOT NULL
+) WITHOUT ROWID;
 """
-_VERSION = 1
+_VERSION = 2
+_READABLE = {0, 1, _VERSION}
+"""Version 1 knew no sources: what it holds is had from its registries once more when asked for."""
+
+
+class Facts(NamedTuple):
+    """What is written down of an entry's content."""
+
+    chains: dict[str, Usage] = {}
+    sources: list[SourceRow] = []
+    contents: dict[str, str] = {}
+
+
+_NOTHING = Facts()
 
 
 class Database:
@@ -39,7 +62,7 @@ class Database:
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=FULL")
         found = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if found not in {0, _VERSION}:
+        if found not in _READABLE:
             raise ValueError(f"{path} was written by another version ({found}, not {_VERSION})")
         self._connection.executescript(_SCHEMA)
         self._connection.execute(f"PRAGMA user_version={_VERSION}")
@@ -58,10 +81,16 @@ class Database:
         rows = self._connection.execute("SELECT chain_id, bytes, inodes FROM chains").fetchall()
         return {chain: Usage(size, inodes) for chain, size, inodes in rows}
 
-    def write(
-        self, changed: list[Entry], removed: list[EntryKey], chains: dict[str, Usage]
-    ) -> None:
-        """Write entries away, all of them or none; the chains they use with what they occupy."""
+    def sources(self) -> list[SourceRow]:
+        """Read where every blob is from."""
+        return self._connection.execute("SELECT * FROM sources").fetchall()
+
+    def contents(self) -> dict[str, str]:
+        """Read what layers expand to."""
+        return dict(self._connection.execute("SELECT digest, diff_id FROM contents").fetchall())
+
+    def write(self, changed: list[Entry], removed: list[EntryKey], facts: Facts = _NOTHING) -> None:
+        """Write entries away, all of them or none, with what is known of their content."""
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(
@@ -74,12 +103,29 @@ class Database:
             )
             self._connection.executemany(
                 "INSERT OR REPLACE INTO chains VALUES (?, ?, ?)",
-                [(chain, *usage) for chain, usage in chains.items()],
+                [(chain, *usage) for chain, usage in facts.chains.items()],
+            )
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO sources VALUES (?, ?, ?)", facts.sources
+            )
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO contents VALUES (?, ?)", facts.contents.items()
             )
 
-    def forget_chains(self, chains: list[str]) -> None:
-        """Drop chains that are no longer there."""
+    def forget_content(self, content: Iterable[Content]) -> None:
+        """Drop what is known of content that is no longer there."""
+        blobs = [(one.digest,) for one in content if one.kind is Kind.BLOB]
+        chains = [(one.digest,) for one in content if one.kind is Kind.CHAIN]
         with self._connection:
-            self._connection.executemany(
-                "DELETE FROM chains WHERE chain_id = ?", [(chain,) for chain in chains]
-            )
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("DELETE FROM sources WHERE digest = ?", blobs)
+            self._connection.executemany("DELETE FROM contents WHERE digest = ?", blobs)
+            self._connection.executemany("DELETE FROM chains WHERE chain_id = ?", chains)
+
+    def described(self) -> list[Content]:
+        """List all content of which anything is known."""
+        blobs = {row[0] for row in self.sources()} | set(self.contents())
+        return [
+            *(Content(Kind.BLOB, digest) for digest in blobs),
+            *(Content(Kind.CHAIN, chain) for chain in self.chains()),
+        ]

@@ -4,11 +4,12 @@
       images.db     the catalogue; what it does not name does not exist
       blobs/        content by digest, as it came from the registry
       chains/       complete root file systems by chain id
-      ingest/       work under way and rubbish; emptied at every start
+      partial/      downloads under way, and those that a failed pull left to be continued
+      ingest/       other work under way, and rubbish; emptied at every start
 
-Content is written under `ingest` and renamed into place when it is whole. Before the catalogue
-names it, one barrier makes everything durable, so after a crash at any moment an entry of the
-catalogue has all of its content, and anything else is swept away.
+Content is written under `partial` or `ingest` and moved into place when it is whole. Before the
+catalogue names it, one barrier makes everything durable, so after a crash at any moment an entry of
+the catalogue has all of its content, and anything else is swept away.
 """
 
 import ctypes
@@ -31,13 +32,14 @@ class Layout:
         self.root = root
         self.blobs = root / "blobs"
         self.chains = root / "chains"
+        self.partial = root / "partial"
         self.ingest = root / "ingest"
         self.database = root / "images.db"
         self._lock: int | None = None
 
     def open(self) -> Self:
         """Make the directories and take the lock."""
-        for directory in (self.root, self.blobs, self.chains, self.ingest):
+        for directory in (self.root, self.blobs, self.chains, self.partial, self.ingest):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -1,9 +1,10 @@
 """The store as the puller and the service see it.
 
 Opening sweeps: what is under way when a process dies is deleted, an entry whose content is not all
-there is dropped, and content that no entry needs goes. While it runs, content is removed when the
-last entry that uses it is, except what a pull under way holds: a pull holds what it is about to
-rely on before it looks whether it is there.
+there is dropped, and content that no entry needs goes; only downloads that can be continued stay,
+within their bounds. While it runs, content is removed when the last entry that uses it is, except
+what a pull under way holds: a pull holds what it is about to rely on before it looks whether it is
+there. What is known of content (`bayplan.images.store.provenance`) goes with it.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from bayplan.images.flights import uninterrupted
@@ -19,19 +20,28 @@ from bayplan.images.layers.clone import Usage
 from bayplan.images.store.barrier import Barrier
 from bayplan.images.store.catalogue import Catalogue
 from bayplan.images.store.content import ChainStore, ContentStore
-from bayplan.images.store.database import Database
+from bayplan.images.store.database import Database, Facts
 from bayplan.images.store.entries import Content, Entry, EntryKey, Kind
 from bayplan.images.store.layout import Layout, delete
+from bayplan.images.store.partials import Keeping, Partials
+from bayplan.images.store.provenance import Provenance
 
 _LOG = logging.getLogger(__name__)
 _BLOCK = 512
+DEFAULT_KEEPING = Keeping()
 
 
 class ImageStore:
     """Content, chains and catalogue of one root directory."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(
+        self,
+        root: Path,
+        keeping: Keeping = DEFAULT_KEEPING,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.layout = Layout(root).open()
+        self.partials = Partials(self.layout, keeping, clock)
         try:
             self._open()
         except BaseException:
@@ -44,6 +54,7 @@ class ImageStore:
         self._database = Database(self.layout.database)
         self.content = ContentStore(self.layout)
         self.chains = ChainStore(self.layout, self._database.chains())
+        self.provenance = Provenance(self._database.sources(), self._database.contents())
         self.catalogue = Catalogue(self._database, self._whole_entries())
         self._held: Counter[Content] = Counter()
         self._barrier = Barrier(self.layout.flush)
@@ -73,7 +84,12 @@ class ImageStore:
         """Take an image in: all of its content durable first, then one transaction."""
         await self._barrier.passed()
         usages = self.chains.usages()
-        return await self.catalogue.add(entry, {chain: usages[chain] for chain in entry.chains})
+        facts = Facts(
+            {chain: usages[chain] for chain in entry.chains},
+            self.provenance.source_rows(entry.blobs),
+            self.provenance.contents(entry.blobs),
+        )
+        return await self.catalogue.add(entry, facts)
 
     async def remove(self, key: EntryKey) -> bool:
         """Drop an image for one handler, and the content nobody else uses."""
@@ -89,13 +105,22 @@ class ImageStore:
         rubbish = [path for one in reversed(unused) if (path := self._take_out(one))]
         if rubbish:
             await uninterrupted(asyncio.to_thread(_delete_all, rubbish))
+            await self.catalogue.forget_content(
+                lambda: [one for one in unused if not self.has(one)]
+            )
+
+    async def trim(self, *, everything: bool = False) -> None:
+        """Drop unfinished downloads that are too old or too much, or all that nobody writes."""
+        if rubbish := self.partials.trim(everything=everything):
+            await uninterrupted(asyncio.to_thread(_delete_all, rubbish))
 
     def usage(self) -> Usage:
         """Count what the store occupies on the disk."""
-        places = [self.layout.root, self.layout.blobs, self.layout.chains, self.layout.ingest]
+        layout = self.layout
+        places = [layout.root, layout.blobs, layout.chains, layout.partial, layout.ingest]
         files = [path for path in self.layout.root.iterdir() if path.is_file()]
         work = [path for path in self.layout.ingest.iterdir() if path.is_file()]
-        total = self.content.usage() + self.chains.usage()
+        total = self.content.usage() + self.chains.usage() + self.partials.usage()
         for path in (*places, *files, *work):
             with contextlib.suppress(FileNotFoundError):
                 total += Usage(path.lstat().st_blocks * _BLOCK, 1)
@@ -106,6 +131,7 @@ class ImageStore:
 
     def _take_out(self, content: Content) -> Path | None:
         if content.kind is Kind.BLOB:
+            self.provenance.forget(content.digest)
             return self.content.remove(content.digest)
         return self.chains.remove(content.digest)
 
@@ -115,7 +141,7 @@ class ImageStore:
         broken = [entry for entry in entries if entry not in whole]
         for entry in broken:
             _LOG.warning("dropping %s for %r: content is missing", entry.image_id, entry.handler)
-        self._database.write([], [entry.key for entry in broken], {})
+        self._database.write([], [entry.key for entry in broken])
         return whole
 
     def _sweep(self) -> None:
@@ -124,8 +150,10 @@ class ImageStore:
         everything += [Content(Kind.CHAIN, chain) for chain in self.chains.usages()]
         unused = [one for one in everything if not self.catalogue.uses(one)]
         _delete_all([path for one in unused if (path := self._take_out(one))])
-        gone = [chain for chain in self._database.chains() if not self.chains.has(chain)]
-        self._database.forget_chains(gone)
+        described = self._database.described()
+        self._database.forget_content([one for one in described if not self.has(one)])
+        self.partials.drop(self.content.has)
+        _delete_all(self.partials.trim())
         if unused:
             _LOG.info("swept %d leftovers in %.1f s", len(unused), time.monotonic() - started)
 

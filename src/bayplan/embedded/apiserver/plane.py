@@ -71,8 +71,9 @@ class ControlPlane:
         if self.config.authorization == "rbac":
             authorizer = rbac = Rbac(self.store)
             chain.validating.append(EscalationGuard(rbac).validate)
-        chain.mutating += [BuiltinAdmission(self.backend).step(), self._webhooks.mutate]
-        chain.validating += [self._webhooks.validate]
+        builtin = BuiltinAdmission(self.backend)
+        chain.mutating += [builtin.step(), self._webhooks.mutate]
+        chain.validating += [builtin.validate, self._webhooks.validate]
         return authorizer
 
     async def start(self) -> None:

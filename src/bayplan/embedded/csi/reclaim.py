@@ -51,11 +51,11 @@ class Reclaim(Controller[str]):
         return self._reclaim(key, volume)
 
     def _reclaim(self, key: str, volume: JsonObject) -> Plan:
-        if volume["spec"].get("persistentVolumeReclaimPolicy") != "Delete":
-            return _show(volume, "Released")
-        if self._stage.view.attachments_of(key):
-            return []
-        return [Delete(Key(VOLUMES, "", key), volume["metadata"]["uid"])]
+        released = _show(volume, "Released")
+        kept = volume["spec"].get("persistentVolumeReclaimPolicy") != "Delete"
+        if kept or self._stage.view.attachments_of(key):
+            return released
+        return [*released, Delete(Key(VOLUMES, "", key), volume["metadata"]["uid"])]
 
 
 def _show(volume: JsonObject, phase: str) -> Plan:

@@ -23,6 +23,7 @@ from bayplan.embedded.control.view import View
 from bayplan.embedded.csi.attachdetach import AttachDetach
 from bayplan.embedded.csi.attacher import Attacher
 from bayplan.embedded.csi.binder import Binder
+from bayplan.embedded.csi.protection import Protection
 from bayplan.embedded.csi.provisioner import Provisioner
 from bayplan.embedded.csi.reclaim import Reclaim
 from bayplan.embedded.csi.registration import DriverRegistration
@@ -103,6 +104,7 @@ class Simulation:
         self.engine.add(AttachDetach(stage, self.volumes))
         self.engine.add(self._attacher)
         self.engine.add(Reclaim(stage))
+        self.engine.add(Protection(stage))
 
     def _add_workloads(self) -> None:
         stage, engine = self.stage, self.engine

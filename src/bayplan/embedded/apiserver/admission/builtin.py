@@ -8,17 +8,16 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 
+from bayplan.embedded.apiserver.admission.storage import StorageAdmission
 from bayplan.embedded.apiserver.errors import ApiError, forbidden, invalid
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest, Step
-from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.validation.causes import bad_value
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
-STORAGE_CLASSES = "storageclasses.storage.k8s.io"
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _PROTECTED = ("default", "kube-system", "kube-public")
 _UNWELL = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
@@ -32,9 +31,12 @@ class BuiltinAdmission:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._default_class: tuple[int, JsonObject] = (-1, {})
+        storage = StorageAdmission(backend)
+        self.validate = storage.validate
         self._on_create: dict[str, tuple[Rule, ...]] = {
             "pods": (self._priority, self._runtime_class, self._tolerations, self._account),
-            "persistentvolumeclaims": (self._storage_class,),
+            "persistentvolumeclaims": (storage.default_class, storage.protect),
+            "persistentvolumes": (storage.protect,),
             "services": (self._cluster_ip,),
         }
 
@@ -113,18 +115,6 @@ class BuiltinAdmission:
         name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
         spec["serviceAccountName"] = spec["serviceAccount"] = name
 
-    def _storage_class(self, request: AdmissionRequest) -> None:
-        spec = _spec(request)
-        if spec.get("storageClassName") is not None:
-            return
-        defaults = [
-            entry
-            for entry in self._backend.store.list(STORAGE_CLASSES)
-            if _annotation(entry, DEFAULT_CLASS) == "true"
-        ]
-        if defaults:
-            spec["storageClassName"] = max(defaults, key=lambda entry: entry.revision).key.name
-
     def _cluster_ip(self, request: AdmissionRequest) -> None:
         spec = _spec(request)
         if spec.get("type") == "ExternalName":
@@ -175,10 +165,6 @@ def _tolerates(toleration: JsonObject, key: str) -> bool:
         "",
         "NoExecute",
     )
-
-
-def _annotation(entry: Entry, name: str) -> str:
-    return str((entry.object()["metadata"].get("annotations") or {}).get(name, ""))
 
 
 def _apply_runtime_class(request: AdmissionRequest, spec: JsonObject, found: JsonObject) -> None:

@@ -8,6 +8,8 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 
 ALWAYS = ("metadata.name", "metadata.namespace")
+_UNSAID = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.successful": "0"}
+"""What selectors find where nothing was said; elsewhere, nothing."""
 
 
 def value_at(obj: JsonObject, path: str) -> JsonValue:
@@ -43,12 +45,14 @@ def as_field(value: JsonValue) -> str:
 
 
 def read_fields(obj: JsonObject, paths: tuple[str, ...]) -> dict[str, str]:
-    """The values at some paths; only those that are set, since absent means empty."""
+    """The values at some paths; only those that are not empty, since absent means empty."""
     found: dict[str, str] = {}
     for path, parts in _split(paths):
         value = _value(obj, parts)
         if value is not None and value != "":
             found[path] = as_field(value)
+        elif path in _UNSAID:
+            found[path] = _UNSAID[path]
     return found
 
 

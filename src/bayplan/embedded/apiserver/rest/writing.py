@@ -177,7 +177,7 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
         await backend.admission.mutate(request)
     new = request.object or new
     _check_address(call, new)
-    _prepare_change(call, new, old, strategy)
+    _prepare_change(call, new, old, strategy, backend.now)
     _track_owners(backend, call, new, old)
     refuse(call, new, _change_problems(call, new, old, strategy))
     if call.subresource not in _UNVALIDATED:
@@ -220,8 +220,12 @@ def _with(obj: JsonObject, field: str, value: object) -> JsonObject:
     return obj
 
 
-def _prepare_change(call: Call, new: JsonObject, old: JsonObject, strategy: Strategy) -> None:
+def _prepare_change(
+    call: Call, new: JsonObject, old: JsonObject, strategy: Strategy, now: Callable[[], str]
+) -> None:
     metadata.keep(new, old)
+    if call.subresource == "status":
+        strategy.prepare_status(new, old, now())
     if call.subresource != "finalize":
         strategy.prepare_update(new, old)
     if call.kind.generations and call.subresource not in _UNVALIDATED:

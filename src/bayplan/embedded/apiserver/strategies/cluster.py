@@ -6,11 +6,10 @@ import base64
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.strategies.nodes import NODES
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
 from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
-
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def _new_namespace(namespace: JsonObject) -> None:
@@ -23,14 +22,6 @@ def _new_namespace(namespace: JsonObject) -> None:
 def _keep_namespace(new: JsonObject, old: JsonObject) -> None:
     """A namespace's own finalizers change by its finalize subresource only."""
     new["spec"] = old.get("spec") or {}
-
-
-def _node_problems(node: JsonObject) -> list[Cause]:
-    return [
-        bad_value(f"spec.taints[{index}].effect", taint.get("effect"), "is no taint effect")
-        for index, taint in enumerate(items(node.get("spec") or {}, "taints"))
-        if taint.get("effect") not in _EFFECTS or not taint.get("key")
-    ]
 
 
 def _default_service(service: JsonObject) -> None:
@@ -65,59 +56,6 @@ def _keep_immutable(new: JsonObject, old: JsonObject) -> list[Cause]:
         for field in ("data", "binaryData", "immutable")
         if new.get(field) != old.get(field)
     ]
-
-
-def _default_claim(claim: JsonObject) -> None:
-    fill(child(claim, "spec"), volumeMode="Filesystem")
-
-
-def _new_claim(claim: JsonObject) -> None:
-    claim["status"] = {"phase": "Pending"}
-
-
-def _claim_problems(claim: JsonObject) -> list[Cause]:
-    spec = claim["spec"]
-    found = (
-        []
-        if spec.get("accessModes")
-        else [required("spec.accessModes", "at least 1 access mode is required")]
-    )
-    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
-        found.append(required("spec.resources[storage]"))
-    return found
-
-
-def _default_volume(volume: JsonObject) -> None:
-    fill(child(volume, "spec"), volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain")
-
-
-def _volume_problems(volume: JsonObject) -> list[Cause]:
-    spec = volume["spec"]
-    found = [] if spec.get("accessModes") else [required("spec.accessModes")]
-    if not (spec.get("capacity") or {}).get("storage"):
-        found.append(required("spec.capacity"))
-    return found
-
-
-def _default_class(obj: JsonObject) -> None:
-    fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
-
-
-def _class_problems(obj: JsonObject) -> list[Cause]:
-    return [] if obj.get("provisioner") else [required("provisioner")]
-
-
-def _default_driver(driver: JsonObject) -> None:
-    fill(
-        child(driver, "spec"),
-        attachRequired=True,
-        podInfoOnMount=False,
-        storageCapacity=False,
-        fsGroupPolicy="ReadWriteOnceWithFSType",
-        volumeLifecycleModes=["Persistent"],
-        requiresRepublish=False,
-        seLinuxMount=False,
-    )
 
 
 def _default_priority(obj: JsonObject) -> None:
@@ -194,7 +132,7 @@ CLUSTER = {
     "namespaces": Strategy(
         name_rule=dns_label, prepare_create=_new_namespace, prepare_update=_keep_namespace
     ),
-    "nodes": Strategy(keeps_status=True, validate=_node_problems),
+    "nodes": NODES,
     "services": Strategy(
         name_rule=dns_label,
         default=_default_service,
@@ -204,20 +142,6 @@ CLUSTER = {
     "secrets": Strategy(default=_default_secret, validate_update=_keep_immutable),
     "configmaps": Strategy(validate_update=_keep_immutable),
     "serviceaccounts": Strategy(returns_deleted=True),
-    "persistentvolumeclaims": Strategy(
-        default=_default_claim,
-        prepare_create=_new_claim,
-        validate=_claim_problems,
-        returns_deleted=True,
-    ),
-    "persistentvolumes": Strategy(
-        default=_default_volume,
-        prepare_create=_new_claim,
-        validate=_volume_problems,
-        returns_deleted=True,
-    ),
-    "storageclasses.storage.k8s.io": Strategy(default=_default_class, validate=_class_problems),
-    "csidrivers.storage.k8s.io": Strategy(default=_default_driver),
     "priorityclasses.scheduling.k8s.io": Strategy(
         default=_default_priority, validate_update=_priority_change
     ),

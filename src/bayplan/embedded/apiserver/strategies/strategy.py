@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.validation.names import NameRule, subdomain
+from bayplan.kube import quantity
 
 
 def _nothing(obj: JsonObject) -> None:
@@ -18,6 +20,10 @@ def _nothing(obj: JsonObject) -> None:
 
 
 def _no_change(new: JsonObject, old: JsonObject) -> None:
+    """Nothing to do."""
+
+
+def _no_status(new: JsonObject, old: JsonObject, now: str) -> None:
     """Nothing to do."""
 
 
@@ -44,6 +50,8 @@ class Strategy:
     """Set what only the server may set on a new object."""
     prepare_update: Callable[[JsonObject, JsonObject], None] = _no_change
     """Set what only the server may set on a changed object (new, old)."""
+    prepare_status: Callable[[JsonObject, JsonObject, str], None] = _no_status
+    """Set what only the server may set when a status is written (new, old, the time)."""
     validate: Callable[[JsonObject], list[Cause]] = _fine
     validate_update: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
     validate_status: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
@@ -76,3 +84,12 @@ def child(obj: JsonObject, name: str) -> JsonObject:
 def items(obj: JsonObject, name: str) -> list[JsonObject]:
     """A nested list of objects; empty if it is absent."""
     return obj.get(name) or []
+
+
+def round_amounts(amounts: JsonObject | None) -> None:
+    """Amounts of resources are counted in thousandths; what is finer is rounded up."""
+    if amounts is None:
+        return
+    for name, amount in amounts.items():
+        if amount[-1:] in ("n", "u"):
+            amounts[name] = quantity.format_amount(Fraction(quantity.milli_value(amount), 1000))

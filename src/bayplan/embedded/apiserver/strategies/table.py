@@ -6,6 +6,7 @@ from bayplan.embedded.apiserver.crds.definitions import STORAGE as CUSTOM_DEFINI
 from bayplan.embedded.apiserver.strategies.cluster import CLUSTER
 from bayplan.embedded.apiserver.strategies.definitions import DEFINITIONS
 from bayplan.embedded.apiserver.strategies.pods import PODS
+from bayplan.embedded.apiserver.strategies.storage import STORAGE
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.strategies.workloads import WORKLOADS
 
@@ -16,6 +17,7 @@ STRATEGIES: dict[str, Strategy] = {
     CUSTOM_DEFINITIONS: DEFINITIONS,
     **WORKLOADS,
     **CLUSTER,
+    **STORAGE,
 }
 
 

@@ -57,9 +57,9 @@ def not_supported(field: str, value: JsonValue, choices: Sequence[str]) -> Cause
     return _cause("FieldValueNotSupported", "Unsupported value", field, value, why)
 
 
-def duplicate(field: str, value: JsonValue) -> Cause:
+def duplicate(field: str, value: JsonValue, why: str = "") -> Cause:
     """A value may stand in a list only once."""
-    return _cause("FieldValueDuplicate", "Duplicate value", field, value)
+    return _cause("FieldValueDuplicate", "Duplicate value", field, value, why)
 
 
 def missing(field: str, value: JsonValue) -> Cause:

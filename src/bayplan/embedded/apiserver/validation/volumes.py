@@ -1,0 +1,245 @@
+"""What is wrong with a persistent volume.
+
+Most kinds of sources only need some words; what they need is a table. A volume has one source; the
+names under which its faults are told are kube-apiserver's, which are not always the field's.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.validation.causes import (
+    bad_value,
+    forbidden_field,
+    not_supported,
+    required,
+    too_long,
+)
+from bayplan.embedded.apiserver.validation.names import dns_label, name_problems, subdomain
+from bayplan.embedded.apiserver.validation.nodeselectors import node_selector_problems
+from bayplan.embedded.apiserver.validation.quantities import basic_problems, not_positive
+from bayplan.embedded.apiserver.validation.volumesources import SourceRule, source_rule
+
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+VOLUME_MODES = ("Block", "Filesystem")
+MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
+_RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
+_DRIVER_LETTERS = 63
+_INLINE = "in the context of inline volumes"
+SOURCES = {
+    "hostPath": ("hostPath", "hostPath"),
+    "gcePersistentDisk": ("gcePersistentDisk", "persistentDisk"),
+    "awsElasticBlockStore": ("awsElasticBlockStore", "awsElasticBlockStore"),
+    "glusterfs": ("glusterfs", "glusterfs"),
+    "flocker": ("flocker", "flocker"),
+    "nfs": ("nfs", "nfs"),
+    "rbd": ("rbd", "rbd"),
+    "quobyte": ("quobyte", "quobyte"),
+    "cephfs": ("cephFS", "cephfs"),
+    "iscsi": ("iscsi", "iscsi"),
+    "cinder": ("cinder", "cinder"),
+    "fc": ("fc", "fc"),
+    "flexVolume": ("", "flexVolume"),
+    "azureFile": ("azureFile", "azureFile"),
+    "vsphereVolume": ("vsphereVolume", "vsphereVolume"),
+    "photonPersistentDisk": ("photonPersistentDisk", "photonPersistentDisk"),
+    "portworxVolume": ("portworxVolume", "portworxVolume"),
+    "azureDisk": ("azureDisk", "azureDisk"),
+    "scaleIO": ("scaleIO", "scaleIO"),
+    "local": ("local", "local"),
+    "storageos": ("storageos", "storageos"),
+    "csi": ("csi", "csi"),
+}
+"""Sources in the order in which they are looked at; the names by which a second source and a
+source's faults are told. One that cannot be second has no such name."""
+_MOUNTABLE = frozenset(
+    (
+        *("gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte"),
+        *("iscsi", "cinder", "cephfs", "azureFile", "vsphereVolume", "azureDisk"),
+        "photonPersistentDisk",
+    )
+)
+"""Sources whose mount options may stand in an annotation."""
+
+
+def volume_problems(volume: JsonObject) -> list[Cause]:
+    """What is wrong with a persistent volume."""
+    found = volume_spec_problems(volume["spec"], volume["metadata"].get("name") or "", "spec")
+    mounts = MOUNT_OPTIONS in (volume["metadata"].get("annotations") or {})
+    if mounts and not _MOUNTABLE & volume["spec"].keys():
+        why = "may not specify mount options for this volume type"
+        found.append(forbidden_field(f"metadata.annotations.{MOUNT_OPTIONS}", why))
+    return found
+
+
+def volume_spec_problems(
+    spec: JsonObject, name: str, field: str, *, inline: bool = False
+) -> list[Cause]:
+    """What is wrong with a volume's spec, which may stand inside an attachment."""
+    found = _inline_problems(spec, field) if inline else []
+    modes = spec.get("accessModes") or []
+    if not modes:
+        found.append(required(f"{field}.accessModes"))
+    found += access_mode_problems(modes, f"{field}.accessModes")
+    if not inline:
+        found += _capacity_problems(spec.get("capacity") or {}, f"{field}.capacity")
+    found += _policy_problems(spec, field, inline=inline)
+    found += _affinity_problems(spec, field, inline=inline)
+    found += _source_problems(spec, name, field)
+    found += _root_problems(spec, field)
+    found += _class_problems(spec, field, inline=inline)
+    return found + _mode_problems(spec, field, inline=inline) + _attribute_problems(spec, field)
+
+
+def _inline_problems(spec: JsonObject, field: str) -> list[Cause]:
+    found = [
+        forbidden_field(f"{field}.{name}", f"may not be specified {_INLINE}")
+        for name in ("claimRef", "capacity")
+        if spec.get(name) is not None
+    ]
+    if spec.get("csi") is None:
+        found.append(required(f"{field}.csi", f"has to be specified {_INLINE}"))
+    return found
+
+
+def access_mode_problems(modes: list[str], field: str) -> list[Cause]:
+    """What is wrong with how a volume may be used."""
+    found = [not_supported(field, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    known = {mode for mode in modes if mode in ACCESS_MODES}
+    if "ReadWriteOncePod" in known and len(known) > 1:
+        why = "may not use ReadWriteOncePod with other access modes"
+        found.append(forbidden_field(field, why))
+    return found
+
+
+def _capacity_problems(capacity: JsonObject, field: str) -> list[Cause]:
+    found = [] if capacity else [required(field)]
+    if "storage" not in capacity or len(capacity) > 1:
+        found.append(not_supported(field, dict(sorted(capacity.items())) or None, ("storage",)))
+    for name, amount in capacity.items():
+        found += basic_problems(amount, f"{field}[{name}]")
+        found += not_positive(amount, f"{field}[{name}]")
+    return found
+
+
+def _policy_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause]:
+    policy, place = (
+        spec.get("persistentVolumeReclaimPolicy"),
+        f"{field}.persistentVolumeReclaimPolicy",
+    )
+    if not policy or policy in (("Retain",) if inline else _RECLAIM_POLICIES):
+        return []
+    if inline:
+        return [forbidden_field(place, f"may only be Retain {_INLINE}")]
+    return [not_supported(place, policy, _RECLAIM_POLICIES)]
+
+
+def _affinity_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause]:
+    affinity, place = spec.get("nodeAffinity"), f"{field}.nodeAffinity"
+    if affinity is None:
+        return []
+    if inline:
+        return [forbidden_field(place, f"may not be specified {_INLINE}")]
+    if affinity.get("required") is None:
+        return [required(f"{place}.required", "must specify required node constraints")]
+    return node_selector_problems(affinity["required"], f"{place}.required")
+
+
+def _source_problems(spec: JsonObject, name: str, field: str) -> list[Cause]:
+    given = [source for source in SOURCES if spec.get(source) is not None]
+    if not given:
+        return [required(field, "must specify a volume type")]
+    found: list[Cause] = []
+    for index, source in enumerate(given):
+        second, told = SOURCES[source]
+        if index and second:
+            why = "may not specify more than 1 volume type"
+            found.append(forbidden_field(f"{field}.{second}", why))
+            continue
+        found += _rule_of(source, name)(spec[source], f"{field}.{told}")
+        if source == "local" and spec.get("nodeAffinity") is None:
+            why = "Local volume requires node affinity"
+            found.append(required(f"{field}.nodeAffinity", why))
+    return found
+
+
+def _rule_of(source: str, name: str) -> SourceRule:
+    return csi_problems if source == "csi" else source_rule(source, name)
+
+
+def driver_name_problems(name: str, field: str) -> list[Cause]:
+    """What is wrong with the name of a CSI driver."""
+    if not name:
+        return [required(field)]
+    found = [too_long(field, _DRIVER_LETTERS)] if len(name.encode()) > _DRIVER_LETTERS else []
+    return found + [bad_value(field, name, why) for why in subdomain(name.lower())]
+
+
+def csi_problems(csi: JsonObject, field: str) -> list[Cause]:
+    """What is wrong with a volume of a CSI driver."""
+    found = driver_name_problems(csi.get("driver") or "", f"{field}.driver")
+    if not csi.get("volumeHandle"):
+        found.append(required(f"{field}.volumeHandle"))
+    for name in ("controllerPublish", "controllerExpand", "nodePublish", "nodeExpand"):
+        if (secret := csi.get(f"{name}SecretRef")) is not None:
+            found += _secret_problems(secret, f"{field}.{name}SecretRef")
+    return found
+
+
+def _secret_problems(secret: JsonObject, field: str) -> list[Cause]:
+    found: list[Cause] = []
+    rules: dict[str, Callable[[str], list[str]]] = {"name": subdomain, "namespace": dns_label}
+    for name, rule in rules.items():
+        value = secret.get(name)
+        found += (
+            name_problems(rule, value, f"{field}.{name}")
+            if value
+            else [required(f"{field}.{name}")]
+        )
+    return found
+
+
+def _root_problems(spec: JsonObject, field: str) -> list[Cause]:
+    path = (spec.get("hostPath") or {}).get("path")
+    recycled = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
+    if not path or not recycled or posixpath.normpath(path) not in ("/", "//"):
+        return []
+    why = "may not be 'recycle' for a hostPath mount of '/'"
+    return [forbidden_field(f"{field}.persistentVolumeReclaimPolicy", why)]
+
+
+def _class_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause]:
+    name = spec.get("storageClassName")
+    if not name:
+        return []
+    if inline:
+        return [forbidden_field(f"{field}.storageClassName", f"may not be specified {_INLINE}")]
+    return name_problems(subdomain, name, f"{field}.storageClassName")
+
+
+def _mode_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause]:
+    mode = spec.get("volumeMode")
+    if mode is None or mode in (("Filesystem",) if inline else VOLUME_MODES):
+        return []
+    if inline:
+        why = f"may not specify volumeMode other than Filesystem {_INLINE}"
+        return [forbidden_field(f"{field}.volumeMode", why)]
+    return [not_supported(f"{field}.volumeMode", mode, VOLUME_MODES)]
+
+
+def _attribute_problems(spec: JsonObject, field: str) -> list[Cause]:
+    name, place = spec.get("volumeAttributesClassName"), f"{field}.volumeAttributesClassName"
+    if name is None:
+        return []
+    found = (
+        name_problems(subdomain, name, place)
+        if name
+        else [required(place, "an empty string is disallowed")]
+    )
+    if spec.get("csi") is None:
+        why = "has to be specified when using volumeAttributesClassName"
+        found.append(required(f"{field}.csi", why))
+    return found

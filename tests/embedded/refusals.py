@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from typing import Any
 
 from bayplan.embedded.apiserver.errors import ApiError
@@ -35,9 +34,9 @@ def with_changes(obj: Json, changes: Json) -> Json:
 
 
 def _put(obj: Any, path: str, value: Any) -> None:
-    *parents, last = [int(part) if part.isdigit() else part for part in re.split(r"\.", path)]
+    *parents, last = path.split(".")
     for part in parents:
-        obj = obj[part] if isinstance(obj, list) else obj.setdefault(part, {})
+        obj = obj[int(part)] if isinstance(obj, list) else obj.setdefault(part, {})
     if value is NOTHING:
         del obj[last]
     else:

@@ -52,6 +52,7 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
     _check_address(call, obj)
     _prepare_new(backend, call, obj, strategy)
     found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
+    found += strategy.validate_new(obj)
     refuse(call, obj, found + custom_problems(call, obj))
     _warn(call, strategy.warnings(obj, None))
     await backend.admission.validate(request)

@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+from functools import lru_cache
+
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.strategy import child, fill, items
+from bayplan.embedded.apiserver.validation.pods.choices import CONTAINERS
+from bayplan.embedded.apiserver.validation.pods.handlers import PROBES
+from bayplan.embedded.apiserver.validation.pods.totals import shown_total
+from bayplan.embedded.apiserver.validation.resources import is_huge_page
+from bayplan.kube import quantity
 
-_MODES = ("secret", "configMap", "downwardAPI", "projected")
-_CONTAINERS = ("initContainers", "containers")
+_READABLE_BY_ALL = 0o644
+_HOUR = 3600
+_VOLUMES: dict[str, JsonObject] = {
+    **{
+        name: {"defaultMode": _READABLE_BY_ALL}
+        for name in ("secret", "configMap", "downwardAPI", "projected")
+    },
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {
+        "cachingMode": "ReadWrite",
+        "fsType": "ext4",
+        "readOnly": False,
+        "kind": "Shared",
+    },
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+_HOST = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_PATH = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
+_IMAGE = re.compile(
+    rf"(?P<name>(?:{_DOMAIN}/)?{_PATH}(?:/{_PATH})*)"
+    rf"(?::(?P<tag>[0-9A-Za-z_][0-9A-Za-z_.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?"
+)
+_LONGEST_IMAGE = 255
+_POD_LEVEL = ("cpu", "memory")
 
 
 def default_pod_spec(spec: JsonObject) -> None:
-    """Fill in a pod's spec."""
+    """Fill in a pod's spec, of a pod or of a template."""
     fill(
         spec,
         restartPolicy="Always",
@@ -19,71 +54,151 @@ def default_pod_spec(spec: JsonObject) -> None:
         schedulerName="default-scheduler",
     )
     child(spec, "securityContext")
-    for name in _CONTAINERS:
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for name in CONTAINERS:
         for container in items(spec, name):
-            _default_container(container, host_network=bool(spec.get("hostNetwork")))
+            _default_container(container)
     for volume in items(spec, "volumes"):
         _default_volume(volume)
+    _round_up(spec, "overhead")
+    if spec.get("resources"):
+        _round_resources(spec["resources"])
 
 
-def _default_container(container: JsonObject, *, host_network: bool) -> None:
+def default_pod(pod: JsonObject) -> None:
+    """Fill in a pod, and what of a pod is not filled in on its template."""
+    spec = child(pod, "spec")
+    default_pod_spec(spec)
+    for name in ("initContainers", "containers"):
+        for container in items(spec, name):
+            _default_requests(container["resources"])
+            if spec.get("hostNetwork"):
+                for port in items(container, "ports"):
+                    fill(port, hostPort=port.get("containerPort") or 0)
+    if spec.get("resources"):
+        _default_pod_resources(spec, spec["resources"])
+    fill(spec, enableServiceLinks=True)
+
+
+def default_pod_addresses(status: JsonObject) -> None:
+    """The first of a pod's addresses is its address; if they differ, the one address counts."""
+    address, addresses = status.get("podIP"), status.get("podIPs")
+    if address and (not addresses or addresses[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif addresses and addresses[0].get("ip"):
+        status["podIP"] = addresses[0]["ip"]
+
+
+def _default_container(container: JsonObject) -> None:
     fill(
         container,
         imagePullPolicy=_pull_policy(container.get("image") or ""),
         terminationMessagePath="/dev/termination-log",
         terminationMessagePolicy="File",
     )
-    default_requests(child(container, "resources"))
+    _round_resources(child(container, "resources"))
     for port in items(container, "ports"):
         fill(port, protocol="TCP")
-        if host_network:
-            fill(port, hostPort=port.get("containerPort"))
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(name):
+    for name in PROBES:
+        if container.get(name) is not None:
             _default_probe(container[name])
+    for hook in (container.get("lifecycle") or {}).values():
+        if isinstance(hook, dict):
+            _default_request(hook)
     for variable in items(container, "env"):
         _default_variable(variable)
 
 
+@lru_cache(1024)
 def _pull_policy(image: str) -> str:
-    name = image.rpartition("/")[2]
-    if "@" in name:
+    """An image that may become another one is pulled each time."""
+    found = _IMAGE.fullmatch(image)
+    if found is None or len(found["name"]) > _LONGEST_IMAGE:
         return "IfNotPresent"
-    tag = name.partition(":")[2]
-    return "Always" if tag in ("", "latest") else "IfNotPresent"
+    tag = found["tag"] or ("" if found["digest"] else "latest")
+    return "Always" if tag == "latest" else "IfNotPresent"
 
 
-def default_requests(resources: JsonObject) -> None:
+def _round_resources(resources: JsonObject) -> None:
+    _round_up(resources, "limits")
+    _round_up(resources, "requests")
+
+
+def _round_up(owner: JsonObject, name: str) -> None:
+    """Nothing is counted in less than thousandths."""
+    amounts = owner.get(name) or {}
+    for resource, amount in amounts.items():
+        if amount[-1:] in ("n", "u") or "e-" in amount:
+            thousandths = Fraction(quantity.milli_value(amount), 1000)
+            amounts[resource] = quantity.format_amount(thousandths)
+
+
+def _default_requests(resources: JsonObject) -> None:
     """A container asks for what it is limited to, unless it says otherwise."""
     limits = resources.get("limits")
     if limits:
         fill(child(resources, "requests"), **limits)
 
 
+def _default_pod_resources(spec: JsonObject, resources: JsonObject) -> None:
+    """A pod as a whole asks for what its containers do, or for what it is limited to."""
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    if not requests and not limits:
+        return
+    for name, amount in shown_total(spec, "limits").items():
+        if is_huge_page(name) and name not in requests:
+            limits.setdefault(name, amount)
+    if limits:
+        resources["limits"] = limits
+        for name, amount in shown_total(spec, "requests").items():
+            if name in _POD_LEVEL:
+                requests.setdefault(name, amount)
+        for name, amount in limits.items():
+            if name in _POD_LEVEL or is_huge_page(name):
+                requests.setdefault(name, amount)
+    if requests:
+        resources["requests"] = requests
+
+
+def _default_request(handler: JsonObject) -> None:
+    if handler.get("httpGet") is not None:
+        fill(handler["httpGet"], path="/", scheme="HTTP")
+
+
 def _default_probe(probe: JsonObject) -> None:
     fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
-    if probe.get("httpGet"):
-        fill(probe["httpGet"], path="/", scheme="HTTP")
-    if probe.get("grpc"):
+    _default_request(probe)
+    if probe.get("grpc") is not None:
         fill(probe["grpc"], service="")
 
 
 def _default_variable(variable: JsonObject) -> None:
-    reference = (variable.get("valueFrom") or {}).get("fieldRef")
-    if reference:
-        fill(reference, apiVersion="v1")
+    source = variable.get("valueFrom") or {}
+    if source.get("fieldRef") is not None:
+        fill(source["fieldRef"], apiVersion="v1")
+    if source.get("fileKeyRef") is not None:
+        fill(source["fileKeyRef"], optional=False)
 
 
 def _default_volume(volume: JsonObject) -> None:
-    if set(volume) <= {"name"}:
+    kinds = [name for name in volume if name != "name"]
+    if not kinds:
         volume["emptyDir"] = {}
-    for name in _MODES:
-        if volume.get(name) is not None:
-            fill(volume[name], defaultMode=0o644)
-    if volume.get("hostPath") is not None:
-        fill(volume["hostPath"], type="")
-    if volume.get("iscsi") is not None:
-        fill(volume["iscsi"], iscsiInterface="default")
+    for kind in kinds:
+        if kind in _VOLUMES:
+            fill(volume[kind], **_VOLUMES[kind])
+    for source in [volume, *items(volume.get("projected") or {}, "sources")]:
+        for file in items(source.get("downwardAPI") or {}, "items"):
+            if file.get("fieldRef") is not None:
+                fill(file["fieldRef"], apiVersion="v1")
+        if source.get("serviceAccountToken") is not None:
+            fill(source["serviceAccountToken"], expirationSeconds=_HOUR)
+    if volume.get("image") is not None:
+        fill(volume["image"], pullPolicy=_pull_policy(volume["image"].get("reference") or ""))
     template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-    if template and template.get("spec") is not None:
-        fill(template["spec"], volumeMode="Filesystem")
+    if template is not None:
+        claim = child(template, "spec")
+        fill(claim, volumeMode="Filesystem")
+        _round_resources(child(claim, "resources"))

@@ -53,6 +53,8 @@ class Strategy:
     prepare_status: Callable[[JsonObject, JsonObject, str], None] = _no_status
     """Set what only the server may set when a status is written (new, old, the time)."""
     validate: Callable[[JsonObject], list[Cause]] = _fine
+    validate_new: Callable[[JsonObject], list[Cause]] = _fine
+    """What is wrong with an object only as long as it is new."""
     validate_update: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
     validate_status: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
     """What is wrong with a change of the status (new, old)."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
-from bayplan.embedded.apiserver.strategies.podrules import spec_problems
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
 from bayplan.embedded.apiserver.validation.causes import bad_value, required
+from bayplan.embedded.apiserver.validation.pods.spec import pod_spec_problems
 
 _JOB_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")
@@ -118,7 +118,7 @@ def _template_problems(spec: JsonObject, where: str) -> list[Cause]:
     named = [one.get("metadata") or {} for one in items(spec, "volumeClaimTemplates")]
     # A container may mount what a StatefulSet's claim templates will bring.
     claimed: list[JsonObject] = [{"name": one.get("name"), "emptyDir": {}} for one in named]
-    return spec_problems({**pod, "volumes": items(pod, "volumes") + claimed}, where)
+    return pod_spec_problems({**pod, "volumes": items(pod, "volumes") + claimed}, where)
 
 
 def _selects(selector: JsonObject, labels: JsonObject) -> bool:

@@ -62,9 +62,14 @@ def duplicate(field: str, value: JsonValue, why: str = "") -> Cause:
     return _cause("FieldValueDuplicate", "Duplicate value", field, value, why)
 
 
-def missing(field: str, value: JsonValue) -> Cause:
+def missing(field: str, value: JsonValue, why: str = "") -> Cause:
     """What a field names is not there."""
-    return _cause("FieldValueNotFound", "Not found", field, value)
+    return _cause("FieldValueNotFound", "Not found", field, value, why)
+
+
+def out_of_range(field: str, value: int, least: int, most: int) -> Cause:
+    """A number is too small or too large."""
+    return bad_value(field, value, f"must be between {least} and {most}, inclusive")
 
 
 def too_long(field: str, most: int, unit: str = "byte") -> Cause:
@@ -105,11 +110,15 @@ def shown(value: JsonValue) -> str:
         return quoted(value)
     if isinstance(value, float):
         return _shown_float(value)
-    text = encode(value).decode()
-    return "".join(_HTML.get(letter, letter) for letter in text)
+    return escaped(encode(value).decode())
 
 
-_HTML = {letter: f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+def escaped(text: str) -> str:
+    """JSON as Go writes it."""
+    return text.translate(_HTML)
+
+
+_HTML = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"})
 """What Go's JSON encoder escapes, so that a browser does not take it for markup."""
 _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"} | {
     "\v": "\\v",

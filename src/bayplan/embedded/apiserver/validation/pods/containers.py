@@ -1,0 +1,276 @@
+"""A pod's containers: names, images, ports, restarts, and what each kind may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.validation.causes import (
+    bad_value,
+    duplicate,
+    forbidden_field,
+    missing,
+    not_supported,
+    out_of_range,
+    required,
+    too_many,
+)
+from bayplan.embedded.apiserver.validation.names import dns_label
+from bayplan.embedded.apiserver.validation.pods.choices import (
+    choice,
+    required_choice,
+    required_name,
+)
+from bayplan.embedded.apiserver.validation.pods.environment import environment_problems
+from bayplan.embedded.apiserver.validation.pods.handlers import (
+    MOST_PORT,
+    PROBES,
+    lifecycle_problems,
+    port_name,
+    probe_problems,
+)
+from bayplan.embedded.apiserver.validation.pods.mounts import Volumes, mount_problems
+from bayplan.embedded.apiserver.validation.pods.security import container_security_problems
+from bayplan.embedded.apiserver.validation.pods.volumes import PULL_POLICIES
+from bayplan.embedded.apiserver.validation.resources import (
+    container_resource_problems,
+    requirement_problems,
+)
+
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_MESSAGES = ("File", "FallbackToLogsOnError")
+_RESIZED = ("cpu", "memory")
+_RESIZES = ("NotRequired", "RestartContainer")
+_RESTARTS = ("Always", "Never", "OnFailure")
+_ACTIONS = ("Restart", "RestartAllContainers")
+_NOT_EPHEMERAL = (
+    "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", *PROBES,
+    "lifecycle",
+)  # fmt: skip
+_MOST_RULES = 20
+_MOST_EXIT_CODES = 255
+
+
+class Surroundings(NamedTuple):
+    """What of a pod its containers are judged by."""
+
+    volumes: Volumes
+    claims: frozenset[str]
+    grace: int | None
+    restart_policy: str
+    host_users: bool
+
+
+def container_list_problems(spec: JsonObject, at: str, around: Surroundings) -> list[Cause]:
+    """What is wrong with the containers of a pod."""
+    containers = spec.get("containers") or []
+    if not containers:
+        found = [required(f"{at}.containers")]
+    else:
+        found = _regular_problems(containers, f"{at}.containers", around)
+    names = {one.get("name") or "" for one in containers}
+    first = spec.get("initContainers") or []
+    found += _init_problems(first, f"{at}.initContainers", around, set(names))
+    if spec.get("ephemeralContainers"):
+        names |= {one.get("name") or "" for one in first}
+        found += _ephemeral_problems(
+            spec["ephemeralContainers"], f"{at}.ephemeralContainers", around, names
+        )
+    return found
+
+
+def _regular_problems(containers: list[JsonObject], at: str, around: Surroundings) -> list[Cause]:
+    found: list[Cause] = []
+    names: set[str] = set()
+    for index, container in enumerate(containers):
+        place, name = f"{at}[{index}]", container.get("name") or ""
+        found += _common_problems(container, place, around)
+        if name in names:
+            found.append(duplicate(f"{place}.name", name))
+        names.add(name)
+        found += lifecycle_problems(container, place, around.grace)
+        found += probe_problems(container, place, around.grace)
+        found += _restart_problems(container, place)
+    return found + _host_port_problems(enumerate(containers), at)
+
+
+def _init_problems(
+    containers: list[JsonObject], at: str, around: Surroundings, names: set[str]
+) -> list[Cause]:
+    found: list[Cause] = []
+    for index, container in enumerate(containers):
+        place, name = f"{at}[{index}]", container.get("name") or ""
+        found += _common_problems(container, place, around)
+        found += _restart_problems(container, place, passing=True)
+        if name in names:
+            found.append(duplicate(f"{place}.name", name))
+        elif name:
+            names.add(name)
+        found += _host_port_problems([(0, container)], at)
+        if container.get("restartPolicy") == "Always":
+            found += lifecycle_problems(container, place, around.grace)
+            found += probe_problems(container, place, around.grace)
+        else:
+            found += _passing_problems(container, place)
+    return found
+
+
+def _passing_problems(container: JsonObject, at: str) -> list[Cause]:
+    """A container that ends before the others start is neither probed nor restarted."""
+    why = "may not be set for init containers without restartPolicy=Always"
+    found = [
+        forbidden_field(f"{at}.{name}", why)
+        for name in ("lifecycle", *PROBES)
+        if container.get(name) is not None
+    ]
+    why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+    return found + [
+        bad_value(f"{at}.resizePolicy[{index}].restartPolicy", "RestartContainer", why)
+        for index, one in enumerate(container.get("resizePolicy") or ())
+        if one.get("restartPolicy") == "RestartContainer"
+    ]
+
+
+def _ephemeral_problems(
+    containers: list[JsonObject], at: str, around: Surroundings, others: set[str]
+) -> list[Cause]:
+    found: list[Cause] = []
+    names, why = set(others), "cannot be set for an Ephemeral Container"
+    for index, container in enumerate(containers):
+        place, name = f"{at}[{index}]", container.get("name") or ""
+        found += _common_problems(container, place, around)
+        found += image_problems(container, place)
+        if name in names:
+            found.append(duplicate(f"{place}.name", name))
+        names.add(name)
+        target = container.get("targetContainerName")
+        if target and target not in others:
+            found.append(missing(f"{place}.targetContainerName", target))
+        found += [
+            forbidden_field(f"{place}.{field}", why)
+            for field in _NOT_EPHEMERAL
+            if container.get(field)
+        ]
+        found += [
+            forbidden_field(f"{place}.volumeMounts[{number}].{field}", why)
+            for number, mount in enumerate(container.get("volumeMounts") or ())
+            for field in ("subPath", "subPathExpr")
+            if mount.get(field)
+        ]
+    return found
+
+
+def image_problems(container: JsonObject, at: str) -> list[Cause]:
+    """A pod's images are named without spaces around them."""
+    image = container.get("image") or ""
+    if image == image.strip():
+        return []
+    return [bad_value(f"{at}.image", image, "must not have leading or trailing whitespace")]
+
+
+def _common_problems(container: JsonObject, at: str, around: Surroundings) -> list[Cause]:
+    found = required_name(container.get("name"), f"{at}.name", dns_label)
+    if not container.get("image"):
+        found.append(required(f"{at}.image"))
+    message = container.get("terminationMessagePolicy")
+    found += required_choice(message, f"{at}.terminationMessagePolicy", _MESSAGES)
+    if container.get("ports"):
+        found += _port_problems(container["ports"], f"{at}.ports")
+    found += environment_problems(container, at)
+    found += mount_problems(container, at, around.volumes)
+    policy = container.get("imagePullPolicy")
+    found += required_choice(policy, f"{at}.imagePullPolicy", PULL_POLICIES)
+    resources = container.get("resources")
+    if resources:
+        found += requirement_problems(
+            resources, f"{at}.resources", container_resource_problems, around.claims
+        )
+    found += _resize_problems(container, f"{at}.resizePolicy", around.restart_policy)
+    context = container.get("securityContext")
+    if context:
+        found += container_security_problems(context, f"{at}.securityContext", around.host_users)
+    return found
+
+
+def _port_problems(ports: list[JsonObject], at: str) -> list[Cause]:
+    found: list[Cause] = []
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        place, name = f"{at}[{index}]", port.get("name") or ""
+        wrong = port_name(name) if name else []
+        found += [bad_value(f"{place}.name", name, why) for why in wrong]
+        if name and not wrong and name in names:
+            found.append(duplicate(f"{place}.name", name))
+        elif not wrong:
+            names.add(name)
+        if not port.get("containerPort"):
+            found.append(required(f"{place}.containerPort"))
+        for field in ("containerPort", "hostPort"):
+            number = port.get(field)
+            if number and not 1 <= number <= MOST_PORT:
+                found.append(out_of_range(f"{place}.{field}", number, 1, MOST_PORT))
+        found += required_choice(port.get("protocol"), f"{place}.protocol", _PROTOCOLS)
+    return found
+
+
+def _host_port_problems(containers: Iterable[tuple[int, JsonObject]], at: str) -> list[Cause]:
+    found: list[Cause] = []
+    taken: set[str] = set()
+    for index, container in containers:
+        for number, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            key = f"{port.get('protocol')}/{port.get('hostIP') or ''}/{port['hostPort']}"
+            if key in taken:
+                found.append(duplicate(f"{at}[{index}].ports[{number}].hostPort", key))
+            taken.add(key)
+    return found
+
+
+def _resize_problems(container: JsonObject, at: str, restart_policy: str) -> list[Cause]:
+    found: list[Cause] = []
+    seen: set[str] = set()
+    for index, one in enumerate(container.get("resizePolicy") or ()):
+        name, policy = one.get("resourceName") or "", one.get("restartPolicy") or ""
+        if name in seen:
+            found.append(duplicate(f"{at}[{index}]", name))
+        seen.add(name)
+        found += required_choice(name, at, _RESIZED)
+        found += required_choice(policy, at, _RESIZES)
+        if restart_policy == "Never" and policy != "NotRequired":
+            why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            found.append(bad_value(at, policy, why))
+    return found
+
+
+def _restart_problems(container: JsonObject, at: str, *, passing: bool = False) -> list[Cause]:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
+    if policy is None and not rules:
+        return []
+    found = choice(policy, f"{at}.restartPolicy", _RESTARTS)
+    if policy is None:
+        why = "must specify restartPolicy when restart rules are used"
+        found.append(required(f"{at}.restartPolicy", why))
+        if passing:
+            return found
+    if len(rules) > _MOST_RULES:
+        found.append(too_many(f"{at}.restartPolicyRules", len(rules), _MOST_RULES))
+    for index, rule in enumerate(rules):
+        found += _rule_problems(rule, f"{at}.restartPolicyRules[{index}]")
+    return found
+
+
+def _rule_problems(rule: JsonObject, at: str) -> list[Cause]:
+    found: list[Cause] = []
+    if rule.get("action") not in _ACTIONS:
+        found.append(not_supported(f"{at}.action", rule.get("action") or "", _ACTIONS))
+    codes = rule.get("exitCodes")
+    if codes is None:
+        return [*found, required(f"{at}.exitCodes", "must be specified")]
+    found += choice(codes.get("operator") or "", f"{at}.exitCodes.operator", ("In", "NotIn"))
+    count = len(codes.get("values") or ())
+    if count > _MOST_EXIT_CODES:
+        found.append(too_many(f"{at}.exitCodes.values", count, _MOST_EXIT_CODES))
+    return found

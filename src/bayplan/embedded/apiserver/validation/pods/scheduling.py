@@ -1,0 +1,111 @@
+"""What the scheduler reads beside affinity: tolerations, gates, and even spreading."""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.validation.causes import (
+    bad_value,
+    duplicate,
+    not_supported,
+    required,
+)
+from bayplan.embedded.apiserver.validation.names import (
+    label_value,
+    name_problems,
+    qualified_name,
+)
+from bayplan.embedded.apiserver.validation.pods.affinity import label_key_problems
+from bayplan.embedded.apiserver.validation.pods.choices import choice
+from bayplan.embedded.apiserver.validation.selectors import selector_problems
+from bayplan.kube.names import is_label_value, is_qualified_name
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_POSITIVE = "must be greater than zero"
+_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+_EVERYTHING = (
+    'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+)
+
+
+def gate_problems(gates: list[JsonObject], at: str) -> list[Cause]:
+    """What is wrong with the gates that hold a pod back."""
+    found: list[Cause] = []
+    seen: set[str] = set()
+    for index, gate in enumerate(gates):
+        name = gate.get("name") or ""
+        found += name_problems(qualified_name, name, f"{at}[{index}]")
+        if name in seen:
+            found.append(duplicate(f"{at}[{index}]", name))
+        seen.add(name)
+    return found
+
+
+def toleration_problems(tolerations: list[JsonObject], at: str) -> list[Cause]:
+    """What is wrong with the taints that a pod bears."""
+    found: list[Cause] = []
+    for index, toleration in enumerate(tolerations):
+        place, key = f"{at}[{index}]", toleration.get("key") or ""
+        operator, effect = toleration.get("operator") or "", toleration.get("effect") or ""
+        if key and not is_qualified_name(key):
+            found += name_problems(qualified_name, key, f"{place}.key")
+        if not key and operator != "Exists":
+            found.append(bad_value(f"{place}.operator", operator, _EVERYTHING))
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            found.append(bad_value(f"{place}.effect", effect, why))
+        found += _operator_problems(operator, toleration.get("value") or "", f"{place}.operator")
+        if effect and effect not in EFFECTS:
+            found.append(not_supported(f"{place}.effect", effect, EFFECTS))
+    return found
+
+
+def _operator_problems(operator: str, value: str, at: str) -> list[Cause]:
+    if operator in ("", "Equal"):
+        return [] if is_label_value(value) else [bad_value(at, value, ";".join(label_value(value)))]
+    if operator == "Exists":
+        why = "value must be empty when `operator` is 'Exists'"
+        return [bad_value(at, value, why)] if value else []
+    known = ("Equal", "Exists")
+    compared = ("Lt", "Gt")
+    return [not_supported(at, operator, known + compared if operator in compared else known)]
+
+
+def spread_problems(constraints: list[JsonObject], at: str) -> list[Cause]:
+    """What is wrong with the domains over which pods spread."""
+    found: list[Cause] = []
+    for index, one in enumerate(constraints):
+        place, action = f"{at}[{index}]", one.get("whenUnsatisfiable") or ""
+        if (one.get("maxSkew") or 0) <= 0:
+            found.append(bad_value(f"{place}.maxSkew", one.get("maxSkew") or 0, _POSITIVE))
+        if not one.get("topologyKey"):
+            found.append(required(f"{place}.topologyKey", "can not be empty"))
+        if action not in _ACTIONS:
+            found.append(not_supported(f"{place}.whenUnsatisfiable", action, _ACTIONS))
+        found += _repeated(one, constraints[index + 1 :], place)
+        found += _domain_problems(one.get("minDomains"), action, f"{place}.minDomains")
+        for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            found += choice(one.get(name), f"{place}.{name}", ("Honor", "Ignore"))
+        found += label_key_problems(one, place)
+        found += selector_problems(one.get("labelSelector"), f"{place}.labelSelector")
+    return found
+
+
+def _repeated(one: JsonObject, others: list[JsonObject], at: str) -> list[Cause]:
+    key = (one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "")
+    same = any(
+        (other.get("topologyKey") or "", other.get("whenUnsatisfiable") or "") == key
+        for other in others
+    )
+    field = f"{at}.{{topologyKey, whenUnsatisfiable}}"
+    return [duplicate(field, f"{{{key[0]}, {key[1]}}}")] if same else []
+
+
+def _domain_problems(least: int | None, action: str, at: str) -> list[Cause]:
+    if least is None:
+        return []
+    found = [bad_value(at, least, _POSITIVE)] if least <= 0 else []
+    if action != "DoNotSchedule":
+        why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+        found.append(bad_value(at, least, why))
+    return found

@@ -65,3 +65,14 @@ def test_the_line_of_kube_scheduler_has_the_words_of_its_plugin_for_claims() -> 
     rest = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     line = "0/1 nodes are available: 1 Insufficient cpu."
     assert said == [f"{line} no new claims to deallocate, {rest}", f"{line} {rest}"]
+
+
+def test_the_line_of_kube_scheduler_ends_early_for_a_pod_refused_before_nodes() -> None:
+    pod = make_pod("p").claim("gone").obj()
+    line = '0/1 nodes are available: persistentvolumeclaim "gone" not found.'
+    said = [
+        Snapshot([make_node("n").obj()], profile=profile).explain(pod, with_fixes=False).message
+        for profile in (Profile().as_kube_scheduler(), Profile())
+    ]
+    rest = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    assert said == [f"{line} not found", f"{line} {rest}"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bayplan.fit.filters.dynamic_resources import NAME as DYNAMIC_RESOURCES
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.named_nodes import SUMMARY_REASON
 from bayplan.fit.needs.devices import NO_DEVICES
 from bayplan.fit.preemption import Preemption
-from bayplan.fit.refusal import Refusal, summary, summary_before_nodes
+from bayplan.fit.refusal import UNRESOLVABLE, Refusal, summary, summary_before_nodes
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.pods import Pod
@@ -16,6 +17,8 @@ NO_CLAIMS = "no new claims to deallocate"
 """What kube-scheduler's plugin for dynamic resources says of a pod that has no claims."""
 NO_CLAIMS_HELP = "still not schedulable"
 """What it says of one whose claims it could not take back."""
+NO_STATE = "not found"
+"""What it says where it was not asked before."""
 
 
 def unschedulable_message(snapshot: Snapshot, pod: Pod, preemption: Preemption | None) -> str:
@@ -32,7 +35,17 @@ def message_before_nodes(
     """The line for a pod that is refused before any node is looked at."""
     count = len(snapshot.cluster.slots)
     line = summary_before_nodes(count, refusal) if count else NO_NODES
+    if preemption is not None and count and _is_cut_short(snapshot, pod, refusal):
+        return f"{line} {NO_STATE}"
     return _with_preemption(snapshot, pod, line, preemption)
+
+
+def _is_cut_short(snapshot: Snapshot, pod: Pod, refusal: Refusal) -> bool:
+    """Whether kube-scheduler's plugin for dynamic resources was not asked before the refusal; it
+    then fails afterwards, and preemption is not tried.
+    """
+    lasting = refusal.code == UNRESOLVABLE and refusal.plugin != DYNAMIC_RESOURCES
+    return lasting and snapshot.profile.plugins_for(pod).deallocates_claims
 
 
 def message_of(snapshot: Snapshot, pod: Pod, found: Verdicts, preemption: Preemption | None) -> str:

@@ -181,8 +181,8 @@ def _note_prefix(body: Any, memory: Memory) -> None:
 def _is_there(poll: str, raw: Raw) -> bool:
     """Whether what a step waits for has come."""
     if poll == "established":
-        status = (raw.document() or {}).get("status") or {}
-        return any(
+        status = (raw.document() or {}).get("status")
+        return isinstance(status, dict) and any(
             condition.get("type") == "Established" and condition.get("status") == "True"
             for condition in status.get("conditions") or ()
         )

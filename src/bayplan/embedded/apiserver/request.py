@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.store.entry import Key
 
@@ -43,6 +44,10 @@ class Call:
     client: str = ""
     """The program that asks; it manages the fields that it sets without naming a manager."""
     patching: bool = False
+    strategic: JsonObject | None = None
+    """The patch, if it is a strategic merge patch: complaints about its outcome show it."""
+    repeated: tuple[str, ...] = ()
+    """What a patch says twice, to be complained of with what it names in vain."""
     applied: bool = False
     """Whether this is a server-side apply, which keeps `managedFields` itself."""
     warnings: list[str] = field(default_factory=list)

@@ -21,19 +21,32 @@ from bayplan.embedded.apiserver.http.query import (
     watch_options,
 )
 from bayplan.embedded.apiserver.http.render import Renderer
+from bayplan.embedded.apiserver.http.wire import reading
 from bayplan.embedded.apiserver.http.wire.bodies import (
     Receive,
+    Unreadable,
     collect,
+    decode_json,
     decode_value,
+    decode_yaml,
     media_type,
     read_body,
-    refuse_duplicates,
-    require_object,
 )
 from bayplan.embedded.apiserver.http.wire.negotiation import Form
 from bayplan.embedded.apiserver.http.wire.responses import Response, Stream
-from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.patch.patches import APPLY_PATCH, Patch, accepted
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.patch.jsonpatch import MOST_OPERATIONS
+from bayplan.embedded.apiserver.patch.patches import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    Patch,
+    accepted,
+    repeated,
+    shape_problem,
+)
 from bayplan.embedded.apiserver.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest import applying, deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
@@ -69,36 +82,23 @@ class Exchange:
 Answer = Response | Stream
 
 
-async def read_object(exchange: Exchange) -> JsonObject:
-    """The body, as a JSON object."""
-    return _decoded(exchange, await exchange.body())
+async def read_object(exchange: Exchange, kind: Kind | None = None) -> JsonObject:
+    """The body, as an object of the resource's kind or of another one that it is sent."""
+    return _decoded(exchange, await exchange.body(), kind or exchange.call.kind)
 
 
-def _decoded(exchange: Exchange, body: bytes) -> JsonObject:
-    kind = media_type(exchange.content_type)
-    obj = require_object(decode_value(body, kind))
-    if exchange.call.field_validation == "Strict" and kind.endswith("json"):
-        refuse_duplicates(body)
+def _decoded(exchange: Exchange, body: bytes, kind: Kind) -> JsonObject:
+    media = media_type(exchange.content_type)
+    return reading.read_object(body, media, kind, exchange.backend.catalog)
+
+
+def conformed(exchange: Exchange, body: bytes, kind: Kind | None = None) -> JsonObject:
+    """The body, as an object of the resource's kind (or of another one) that has its shape."""
+    call = exchange.call if kind is None else replace(exchange.call, kind=kind)
+    obj = _decoded(exchange, body, call.kind)
+    is_json = media_type(exchange.content_type) in ("", "application/json")
+    conform(call, obj, body=body if is_json else b"")
     return obj
-
-
-async def _object(exchange: Exchange) -> JsonObject:
-    obj = await read_object(exchange)
-    _check_type(exchange.call, obj)
-    return obj
-
-
-def _check_type(call: Call, obj: JsonObject) -> None:
-    kind, api_version = obj.get("kind"), obj.get("apiVersion")
-    if not isinstance(obj.get("metadata", {}), dict | None):
-        raise bad_request("metadata must be an object")
-    if kind in (None, "") and api_version in (None, ""):
-        return
-    if (kind, api_version) != (call.kind.kind, call.kind.api_version):
-        raise bad_request(
-            f"{kind} in version {api_version} cannot be handled as a {call.kind.kind} in version "
-            f"{call.kind.api_version}"
-        )
 
 
 async def get(exchange: Exchange) -> Answer:
@@ -130,9 +130,7 @@ async def create(exchange: Exchange) -> Answer:
     wording = wording_of(call, media_type(exchange.content_type), body)
     obj = backend.templates.find(wording)
     if obj is None:
-        obj = _decoded(exchange, body)
-        _check_type(call, obj)
-        conform(call, obj)
+        obj = conformed(exchange, body)
         backend.templates.keep(wording, call, obj)
     entry = await writing.create(backend, call, obj, trusted=True)
     return exchange.renderer().one(entry, 201)
@@ -140,37 +138,65 @@ async def create(exchange: Exchange) -> Answer:
 
 async def update(exchange: Exchange) -> Answer:
     """An object replaced."""
-    obj = await _object(exchange)
-    entry, created = await writing.update(exchange.backend, exchange.call, obj)
+    obj = conformed(exchange, await exchange.body())
+    entry, created = await writing.update(exchange.backend, exchange.call, obj, trusted=True)
     code = 201 if created else 200
     return exchange.renderer().one(entry, code)
 
 
-async def read_patch(exchange: Exchange) -> Patch:
-    """The body, as a patch."""
-    kind = media_type(exchange.content_type)
+async def read_patch(exchange: Exchange) -> tuple[Call, Patch]:
+    """The body, as a patch; and the request, with what complaints about it need."""
+    call, kind = exchange.call, media_type(exchange.content_type)
     body = await exchange.body()
-    allowed = accepted(exchange.call.kind)
+    allowed = accepted(call.kind)
     if kind not in allowed:
         raise unsupported_media_type(allowed)
-    encoding = "application/yaml" if kind.endswith("+yaml") else "application/json"
-    return Patch(kind, decode_value(body, encoding), exchange.call.kind)
+    if kind != APPLY_PATCH:
+        exchange.backend.require(call)
+    content = _patch_content(call, kind, body)
+    said = () if kind == APPLY_PATCH else repeated(kind, body, content)
+    strategic = content if kind == STRATEGIC_PATCH else None
+    return replace(call, strategic=strategic, repeated=said), Patch(kind, content, call.kind)
+
+
+def _patch_content(call: Call, kind: str, body: bytes) -> JsonValue:
+    what = {APPLY_PATCH: "error decoding YAML: ", STRATEGIC_PATCH: ""}.get(kind, "")
+    if kind in (JSON_PATCH, MERGE_PATCH) and call.field_validation != "Ignore":
+        what = "error decoding patch: "
+    try:
+        content = (decode_yaml if kind == APPLY_PATCH else decode_json)(body)
+    except Unreadable as problem:
+        raise bad_request(f"{what}{problem}") from problem
+    found = shape_problem(kind, content)
+    if found:
+        inner = "error unmarshaling JSON: while decoding JSON: " if kind == APPLY_PATCH else ""
+        raise bad_request(f"{what}{inner}{found}")
+    if kind == JSON_PATCH and content and len(content) > MOST_OPERATIONS:
+        told = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}"
+        raise ApiError(413, "RequestEntityTooLarge", f"{told}, got {len(content)}")
+    if content is None and kind == MERGE_PATCH:
+        raise bad_request("Invalid JSON Patch")
+    return ([] if kind == JSON_PATCH else {}) if content is None else content
 
 
 async def patch(exchange: Exchange) -> Answer:
     """An object changed."""
-    change = await read_patch(exchange)
+    call, change = await read_patch(exchange)
     if change.media_type == APPLY_PATCH:
-        entry, created = await applying.apply(exchange.backend, exchange.call, change.content)
+        entry, created = await applying.apply(exchange.backend, call, change.content)
         return exchange.renderer().one(entry, 201 if created else 200)
-    entry = await writing.change(exchange.backend, exchange.call, change.on)
+    entry = await writing.change(exchange.backend, call, change.on)
     return exchange.renderer().one(entry)
 
 
 async def _deletion(exchange: Exchange) -> tuple[Call, DeleteOptions]:
     """What is to be deleted, and how: the body may say more than the query."""
     raw = await exchange.body()
-    body = require_object(decode_value(raw, media_type(exchange.content_type))) if raw else {}
+    try:
+        body = reading.typed(decode_value(raw, media_type(exchange.content_type))) if raw else {}
+    except Unreadable as problem:
+        told = f"couldn't get version/kind; json parse error: {problem}"
+        raise bad_request(told) from problem
     return with_options(exchange.call, delete_options(exchange.query, body))
 
 

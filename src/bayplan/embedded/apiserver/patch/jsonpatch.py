@@ -1,135 +1,139 @@
-"""JSON patch (RFC 6902), and the JSON pointers (RFC 6901) that it is written with."""
+"""JSON patch (RFC 6902), and the JSON pointers (RFC 6901) that it is written with.
+
+Where Kubernetes is more lenient than the standard, so is this: an index may count from the end, a
+key of an object need not be there to be replaced, and a value that is not given is null.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
-from bayplan.embedded.apiserver.errors import bad_request
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, encode
 
-_MOST_OPERATIONS = 10_000
+Container = JsonObject | list[JsonValue]
+MOST_OPERATIONS = 10_000
+_MOST_COPIED = 3 * 1024 * 1024
+_INDEX = re.compile(r"[+-]?[0-9]{1,18}\Z")
 
 
 class PatchError(Exception):
     """A patch that cannot be carried out on this document."""
 
 
-def apply_json_patch(document: JsonValue, operations: JsonValue) -> JsonValue:
+def apply_json_patch(document: Container, operations: JsonValue) -> JsonValue:
     """The document after all operations; it may be changed in place."""
-    if not isinstance(operations, list):
-        raise bad_request("error decoding patch: a JSON patch is a list of operations")
-    if len(operations) > _MOST_OPERATIONS:
-        raise PatchError(f"a JSON patch may have at most {_MOST_OPERATIONS} operations")
+    if not isinstance(operations, list) or len(operations) > MOST_OPERATIONS:
+        raise PatchError(f"a JSON patch is a list of at most {MOST_OPERATIONS} operations")
+    copied = 0
     for operation in operations:
-        if not isinstance(operation, dict):
-            raise PatchError("each operation of a JSON patch is an object")
-        document = _apply(document, operation)
+        name = operation.get("op") if isinstance(operation, dict) else None
+        carry_out = _OPERATIONS.get(name) if isinstance(name, str) else None
+        if carry_out is None:
+            raise PatchError(f"Unexpected kind: {name}")
+        if name == "copy":
+            copied += len(encode(_get(*_find(document, operation.get("from")))))
+        if copied > _MOST_COPIED:
+            raise PatchError("the accumulated size of what is copied exceeds the limit")
+        document = carry_out(document, operation)
     return document
 
 
-def _apply(document: JsonValue, operation: JsonObject) -> JsonValue:
-    name = operation.get("op")
-    carry_out = _OPERATIONS.get(name) if isinstance(name, str) else None
-    if carry_out is None:
-        raise PatchError(f"unknown operation {name!r}")
-    return carry_out(document, operation)
+def _find(document: Container, path: JsonValue) -> tuple[Container, str]:
+    """The container of what a pointer points at, and its key there."""
+    if not isinstance(path, str) or "/" not in path:
+        raise PatchError(f"doc is missing path: {path!r}")
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
+    for step in steps[:-1]:
+        inner = _get(document, step)
+        if not isinstance(inner, dict | list):
+            raise PatchError(f"doc is missing path: {path!r}")
+        document = inner
+    return document, steps[-1]
 
 
-def parse_pointer(text: JsonValue) -> list[str]:
-    """A pointer's steps."""
-    if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise PatchError(f"{text!r} is not a JSON pointer")
-    return [step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:]]
+def _get(container: Container, key: str) -> JsonValue:
+    if isinstance(container, dict):
+        return container.get(key)
+    return container[_index(key, len(container))]
 
 
-def list_index(step: str, length: int, what: str) -> int:
-    """A step into a list as an index below `length`."""
-    if not (step.isascii() and step.isdigit()) or (len(step) > 1 and step[0] == "0"):
-        raise PatchError(f"{what}: {step!r} is not an index")
-    index = int(step[:18])
-    if index >= length:
-        raise PatchError(f"{what}: index {index} is out of bounds")
-    return index
+def _index(key: str, length: int) -> int:
+    """A key of a list as an index below `length`; negative ones count from the end."""
+    if not _INDEX.match(key):
+        raise PatchError(f"{key!r} is not an index")
+    index = int(key)
+    if not -length <= index < length:
+        raise PatchError(f"Unable to access invalid index: {index}")
+    return index + length if index < 0 else index
 
 
-def resolve(document: JsonValue, steps: list[str]) -> JsonValue:
-    """The value that a pointer points at."""
-    for step in steps:
-        if isinstance(document, dict) and step in document:
-            document = document[step]
-        elif isinstance(document, list):
-            document = document[list_index(step, len(document), "path")]
-        else:
-            raise PatchError(f"path /{'/'.join(steps)} does not exist")
-    return document
-
-
-def _value(operation: JsonObject) -> JsonValue:
-    if "value" not in operation:
-        raise PatchError(f"{operation['op']} needs a value")
-    return operation["value"]
-
-
-def _put(document: JsonValue, steps: list[str], value: JsonValue) -> JsonValue:
-    if not steps:
-        return value
-    parent, last = resolve(document, steps[:-1]), steps[-1]
-    if isinstance(parent, dict):
-        parent[last] = value
-    elif isinstance(parent, list):
-        index = len(parent) if last == "-" else list_index(last, len(parent) + 1, "add")
-        parent.insert(index, value)
+def _insert(container: Container, key: str, value: JsonValue) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
     else:
-        raise PatchError(f"path /{'/'.join(steps)} has no parent that can hold it")
+        container.insert(_index(key, len(container) + 1), value)
+
+
+def _drop(container: Container, key: str) -> None:
+    if isinstance(container, list):
+        del container[_index(key, len(container))]
+    elif key in container:
+        del container[key]
+    else:
+        raise PatchError(f"Unable to remove nonexistent key: {key}")
+
+
+def _add(document: Container, operation: JsonObject) -> Container:
+    container, key = _find(document, operation.get("path"))
+    _insert(container, key, clone(operation.get("value")))
     return document
 
 
-def _take(document: JsonValue, steps: list[str]) -> JsonValue:
-    if not steps:
-        raise PatchError("the whole document cannot be removed")
-    parent, last = resolve(document, steps[:-1]), steps[-1]
-    if isinstance(parent, dict) and last in parent:
-        return parent.pop(last)
-    if isinstance(parent, list):
-        return parent.pop(list_index(last, len(parent), "remove"))
-    raise PatchError(f"path /{'/'.join(steps)} does not exist")
-
-
-def _add(document: JsonValue, operation: JsonObject) -> JsonValue:
-    return _put(document, parse_pointer(operation.get("path")), clone(_value(operation)))
-
-
-def _remove(document: JsonValue, operation: JsonObject) -> JsonValue:
-    _take(document, parse_pointer(operation.get("path")))
+def _remove(document: Container, operation: JsonObject) -> Container:
+    _drop(*_find(document, operation.get("path")))
     return document
 
 
-def _replace(document: JsonValue, operation: JsonObject) -> JsonValue:
-    steps = parse_pointer(operation.get("path"))
-    if steps:
-        _take(document, steps)
-    return _put(document, steps, clone(_value(operation)))
-
-
-def _move(document: JsonValue, operation: JsonObject) -> JsonValue:
-    source, target = parse_pointer(operation.get("from")), parse_pointer(operation.get("path"))
-    if target[: len(source)] == source and target != source:
-        raise PatchError("a value cannot be moved into itself")
-    return _put(document, target, _take(document, source))
-
-
-def _copy(document: JsonValue, operation: JsonObject) -> JsonValue:
-    value = clone(resolve(document, parse_pointer(operation.get("from"))))
-    return _put(document, parse_pointer(operation.get("path")), value)
-
-
-def _test(document: JsonValue, operation: JsonObject) -> JsonValue:
-    if resolve(document, parse_pointer(operation.get("path"))) != _value(operation):
-        raise PatchError(f"test failed at {operation.get('path')}")
+def _replace(document: Container, operation: JsonObject) -> Container:
+    value = clone(operation.get("value"))
+    if operation.get("path") == "":
+        if not isinstance(value, dict | list):
+            raise PatchError("replace operation value must be object or array")
+        return value
+    container, key = _find(document, operation.get("path"))
+    if isinstance(container, dict):
+        container[key] = value
+    else:
+        container[_index(key, len(container))] = value
     return document
 
 
-_OPERATIONS: dict[str, Callable[[JsonValue, JsonObject], JsonValue]] = {
+def _move(document: Container, operation: JsonObject) -> Container:
+    container, key = _find(document, operation.get("from"))
+    value = _get(container, key)
+    _drop(container, key)
+    _insert(*_find(document, operation.get("path")), value)
+    return document
+
+
+def _copy(document: Container, operation: JsonObject) -> Container:
+    value = clone(_get(*_find(document, operation.get("from"))))
+    _insert(*_find(document, operation.get("path")), value)
+    return document
+
+
+def _test(document: Container, operation: JsonObject) -> Container:
+    path = operation.get("path")
+    found = document if path == "" else _get(*_find(document, path))
+    if found != operation.get("value"):
+        raise PatchError(f"testing value {path} failed: test failed")
+    return document
+
+
+_OPERATIONS: dict[str, Callable[[Container, JsonObject], Container]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,

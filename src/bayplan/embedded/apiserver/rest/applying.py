@@ -34,6 +34,7 @@ async def apply(backend: Backend, call: Call, wanted: JsonValue) -> tuple[Entry,
 async def _create(backend: Backend, call: Call, wanted: JsonObject) -> Entry:
     if call.subresource:
         raise not_found(call.kind.group, call.kind.plural, call.name)
+    metadata.settle_name(call, wanted["metadata"])
     call.may_create()
     obj = serverside.first_apply(_intent(backend, call, wanted))
     return await writing.create(backend, call, obj)
@@ -56,5 +57,6 @@ def _check(call: Call, wanted: JsonValue) -> JsonObject:
     conform(call, wanted, whole=False)
     meta = wanted.setdefault("metadata", {})
     metadata.settle_namespace(call, meta)
-    metadata.settle_name(call, meta)
+    if meta.get("name"):
+        metadata.settle_name(call, meta)
     return wanted

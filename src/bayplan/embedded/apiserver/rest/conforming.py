@@ -5,41 +5,79 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.crds.pruning import add_defaults, prune
 from bayplan.embedded.apiserver.crds.validation import problems
 from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request, invalid
-from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
+from bayplan.embedded.apiserver.kinds.catalog import Catalog
+from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.request import Call
+from bayplan.embedded.apiserver.schema import restoring, unmarshal
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
-from bayplan.embedded.apiserver.schema.roots import root_type
+from bayplan.embedded.apiserver.schema.roots import package_of, root_type
 from bayplan.embedded.apiserver.schema.types import ObjectType, require_type
 from bayplan.embedded.apiserver.validation.causes import bad_value
 
+_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+_TOO_DEEP = "exceeded max depth"
 
-def conform(call: Call, obj: JsonObject, *, whole: bool = True) -> None:
+
+def conform(call: Call, obj: JsonObject, *, whole: bool = True, body: bytes = b"") -> None:
     """Check an object's shape and take out what does not belong; complain as the client wishes.
 
     What is not a whole object, but what a manager wants of one, is given no defaults: they would
-    look like its wishes.
+    look like its wishes. `body` is what was sent, if that was this object.
     """
     type_ = root_type(call.kind.group, call.kind.kind) if call.kind.custom is None else None
     if type_ is not None:
-        conform_to(call, obj, type_, whole=whole)
+        conform_to(call, obj, type_, whole=whole, body=body)
     else:
-        conform_metadata(call, obj, whole=whole)
-        _conform_custom(call, obj, whole=whole)
+        repeated = repeated_fields(obj, body) if call.field_validation != "Ignore" else []
+        unknown = conform_metadata(call, obj, whole=whole)
+        unknown += _conform_custom(call, obj, whole=whole)
+        complain(call, obj, repeated + [f'unknown field "{name}"' for name in unknown])
 
 
-def _conform_custom(call: Call, obj: JsonObject, *, whole: bool) -> None:
+def kind_problem(obj: JsonObject, kind: Kind, catalog: Catalog) -> str:
+    """What is wrong with the kind that an object says it is; what it does not say is not wrong."""
+    named = obj.get("kind") or kind.kind
+    api_version = obj.get("apiVersion") or kind.api_version
+    if (named, api_version) == (kind.kind, kind.api_version):
+        return ""
+    group, _, version = api_version.rpartition("/")
+    singles = (named, named.removesuffix("List"))
+    known = any(catalog.of_object(api_version, each) for each in singles)
+    if known and (named, group) == (kind.kind, kind.group):
+        told = f"the API version in the data ({api_version}) does not match"
+        return f"{told} the expected API version ({kind.api_version})"
+    what = f'{named} in version "{version}" cannot be handled as a {kind.kind}'
+    return f"{what}: {_no_conversion(named, api_version, kind, known=known)}"
+
+
+def _no_conversion(named: str, api_version: str, kind: Kind, *, known: bool) -> str:
+    if not known:
+        return f'no kind "{named}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+    version, inner = api_version.rpartition("/")[2], f"{package_of(kind.group)}.{kind.kind}"
+    return f"converting ({version}.{named}) to ({inner}): unknown conversion"
+
+
+def check_patched_kind(call: Call, obj: JsonObject, catalog: Catalog) -> None:
+    """A patch may not make another kind of an object."""
+    problem = kind_problem(obj, call.kind, catalog) if call.strategic is None else ""
+    if problem:
+        raise undecodable(call, obj, problem.partition(f" as a {call.kind.kind}: ")[2] or problem)
+
+
+def _conform_custom(call: Call, obj: JsonObject, *, whole: bool) -> list[str]:
     """Drop what a custom resource's schema does not know, and add what it defaults."""
     schema = call.kind.custom.schema if call.kind.custom is not None else None
-    if schema is None:
-        return
     unknown: list[str] = []
+    if schema is None:
+        return unknown
     try:
         prune(obj, schema, unknown)
         if whole:
             add_defaults(obj, schema)
     except RecursionError as problem:
-        raise bad_request("the object is nested too deeply") from problem
-    _complain(call, unknown)
+        raise undecodable(call, obj, _TOO_DEEP) from problem
+    return unknown
 
 
 def custom_problems(call: Call, obj: JsonObject) -> list[Cause]:
@@ -48,51 +86,96 @@ def custom_problems(call: Call, obj: JsonObject) -> list[Cause]:
     return problems(obj, schema) if schema is not None else []
 
 
-def conform_metadata(call: Call, obj: JsonObject, *, whole: bool = True) -> None:
+def conform_metadata(call: Call, obj: JsonObject, *, whole: bool = True) -> list[str]:
     """Check only the metadata: the rest has a schema of its own, or none."""
     meta = obj.get("metadata")
     if meta is None:
         obj["metadata"] = {}
-        return
+        return []
     report = Report([], whole)
     _checked(call, meta, require_type("meta.ObjectMeta"), report)
-    _complain(call, [f"metadata.{name}" for name in report.unknown])
+    return [f"metadata.{name}" for name in report.unknown]
 
 
-def conform_to(call: Call, obj: JsonObject, type_: ObjectType, *, whole: bool = True) -> None:
+def conform_to(
+    call: Call, obj: JsonObject, type_: ObjectType, *, whole: bool = True, body: bytes = b""
+) -> None:
     """Check an object against a type."""
+    strict = call.field_validation != "Ignore"
+    repeats = strict and may_repeat(obj, body)
     report = Report([], whole)
-    _checked(call, obj, type_, report)
-    _complain(call, report.unknown)
+    _checked(call, obj, type_, report, body)
+    if not strict or not (report.unknown or repeats or call.repeated):
+        return
+    if body:
+        complain(call, obj, unmarshal.strict_problems(unmarshal.read_exactly(body), type_))
+    else:
+        complain(call, obj, [f'unknown field "{name}"' for name in report.unknown])
 
 
-def _checked(call: Call, obj: JsonObject, type_: ObjectType, report: Report) -> None:
-    kind = call.kind
+def may_repeat(obj: JsonValue, body: bytes) -> bool:
+    """Whether a field may stand twice in what was sent: fewer were read than were there."""
+    return bool(body) and body.count(b'":') != encode(obj).count(b'":')
+
+
+def repeated_fields(obj: JsonValue, body: bytes) -> list[str]:
+    """The fields that stand twice in what was sent, of which nothing more is known."""
+    if not may_repeat(obj, body):
+        return []
+    return unmarshal.strict_problems(unmarshal.read_exactly(body), None)
+
+
+def _checked(
+    call: Call, obj: JsonObject, type_: ObjectType, report: Report, body: bytes = b""
+) -> None:
     try:
         check_object(obj, type_, report)
-    except Mismatch as problem:
-        message = (
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'
-        )
-        raise bad_request(message) from problem
+    except Mismatch as found:
+        if call.strategic is not None:
+            told = restoring.problem(obj, type_)
+        else:
+            told = unmarshal.problem(unmarshal.read_exactly(body) if body else obj, type_)
+        raise undecodable(call, obj, told or str(found)) from found
     except RecursionError as problem:
-        raise bad_request("the object is nested too deeply") from problem
+        raise undecodable(call, obj, _TOO_DEEP) from problem
 
 
-def _complain(call: Call, unknown: list[str]) -> None:
-    if not unknown or call.field_validation == "Ignore":
-        return
-    complaints = [f'unknown field "{name}"' for name in unknown]
-    if call.field_validation == "Strict":
-        raise strict_error(call, complaints)
-    for problem in complaints[:20]:
-        call.warn(problem)
-
-
-def strict_error(call: Call, complaints: list[str]) -> ApiError:
-    """Fields that a strict client does not want to be dropped."""
-    kind, message = call.kind, "strict decoding error: " + ", ".join(complaints)
+def undecodable(call: Call, obj: JsonObject, why: str) -> ApiError:
+    """What was sent, or what a patch has made, is no object of the kind."""
+    kind = call.kind
     if call.patching:
-        return invalid("", "", "", [bad_value("patch", call.name, message)])
+        return invalid("", "", "", [bad_value("patch", _patched(call, obj), why)])
     what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
-    return bad_request(f"{what}: {message}")
+    return bad_request(f"{what}: {why}")
+
+
+def _patched(call: Call, obj: JsonObject) -> str:
+    if call.strategic is not None:
+        return in_go(call.strategic)
+    try:
+        return encode(obj).decode()
+    except RecursionError:
+        return "{}"
+
+
+def in_go(value: JsonValue) -> str:
+    """A value as Go prints it: `map[a:1 b:[x y]]`."""
+    if isinstance(value, dict):
+        pairs = (f"{name}:{in_go(value[name])}" for name in sorted(value))
+        return f"map[{' '.join(pairs)}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(in_go, value))}]"
+    if value is None:
+        return "<nil>"
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def complain(call: Call, obj: JsonObject, complaints: list[str]) -> None:
+    """Refuse fields that a strict client does not want to be dropped; warn others of them."""
+    complaints = [*call.repeated, *complaints]
+    if not complaints or call.field_validation == "Ignore":
+        return
+    if call.field_validation == "Strict":
+        raise undecodable(call, obj, "strict decoding error: " + ", ".join(complaints))
+    for problem in complaints:
+        call.warn(problem)

@@ -75,9 +75,13 @@ def settle_namespace(call: Call, meta: JsonObject) -> None:
 def settle_name(call: Call, meta: JsonObject) -> None:
     """The name in the URL and in the object must agree."""
     given = meta.get("name") or ""
-    if given and given != call.name:
+    if not given and call.name:
+        raise bad_request(
+            f"the name of the object ({call.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if given != call.name:
         raise _name_mismatch(given, call.name)
-    meta["name"] = call.name
 
 
 def _name_mismatch(given: str, wanted: str) -> Exception:

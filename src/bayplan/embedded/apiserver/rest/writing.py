@@ -18,7 +18,11 @@ from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
-from bayplan.embedded.apiserver.rest.conforming import conform, custom_problems
+from bayplan.embedded.apiserver.rest.conforming import (
+    check_patched_kind,
+    conform,
+    custom_problems,
+)
 from bayplan.embedded.apiserver.rest.namespaces import require_namespace
 from bayplan.embedded.apiserver.schema.checking import complete
 from bayplan.embedded.apiserver.schema.roots import root_type
@@ -111,15 +115,17 @@ def refuse(call: Call, obj: JsonObject, problems: list[Cause]) -> None:
         raise invalid(call.kind.group, call.kind.kind, obj["metadata"].get("name", ""), problems)
 
 
-async def update(backend: Backend, call: Call, obj: JsonObject) -> tuple[Entry, bool]:
-    """Replace an object; says whether it was created."""
+async def update(
+    backend: Backend, call: Call, obj: JsonObject, *, trusted: bool = False
+) -> tuple[Entry, bool]:
+    """Replace an object; says whether it was created. `trusted` as with `create`."""
     strategy = strategy_of(call.kind.storage)
     current = backend.store.get(call.key)
     if current is None and strategy.create_on_update and not call.subresource:
         call.may_create()
         metadata_of(obj).pop("resourceVersion", None)
-        return await create(backend, call, obj), True
-    return await change(backend, call, lambda _: clone(obj)), False
+        return await create(backend, call, obj, trusted=trusted), True
+    return await change(backend, call, lambda _: clone(obj), trusted=trusted), False
 
 
 async def change(backend: Backend, call: Call, compute: Compute, *, trusted: bool = False) -> Entry:
@@ -131,6 +137,8 @@ async def change(backend: Backend, call: Call, compute: Compute, *, trusted: boo
         current = backend.require(call)
         wanted = compute(to_shown(call.kind, current.object()))
         if not trusted:
+            if call.patching:
+                check_patched_kind(call, wanted, backend.catalog)
             conform(call, wanted)
         wanted = to_kept(call.kind, wanted)
         _check_preconditions(call, wanted, current)

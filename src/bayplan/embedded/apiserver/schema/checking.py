@@ -3,7 +3,7 @@
 Values of a wrong type are an error, as they cannot be decoded; fields that the type does not have
 are reported and taken out; nulls are taken out, since they say nothing. What is left of a whole
 object is what a server written in Go would print: nothing that is empty and may be left out, and
-whatever is always printed.
+whatever is always printed. What is wrong is found here and told by `unmarshal`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, encode
+from bayplan.embedded.apiserver.schema import times
 from bayplan.embedded.apiserver.schema.types import (
     UNIONS,
     FieldType,
@@ -26,7 +27,6 @@ from bayplan.kube import quantity
 Where = tuple["Where", str] | None
 """A place in an object, as a chain from the inside out; spelled only when something is wrong."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z")
 _MOST_INT = {"int32": 2**31, "int64": 2**63}
 
 
@@ -70,7 +70,7 @@ def check_object(value: JsonValue, type_: ObjectType, report: Report, where: Whe
         elif item is None:
             dropped.append(name)
         else:
-            if field.base != "string" or type(item) is not str or field.is_list or field.is_map:
+            if not field.is_text or type(item) is not str:
                 _check_field(value, field, report, where)
             if not item and report.whole and field.omits_empty:
                 dropped.append(name)
@@ -106,7 +106,8 @@ def _check_list(items: JsonValue, field: FieldType, report: Report, place: Where
     if field.is_object:
         type_ = require_type(field.base)
         for index, item in enumerate(items):
-            check_object(item, type_, report, (place, f"[{index}]"))
+            items[index] = {} if item is None else item
+            check_object(items[index], type_, report, (place, f"[{index}]"))
         return
     check = _SCALAR_CHECKS[field.base]
     for index, item in enumerate(items):
@@ -119,7 +120,8 @@ def _check_map(items: JsonValue, field: FieldType, report: Report, place: Where)
     if field.is_object:
         type_ = require_type(field.base)
         for key, item in items.items():
-            check_object(item, type_, report, (place, f".{key}"))
+            items[key] = {} if item is None else item
+            check_object(items[key], type_, report, (place, f".{key}"))
         return
     check = _SCALAR_CHECKS[field.base]
     for key, item in items.items():
@@ -142,6 +144,8 @@ def _boolean(value: JsonValue, wanted: str, place: Where) -> JsonValue:
 
 
 def _integer(value: JsonValue, wanted: str, place: Where) -> JsonValue:
+    if value is None:
+        return 0
     most = _MOST_INT[wanted]
     if type(value) is not int or not -most <= value < most:
         raise Mismatch(place, wanted, value)
@@ -155,13 +159,19 @@ def _number(value: JsonValue, wanted: str, place: Where) -> JsonValue:
 
 
 def _time(value: JsonValue, wanted: str, place: Where) -> JsonValue:
-    if type(value) is not str or not _TIME.match(value):
+    """A moment, in UTC and as finely as its type has it."""
+    if type(value) is not str:
         raise Mismatch(place, wanted, value)
-    return value
+    try:
+        return times.written(value, fine=wanted == "MicroTime")
+    except ValueError as problem:
+        raise Mismatch(place, wanted, value) from problem
 
 
 def _quantity(value: JsonValue, wanted: str, place: Where) -> JsonValue:
     """A quantity, as Kubernetes prints it back."""
+    if value is None:
+        return "0"
     if type(value) not in (int, float, str):
         raise Mismatch(place, wanted, value)
     try:
@@ -176,10 +186,10 @@ def _printed(value: str | float) -> str:
     return quantity.format(value)
 
 
-def _int_or_string(value: JsonValue, wanted: str, place: Where) -> JsonValue:
-    if type(value) not in (int, str):
-        raise Mismatch(place, wanted, value)
-    return value
+def _int_or_string(value: JsonValue, wanted: str, place: Where) -> JsonValue:  # noqa: ARG001
+    if type(value) is str:
+        return value
+    return _integer(value, "int32", place)
 
 
 def _anything(value: JsonValue, wanted: str, place: Where) -> JsonValue:  # noqa: ARG001
@@ -193,6 +203,8 @@ def _object(value: JsonValue, wanted: str, place: Where) -> JsonValue:
 
 
 def _base64(value: JsonValue, wanted: str, place: Where) -> JsonValue:
+    if value is None:
+        return ""
     if type(value) is not str or not re.fullmatch(r"[A-Za-z0-9+/\s]*={0,2}", value):
         raise Mismatch(place, f"{wanted} in base64", value)
     return value

@@ -29,7 +29,9 @@ class WireError(Exception):
 def open_envelope(body: bytes) -> tuple[str, str, bytes]:
     """The apiVersion, the kind and the message inside an envelope."""
     if not body.startswith(MAGIC):
-        raise WireError("the body does not begin with the protobuf prefix")
+        raise WireError(
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+        )
     api_version = kind = ""
     raw = b""
     for number, value in _fields(body[len(MAGIC) :]):

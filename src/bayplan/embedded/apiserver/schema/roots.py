@@ -12,8 +12,12 @@ _PACKAGES = {
 }
 
 
+def package_of(group: str) -> str:
+    """Under which name a group's types are kept."""
+    return _PACKAGES.get(group) or group.partition(".")[0]
+
+
 @cache
 def root_type(group: str, kind: str) -> ObjectType | None:
     """The type of a built-in kind; None for kinds of which nothing is known."""
-    package = _PACKAGES.get(group) or group.partition(".")[0]
-    return find_type(f"{package}.{kind}")
+    return find_type(f"{package_of(group)}.{kind}")

@@ -4,7 +4,9 @@ A type is a name at the start of a line; its fields follow, indented: the protob
 the type, and flags. `[]T` is a list, `map:T` a map from strings. Flags: `inline` (its fields stand
 in the parent's JSON), `merge` or `merge=KEY` (strategic merge), `retain` (retainKeys), `keys=A,B`
 (a list that is a map by these keys), `set`, `atomic`, `always` (printed also when it says nothing),
-`pointer` (its zero is not the same as its absence). What has neither is left out when it is empty.
+`pointer` (its zero is not the same as its absence), `go=T` (the name of its type in Kubernetes'
+messages, where it is not plain). What is neither printed always nor a pointer is left out when it
+is empty.
 """
 
 from __future__ import annotations
@@ -48,17 +50,20 @@ class FieldType:
     atomic: bool = False
     always: bool = False
     pointer: bool = False
+    go: str = ""
     omits_empty: bool = field(init=False, default=False)
     """Whether an empty value is as good as none, so that none is kept."""
+    is_object: bool = field(init=False, default=False)
+    """Whether the base is another type of the table."""
+    is_text: bool = field(init=False, default=False)
+    """Whether it is one string."""
 
     def __post_init__(self) -> None:
-        plain = self.is_list or self.is_map or self.base in _PLAIN
-        object.__setattr__(self, "omits_empty", plain and not (self.always or self.pointer))
-
-    @property
-    def is_object(self) -> bool:
-        """Whether the base is another type of the table."""
-        return self.base not in SCALARS and self.base not in UNIONS
+        put, several = object.__setattr__, self.is_list or self.is_map
+        plain = several or self.base in _PLAIN
+        put(self, "omits_empty", plain and not (self.always or self.pointer))
+        put(self, "is_object", self.base not in SCALARS and self.base not in UNIONS)
+        put(self, "is_text", self.base == "string" and not several)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ class ObjectType:
     declared: tuple[FieldType, ...] = ()
     fields: dict[str, FieldType] = field(default_factory=dict)
     """Fields as they stand in JSON: those of inlined types are here too."""
+    embedded: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The inlined types that a field comes by, where it comes by any."""
 
 
 ZEROS: dict[str, JsonValue] = {
@@ -129,7 +136,7 @@ def _package(name: str) -> dict[str, ObjectType]:
             declared[current] = []
     found = {key: ObjectType(key, tuple(fields)) for key, fields in declared.items()}
     for type_ in found.values():
-        type_.fields.update(_flattened(type_, found))
+        _flatten(type_, found)
     return found
 
 
@@ -156,16 +163,21 @@ def _field(parts: list[str], package: str) -> FieldType:
         atomic="atomic" in options,
         always="always" in options,
         pointer="pointer" in options,
+        go=options.get("go", ""),
     )
 
 
-def _flattened(type_: ObjectType, siblings: dict[str, ObjectType]) -> dict[str, FieldType]:
-    flat: dict[str, FieldType] = {}
+def _flatten(type_: ObjectType, siblings: dict[str, ObjectType]) -> None:
+    """Note the fields of a type as they stand in JSON."""
     for declared in type_.declared:
-        if declared.inline:
-            flat.update(_flattened(siblings[declared.base], siblings))
-        else:
-            flat[declared.name] = declared
-    if "metadata" in flat:
-        flat.update((meta.name, meta) for meta in TypeMeta)
-    return flat
+        if not declared.inline:
+            type_.fields[declared.name] = declared
+            continue
+        inner = siblings[declared.base]
+        _flatten(inner, siblings)
+        type_.fields.update(inner.fields)
+        name = declared.base.rpartition(".")[2]
+        for each in inner.fields:
+            type_.embedded[each] = (name, *inner.embedded.get(each, ()))
+    if "metadata" in type_.fields:
+        type_.fields.update((meta.name, meta) for meta in TypeMeta)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any
 
-from bayplan.embedded.apiserver.errors import (
-    ApiError,
-    bad_request,
-    too_large,
-    unsupported_media_type,
-)
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode, encode
+from bayplan.embedded.apiserver.errors import ApiError, too_large, unsupported_media_type
+from bayplan.embedded.apiserver.http.wire.syntax import syntax_problem
+from bayplan.embedded.apiserver.jsontypes import JsonValue, decode
 
 BODY_BYTES = 3 * 1024 * 1024
 BODY_SECONDS = 30.0
@@ -25,6 +23,10 @@ Receive = Callable[[], Awaitable[Any]]
 
 class Disconnected(Exception):  # noqa: N818 - nothing is wrong here
     """The client is gone; nobody waits for an answer."""
+
+
+class Unreadable(Exception):  # noqa: N818 - callers say what it means
+    """A body that is not in the format that it says it is in."""
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -60,7 +62,7 @@ def media_type(content_type: bytes | None) -> str:
 
 
 def decode_value(body: bytes, content_type: str) -> JsonValue:
-    """A body as JSON, whatever of the accepted formats it is in."""
+    """A body as JSON, whatever of the accepted formats it is in; Unreadable if it is not."""
     if content_type in ("", "application/json"):
         return decode_json(body)
     if content_type == "application/yaml":
@@ -71,24 +73,93 @@ def decode_value(body: bytes, content_type: str) -> JsonValue:
 
 
 def decode_json(body: bytes) -> JsonValue:
-    """A JSON body; 400 if it is not JSON."""
+    """A JSON body."""
     try:
         return decode(body)
+    except (ValueError, RecursionError) as found:
+        problem = syntax_problem(body)
+        if problem or isinstance(found, RecursionError):
+            raise Unreadable(problem or "exceeded max depth") from found
+        return _mended(body)
+
+
+def _mended(body: bytes) -> JsonValue:
+    """JSON whose text is not all Unicode: what is not becomes a replacement character."""
+    try:
+        return _without_halves(json.loads(body.decode("utf-8", "replace")))
     except (ValueError, RecursionError) as problem:
-        raise bad_request(f"the request's body is not valid JSON: {problem}") from problem
+        raise Unreadable(str(problem)) from problem
+
+
+def _without_halves(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_halves(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_halves(key): _without_halves(item) for key, item in value.items()}
+    return value
 
 
 def decode_yaml(body: bytes) -> JsonValue:
-    """A YAML body, of plain JSON values only; 400 if it is anything else."""
+    """A YAML body, of plain JSON values only."""
     import yaml  # noqa: PLC0415 - hardly anybody sends YAML
 
     try:
         text = body.decode("utf-8")
         if _has_aliases(text):
-            raise bad_request("the request's body uses YAML aliases, which are not accepted")
-        return decode(encode(yaml.load(text, Loader=yaml.CSafeLoader)))
+            raise Unreadable("the body uses YAML aliases, which are not accepted")
+        return _as_json(yaml.load(text, Loader=_loader()))  # noqa: S506 - a safe loader
+    except yaml.MarkedYAMLError as problem:
+        raise Unreadable(_yaml_problem(problem)) from problem
     except (yaml.YAMLError, ValueError, RecursionError, TypeError) as problem:
-        raise bad_request(f"the request's body is not valid YAML: {problem}") from problem
+        raise Unreadable(f"yaml: {problem}") from problem
+
+
+@cache
+def _loader() -> Any:
+    """YAML 1.1 as Kubernetes reads it: `y` and `n` are truth values, and times are text."""
+    import yaml  # noqa: PLC0415 - hardly anybody sends YAML
+
+    class Loader(yaml.CSafeLoader):
+        yaml_implicit_resolvers = {
+            letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+            for letter, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    boolean = re.compile(r"(?:y|Y|n|N)\Z")
+    Loader.add_implicit_resolver("tag:yaml.org,2002:bool", boolean, list("yYnN"))
+    truths = {"y": True, "yes": True, "on": True, "true": True}
+    Loader.add_constructor(
+        "tag:yaml.org,2002:bool", lambda _, node: truths.get(node.value.lower(), False)
+    )
+    return Loader
+
+
+def _as_json(value: Any) -> JsonValue:
+    """What YAML can say and JSON can, too."""
+    if isinstance(value, dict):
+        return {_as_key(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, str | bool | int | float) or value is None:
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be JSON")
+
+
+def _as_key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, str | int | float):
+        return str(key)
+    raise TypeError(f"unsupported map key: {key!r}")
+
+
+def _yaml_problem(problem: Any) -> str:
+    """As Kubernetes' parser says it, which counts lines from the second on."""
+    mark = problem.problem_mark or problem.context_mark
+    where = f"line {mark.line + 1}: " if mark is not None and mark.line else ""
+    return f"yaml: {where}{problem.problem or 'unknown problem parsing YAML content'}"
 
 
 def _has_aliases(text: str) -> bool:
@@ -100,7 +171,7 @@ def _has_aliases(text: str) -> bool:
 
 
 def decode_protobuf(body: bytes) -> JsonValue:
-    """A protobuf body of a built-in kind; 400 if it is anything else."""
+    """A protobuf body of a built-in kind."""
     from bayplan.embedded.apiserver.schema import protobuf, roots  # noqa: PLC0415 - Go clients only
 
     try:
@@ -111,31 +182,5 @@ def decode_protobuf(body: bytes) -> JsonValue:
             raise unsupported_media_type(ACCEPTED)
         obj = protobuf.decode_message(raw, type_)
     except protobuf.WireError as problem:
-        raise bad_request(f"the request's body is not valid protobuf: {problem}") from problem
+        raise Unreadable(str(problem)) from problem
     return {"kind": kind, "apiVersion": api_version, **obj}
-
-
-def refuse_duplicates(body: bytes) -> None:
-    """400 if a JSON object names a field twice; only clients that want strictness pay for this."""
-    repeated: list[str] = []
-
-    def collect(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
-        names = [name for name, _ in pairs]
-        repeated.extend({name for name in names if names.count(name) > 1} if _twice(names) else ())
-        return dict(pairs)
-
-    json.loads(body, object_pairs_hook=collect)
-    if repeated:
-        listed = ", ".join(f'duplicate field "{name}"' for name in sorted(set(repeated)))
-        raise bad_request(f"strict decoding error: {listed}")
-
-
-def _twice(names: list[str]) -> bool:
-    return len(set(names)) != len(names)
-
-
-def require_object(value: JsonValue) -> JsonObject:
-    """A body that must be a JSON object."""
-    if not isinstance(value, dict):
-        raise bad_request("the request's body must be a JSON object")
-    return value

@@ -1,0 +1,44 @@
+"""Moments as objects carry them: read as RFC 3339, written in UTC."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+
+_FORM = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+|,\d+)?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
+
+
+@lru_cache(1024)
+def written(text: str, *, fine: bool) -> str:
+    """A moment as Kubernetes writes it: whole seconds, or microseconds where it is `fine`.
+
+    ValueError if it is not one.
+    """
+    found = _FORM.match(text)
+    if found is None:
+        raise ValueError(text)
+    offset = "+00:00" if found[3] == "Z" else found[3]
+    moment = datetime.fromisoformat(found[1] + offset).astimezone(UTC)
+    whole = moment.replace(tzinfo=None).isoformat()
+    return f"{whole}.{(found[2] or '.')[1:7]:0<6}Z" if fine else f"{whole}Z"
+
+
+_LAYOUT = (
+    ("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"),
+    ("15", r"\d\d?"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d(?:[.,]\d+)?"),
+    ("Z07:00", r"Z|[+-]\d\d:\d\d"),
+)  # fmt: skip
+
+
+def problem(text: str, *, fine: bool) -> str:
+    """What is wrong with a moment, as Go's time package says it."""
+    layout = "2006-01-02T15:04:05.000000Z07:00" if fine else "2006-01-02T15:04:05Z07:00"
+    head = f'parsing time "{text}"'
+    rest = text
+    for wanted, form in _LAYOUT:
+        found = re.match(form, rest, re.ASCII)
+        if found is None:
+            return f'{head} as "{layout}": cannot parse "{rest}" as "{wanted}"'
+        rest = rest[found.end() :]
+    return f'{head}: extra text: "{rest}"' if rest else f"{head}: day out of range"

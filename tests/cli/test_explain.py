@@ -81,7 +81,7 @@ def test_all_pending_places_each_before_the_next(tmp_path: Path, capsys: Capture
     out = capsys.readouterr().out
     assert "default/a fits node n1" in out
     assert "default/b fits nowhere" in out
-    assert "1 of 2 pods that wait fit" in out
+    assert "2 pods: 1 fits, 1 fits nowhere" in out
 
 
 def test_all_pending_takes_the_most_important_first(tmp_path: Path, capsys: Captured) -> None:
@@ -96,12 +96,13 @@ def test_replicas_are_explained_alike_and_by_their_own_names(
     where = dump(tmp_path, node(cpu="1"), *(pod(f"r{i}", cpu="2") for i in range(3)))
     assert explain("-f", where, "--all-pending", "-o", "json") == 1
     found = json.loads(capsys.readouterr().out)["explanations"]
-    assert [one.pop("pod") for one in found] == ["default/r0", "default/r1", "default/r2"]
-    assert found[0] == found[1] == found[2]
+    (together,) = found
+    assert together.pop("pod") == "default/r0"
+    assert together.pop("pods") == ["default/r0", "default/r1", "default/r2"]
     explain("-f", where, "default/r2", "-o", "json")
     (alone,) = json.loads(capsys.readouterr().out)["explanations"]
-    assert alone.pop("pod") == "default/r2"
-    assert alone == found[2]
+    assert (alone.pop("pod"), alone.pop("pods")) == ("default/r2", ["default/r2"])
+    assert (alone["message"], alone["nodes"]) == (together["message"], together["nodes"])
 
 
 def test_all_pending_of_nobody_is_fine(tmp_path: Path, capsys: Captured) -> None:
@@ -109,7 +110,7 @@ def test_all_pending_of_nobody_is_fine(tmp_path: Path, capsys: Captured) -> None
     assert "no pod waits" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["", "a: [b", "kind: Pood\napiVersion: v1\n"])
+@pytest.mark.parametrize("text", ["", "kind: Pood\napiVersion: v1\n"])
 def test_all_pending_of_a_dump_without_pods_and_nodes_is_bad_input(
     text: str, tmp_path: Path, capsys: Captured
 ) -> None:
@@ -123,6 +124,11 @@ def test_all_pending_with_a_document_that_cannot_be_read_is_bad_input(
 ) -> None:
     (tmp_path / "cluster.yaml").write_text(f"{json.dumps(node())}\n---\nkind: [Pod\n")
     assert explain("-f", str(tmp_path), "--all-pending") == 2
+    said = capsys.readouterr()
+    assert "the dump is cut or malformed" in said.err
+    assert "cluster.yaml: document 2: not JSON at byte" in said.err
+    assert not said.out
+    assert explain("-f", str(tmp_path), "--all-pending", "--partial") == 2
     said = capsys.readouterr()
     assert "1 object of the dump could not be used, and therefore did not count" in said.out
 
@@ -140,8 +146,14 @@ def test_json_has_the_documented_shape(capsys: Captured) -> None:
     assert data["leftOut"] == 0
     assert set(found) == {
         "pod", "standing", "fits", "node", "message", "why", "refusedBefore", "nodes",
-        "preemption", "fixes",
+        "preemption", "fixes", "pods", "unjudged", "judged", "placed",
     }  # fmt: skip
+    assert found["judged"] == {
+        "scheduler": "bayplan",
+        "as": "bayplan",
+        "notes": ["kube-scheduler 1.36.4 would place it on node worker-c2."],
+        "other": {"as": "kube-scheduler 1.36.4", "node": "worker-c2"},
+    }
     refused = next(one for one in found["nodes"] if one["name"] == "worker-a1")
     assert refused == {
         "name": "worker-a1",
@@ -152,7 +164,16 @@ def test_json_has_the_documented_shape(capsys: Captured) -> None:
         "details": ["ebs.csi.aws.com: 4 of 4 in use (limit from CSINode)"],
     }
     assert set(found["fixes"][0]) == {"summary", "node", "cost", "steps"}
-    assert found["fixes"][0]["steps"] == [{"kind": "uncordon", "text": "uncordon node worker-b2"}]
+    assert found["fixes"][0]["steps"] == [
+        {
+            "kind": "uncordon",
+            "text": "uncordon node worker-b2",
+            "target": {"kind": "Node", "namespace": "", "name": "worker-b2"},
+            "patch": {"spec": {"unschedulable": None, "taints": None}},
+            "command": "kubectl uncordon worker-b2",
+            "risks": ["opens-a-node"],
+        }
+    ]
 
 
 def test_yaml_says_the_same_as_json(capsys: Captured) -> None:

@@ -308,7 +308,7 @@ def test_a_pod_that_waits_for_its_queue_takes_no_node_from_others(
     source = dump(tmp_path, node(), *objects)
     _, out = explained(capsys, source, "--all-pending")
     assert "default/b fits node n1" in out
-    assert "1 of 2 pods that wait fit" in out
+    assert "2 pods: 1 fits, 1 waits for its queue" in out
 
 
 def test_a_pod_that_its_queue_lets_in_is_explained_as_ever(team: str, capsys: Captured) -> None:

@@ -25,7 +25,8 @@ def volumes(*arguments: str) -> int:
 
 def test_every_node_and_driver_has_a_row(capsys: Captured) -> None:
     assert volumes() == 0
-    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    lines = capsys.readouterr().out.split("\n\n")[1].splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in lines}
     assert rows["worker-a1"] == ["ebs.csi.aws.com", "4", "4", "0", "CSINode", "shop/ledger-0", "+3"]
     assert rows["old-c1"][:4] == ["kubernetes.io/aws-ebs", "2", "2", "0"]
     assert rows["worker-c2"][2:] == ["-", "-", "unregistered"]
@@ -164,3 +165,61 @@ def test_without_a_dump_the_command_says_how_to_get_one(capsys: Captured) -> Non
 def test_a_cluster_without_drivers_has_an_empty_table(tmp_path: Path, capsys: Captured) -> None:
     assert run(["volumes", "-f", dump(tmp_path, node())]) == 0
     assert capsys.readouterr().out.startswith("NODE")
+
+
+def rows_of(capsys: Captured, *arguments: str) -> list[tuple[str, str]]:
+    assert volumes(*arguments, "-o", "json") == 0
+    found = json.loads(capsys.readouterr().out)["volumes"]
+    return [(one["node"], one["driver"]) for one in found]
+
+
+def test_rows_can_be_picked_by_node_driver_and_how_full(capsys: Captured) -> None:
+    every = rows_of(capsys)
+    assert rows_of(capsys, "--node", "worker-a1", "--node", "old-c1") == [
+        one for one in every if one[0] in {"worker-a1", "old-c1"}
+    ]
+    assert rows_of(capsys, "--driver", "kubernetes.io/aws-ebs") == [
+        ("old-c1", "kubernetes.io/aws-ebs")
+    ]
+    full = rows_of(capsys, "--over", "80%")
+    assert full == rows_of(capsys, "--over", "80") == rows_of(capsys, "--over=100%")
+    assert ("worker-a1", "ebs.csi.aws.com") in full
+    assert ("worker-c2", "ebs.csi.aws.com") not in full
+
+
+def test_the_summary_says_how_full_each_driver_is(capsys: Captured) -> None:
+    assert volumes("-o", "json") == 0
+    summary = json.loads(capsys.readouterr().out)["summary"]
+    first = summary[0]
+    assert (first["driver"], first["fullNodes"]) == ("ebs.csi.aws.com", 4)
+    assert first["fullest"] == "worker-a1"
+    assert first["limit"] is None  # on one node the driver has not registered
+    assert volumes() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:5] == ["DRIVER", "NODES", "USED", "LIMIT", "FULL"]
+    table = lines[lines.index("") + 1 :]
+    assert table[1].split()[0] == "old-c1"  # the fullest come first, by name
+    assert table[-1].split()[4] == "-"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--over", "lots"), "--over lots: not a percentage"),
+        (("--over", "120%"), "--over 120%: not a percentage"),
+        (("--over=-5%",), "--over -5%: not a percentage"),
+        (("--node", "worker-a9"), "there is no node 'worker-a9'; did you mean 'worker-a"),
+        (("--driver", "ebs"), "there is no driver 'ebs'"),
+    ],
+)
+def test_what_cannot_be_picked_is_bad_input(
+    arguments: tuple[str, ...], said: str, capsys: Captured
+) -> None:
+    assert volumes(*arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_pipe_gets_a_line_a_row_even_wide(capsys: Captured) -> None:
+    assert volumes("-o", "wide", "--node", "worker-a1") == 0
+    table = capsys.readouterr().out.split("\n\n")[1]
+    assert len(table.splitlines()) == 2

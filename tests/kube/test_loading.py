@@ -12,6 +12,7 @@ import yaml
 
 from bayplan.kube.codec import JsonObject, encode
 from bayplan.kube.loading import Loaded, LoadError, load
+from bayplan.kube.pods import Pod
 from tests.builders import make_node, make_pod, make_pvc
 
 POD = json.loads(encode(make_pod("p").cpu("1").labels(app="web").obj()))
@@ -160,7 +161,7 @@ def test_an_unreadable_file_in_a_directory_spoils_no_other(tmp_path: Path) -> No
 
 def test_progress_is_told_now_and_then() -> None:
     told: list[tuple[str, int]] = []
-    load(as_json([POD] * 5000), progress=lambda source, seen: told.append((source, seen)))
+    load(as_json([POD] * 5000), progress=lambda source, seen, _: told.append((source, seen)))
     assert told == [("input", 2048), ("input", 4096)]
 
 
@@ -175,3 +176,43 @@ def test_annotations_are_kept_but_for_kubectls_copy_of_the_object() -> None:
     notes = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "keep": "me"}
     pod = {**POD, "metadata": {"name": "p", "annotations": notes}}
     assert load(as_json(pod)).objects[0].metadata.annotations == {"keep": "me"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        as_json([POD, POD])[:-40],
+        b'{"kind": "List", "items": [7]}',
+        b"apiVersion: v1\nitems:\n- kind: Pod\n  metadata: {name: p}\n",  # kubectl's, cut
+        b"kind: List\nitems: 7\n",
+        b"kind: Pod\nmetadata: {name: p\n",
+        b"\xff\xfe",
+    ],
+)
+def test_text_that_was_cut_is_told_apart_from_bad_objects(text: bytes) -> None:
+    loaded = load(text)
+    assert loaded.unreadable
+    assert all(one in loaded.problems for one in loaded.unreadable)
+
+
+def test_a_bad_object_is_readable() -> None:
+    loaded = load(b"kind: Pod\nmetadata: {name: 7}\n")
+    assert loaded.problems
+    assert not loaded.unreadable
+
+
+def test_of_objects_of_one_name_the_last_counts_and_all_are_told() -> None:
+    loaded = load(encode(make_pod("p").node("a").obj()))
+    loaded.join(load(encode(make_pod("p").node("b").obj())))
+    loaded.join(load(encode(make_node("p").obj())))
+    assert loaded.drop_repeated() == {"Pod default/p": 2}
+    assert [obj.spec.node_name for obj in loaded.objects if isinstance(obj, Pod)] == ["b"]
+    assert len(loaded.objects) == 2
+    assert not loaded.drop_repeated()
+
+
+def test_progress_tells_how_much_of_a_source_has_been_read() -> None:
+    shares: list[float] = []
+    load(as_json([POD] * 5000), progress=lambda _, __, share: shares.append(share))
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] <= 1

@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import Format, notices, printable
-from bayplan.fit import MissingDriver, Profile, Snapshot
+from bayplan.cli.progress import Bar
+from bayplan.fit import MissingDriver, Profile
+from bayplan.fit.profile import OUR_SCHEDULER
+from bayplan.fit.rules import KUBERNETES_VERSION
 from bayplan.kube import codec
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.gates import FeatureGates, GateError
 from bayplan.kube.loading import Loaded, LoadError, load
 
-if TYPE_CHECKING:
-    from bayplan.kube.loading import Progress
-
 MAX_VOLUMES = "KUBE_MAX_PD_VOLS"
 MISSPELT = 0.8
 """How alike a kind must be to one that matters to be taken for a slip of the pen."""
 MOST_PROBLEMS_SHOWN = 20
-MAY_BE_PODS = ("Pod ", "document ", "line ")
-"""How problems are called that are about a pod, or about text that could hold many."""
 KINDS = (
     "pods,nodes,namespaces,csinodes,csidrivers,csistoragecapacities,storageclasses,"
     "persistentvolumes,persistentvolumeclaims,volumeattachments,services,replicasets,statefulsets,"
@@ -39,12 +37,30 @@ NEEDS_A_DUMP = (
 )
 
 Source = Annotated[
-    str | None,
+    tuple[str, ...],
     Parameter(
         name=["--filename", "-f"],
         allow_leading_hyphen=True,
+        negative_iterable=(),
+        show_default=False,
         help="Dump of the cluster: a file (JSON or YAML, also gzipped), a directory, or - for"
-        " standard input.",
+        " standard input; may be repeated, and the last word on an object counts.",
+    ),
+]
+Partial = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Make do with what can be read of a dump that is cut or malformed; without it, that"
+        " is an error.",
+    ),
+]
+As = Annotated[
+    Literal["kube-scheduler", "bayplan"] | None,
+    Parameter(
+        name="--as",
+        help=f"Judge pods by the rules of kube-scheduler {KUBERNETES_VERSION}, or of Bayplan;"
+        " without it, each as the scheduler would that it names.",
     ),
 ]
 Output = Annotated[Format, Parameter(name=["--output", "-o"], help="table, wide, json or yaml.")]
@@ -80,22 +96,58 @@ def gates_from(written: str) -> FeatureGates:
         raise BadInput(f"--feature-gates: {error}") from None
 
 
-def load_snapshot(source: str | None, profile: Profile, command: str) -> Snapshot:
-    """The snapshot of a dump; what of it cannot be used is told on standard error."""
-    return Snapshot.of(load_objects(source, command), profile=profile)
+def judged_as(profile: Profile, judge: str | None) -> Profile:
+    """The profile by which pods are judged: ours or kube-scheduler's, or each by its own."""
+    if judge is None:
+        return profile.by_scheduler()
+    return profile if judge == OUR_SCHEDULER else profile.as_kube_scheduler()
 
 
-def load_objects(source: str | None, command: str) -> Loaded:
-    """All objects of a dump; what of it cannot be used is told on standard error."""
-    if not source:
+def load_objects(
+    sources: Sequence[str],
+    command: str,
+    *,
+    partial: bool = False,
+    progress: Bar | None = None,
+) -> Loaded:
+    """All objects of a dump; what of it cannot be used is told on standard error.
+
+    BadInput if some of it cannot even be read, unless what is left will do.
+    """
+    if not sources or not all(sources):
         raise BadInput(NEEDS_A_DUMP.format(command=printable(command[:200])))
+    loaded = Loaded()
     try:
-        loaded = _load_with_progress(source)
+        with progress or Bar() as bar:
+            for number, source in enumerate(sources):
+                loaded.join(load(source, progress=bar.loading(number, len(sources))))
     except LoadError as error:
         raise BadInput(printable(str(error))) from None
+    if loaded.unreadable and not partial:
+        raise BadInput(_cut(loaded.unreadable))
     report_problems(loaded.problems)
     report_misspelt(loaded.skipped)
+    _report_repeated(loaded.drop_repeated())
     return loaded
+
+
+def _cut(unreadable: Sequence[ObjectError]) -> str:
+    shown = [printable(str(one)) for one in unreadable[:MOST_PROBLEMS_SHOWN]]
+    more = len(unreadable) - len(shown)
+    lines = [*shown, f"and {more} more"] if more else shown
+    said = "the dump is cut or malformed; --partial makes do with what can be read of it"
+    return "\n  ".join([f"{said}:", *lines])
+
+
+def _report_repeated(repeated: Mapping[str, int]) -> None:
+    """Say which objects were there more than once."""
+    console = notices()
+    for name, count in list(repeated.items())[:MOST_PROBLEMS_SHOWN]:
+        told = f"there {count} times, the last counts: {printable(name)}"
+        console.print(told, style="yellow")
+    more = len(repeated) - MOST_PROBLEMS_SHOWN
+    if more > 0:
+        console.print(f"there more than once: {more} more", style="yellow")
 
 
 def report_problems(problems: Sequence[ObjectError]) -> None:
@@ -108,9 +160,10 @@ def report_problems(problems: Sequence[ObjectError]) -> None:
         console.print(f"left out: {more} more", style="yellow")
 
 
-def misses_pods(problems: Sequence[ObjectError]) -> bool:
-    """Whether pods may be among what was left out."""
-    return any(one.identity.startswith(MAY_BE_PODS) for one in problems)
+def misses_pods(loaded: Loaded) -> bool:
+    """Whether pods may be among what was left out: one of them, or text that could hold many."""
+    pods = (one for one in loaded.problems if one.identity.startswith("Pod "))
+    return bool(loaded.unreadable) or any(pods)
 
 
 def those_left_out(count: int) -> str:
@@ -127,19 +180,6 @@ def report_misspelt(skipped: Mapping[str, int]) -> None:
         if meant and kind not in codec.KINDS:
             told = f"passed over: {printable(name)}; did you mean {meant[0]}?"
             notices().print(told, style="yellow")
-
-
-def _load_with_progress(source: str) -> Loaded:
-    console = notices()
-    if not console.is_terminal:
-        return load(source)
-    with console.status("Loading") as status:
-
-        def tell(name: str, count: int) -> None:
-            status.update(f"Loading {printable(name)}: {count:,} objects")
-
-        progress: Progress = tell
-        return load(source, progress=progress)
 
 
 def _max_volumes(written: str) -> int | None:

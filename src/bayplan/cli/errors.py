@@ -3,6 +3,8 @@
 EXIT_OK = 0
 EXIT_NO = 1
 EXIT_BAD_INPUT = 2
+EXIT_UNJUDGED = 5
+"""Neither yes nor no: it hangs on something that is not judged here."""
 EXIT_UNWRITABLE = 74
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141

@@ -2,49 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from bayplan.cli.cluster import (
+    As,
     Gates,
     Missing,
     Output,
+    Partial,
     Source,
+    judged_as,
     load_objects,
     misses_pods,
     profile_from,
 )
-from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.explain_data import as_data
+from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, EXIT_UNJUDGED, BadInput
+from bayplan.cli.explain_data import as_data, summary_data
 from bayplan.cli.explain_text import blocks
 from bayplan.cli.held import Held, held_by_queues
-from bayplan.cli.output import Format, emit, printable, show
-from bayplan.cli.pending import explain_pending
+from bayplan.cli.manifests import read_manifest
+from bayplan.cli.output import Format, emit, notices, printable, show
+from bayplan.cli.pending import Alike, explain_all, waiting_pods
+from bayplan.cli.progress import LOADING, Bar
+from bayplan.cli.what_if import AS_IT_IS, WhatIf, replicas
+from bayplan.cli.whose import Bench
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import Explanation
 from bayplan.kube.codec import DEFAULT_NAMESPACE, identify
+from bayplan.kube.devices import ResourceClaim
+from bayplan.kube.loading import Loaded
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
 MOST_MEANT = 3
+NO_CLAIMS = (
+    "pods claim devices, and there is no ResourceClaim in the dump: add"
+    " resourceclaims,deviceclasses to what kubectl gets"
+)
 
 
 def explain(  # noqa: PLR0913 - one for each option
     pod: Annotated[str | None, Parameter(help="The pod, as NAMESPACE/POD.")] = None,
     /,
     *,
-    filename: Source = None,
+    filename: Source = (),
     namespace: Annotated[
         str, Parameter(alias="-n", help="The namespace of a POD that does not say its own.")
     ] = DEFAULT_NAMESPACE,
     all_pending: Annotated[
         bool, Parameter(negative="", help="Explain every pod that waits for a node.")
     ] = False,
+    manifest: Annotated[
+        str | None,
+        Parameter(
+            name="--pod",
+            help="Explain the pods of a manifest that is not in the cluster: of a Pod, or of what"
+            " makes pods after a template. What else the file holds is taken as there.",
+        ),
+    ] = None,
+    what_if: WhatIf = AS_IT_IS,
     fixes: Annotated[
         bool, Parameter(help="Look for the smallest changes that would make a pod fit.")
     ] = True,
+    judge: As = None,
     output: Output = Format.table,
+    partial: Partial = False,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
@@ -55,23 +80,84 @@ def explain(  # noqa: PLR0913 - one for each option
     nearest fixes, each of which has been tried on a copy of the cluster. For a pod that waits for
     its queue, that comes first; the dump must have the Queues and PodGroups then.
 
-    With --all-pending, pods are taken as kube-scheduler takes them: by priority, then by age, and
-    each that fits is taken as placed before the next is looked at.
+    A pod is judged as the scheduler would that it names; --feature-gates and --missing-driver say
+    how Bayplan's is set. Where the other scheduler would answer differently, that is said.
 
-    Exit codes: 0 it fits (all do), 1 it does not (some do not), 2 bad input.
+    With --all-pending, pods are taken as kube-scheduler takes them: by priority, then by age, and
+    each that fits is taken as placed before the next is looked at. Those alike are told together.
+
+    Exit codes: 0 it fits (all do), 1 it does not (some do not), 2 bad input, 5 it cannot be judged,
+    since devices would have to be allocated first (some cannot, and all others fit).
     """
-    if (pod is None) is not all_pending:
-        raise BadInput("give one pod as NAMESPACE/POD, or --all-pending")
-    profile = profile_from(feature_gates, missing_driver)
-    loaded = load_objects(filename, "explain --all-pending" if all_pending else f"explain {pod}")
-    snapshot, held = Snapshot.of(loaded, profile=profile), held_by_queues(loaded.objects)
-    if pod is not None:
-        found = [snapshot.explain(find_pod(snapshot, pod, namespace), with_fixes=fixes)]
-    else:
-        _refuse_nothing(snapshot)
-        found = list(explain_pending(snapshot, held, with_fixes=fixes))
-    _print(found, held, snapshot, output)
-    return _exit_code(found, held, snapshot, all_pending=all_pending)
+    if sum((pod is not None, all_pending, manifest is not None)) != 1:
+        raise BadInput("give one pod as NAMESPACE/POD, or --pod FILE, or --all-pending")
+    what_if.check(of_one=not all_pending)
+    rules = profile_from(feature_gates, missing_driver)
+    asking = _Asking(pod or "", namespace, manifest, what_if.replicas)
+    with Bar() as bar:
+        loaded = load_objects(filename, f"explain {asking}", partial=partial, progress=bar)
+        bar.at("Counting", LOADING)
+        snapshot = Snapshot.of(loaded, profile=judged_as(rules, judge))
+        held = held_by_queues(loaded.objects)
+        what_if.apply(snapshot, loaded.objects)
+        asked = asking.pods(snapshot)
+        _warn_of_devices(snapshot, asked)
+        bench = Bench(snapshot, judge, rules.plugins, held)
+        thorough = len(asked) == 1 or output is not Format.table
+        pods = bar.computing("Explaining pod", asked)
+        found = explain_all(snapshot, pods, bench, with_fixes=fixes, with_nodes=thorough)
+    _print(found, held, loaded, output)
+    return _exit_code(found, held, loaded, all_pending=all_pending)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """Which pods are asked about: one of the dump, those of a manifest, or all that wait."""
+
+    name: str
+    namespace: str
+    manifest: str | None
+    replicas: int
+
+    def __str__(self) -> str:
+        return f"--pod {self.manifest}" if self.manifest else self.name or "--all-pending"
+
+    def pods(self, snapshot: Snapshot) -> list[Pod]:
+        """They themselves; BadInput if they are not there."""
+        if self.manifest is not None:
+            return _of_manifest(snapshot, self.manifest, self.replicas)
+        if not self.name:
+            return _everybody(snapshot)
+        return list(
+            replicas(snapshot, find_pod(snapshot, self.name, self.namespace), self.replicas)
+        )
+
+
+def _everybody(snapshot: Snapshot) -> list[Pod]:
+    """All pods that wait; that nobody does can be said only of a dump with something in it."""
+    if not any(isinstance(obj, Node | Pod) for obj in snapshot.objects()):
+        raise BadInput("there is neither a pod nor a node in the dump")
+    return waiting_pods(snapshot)
+
+
+def _of_manifest(snapshot: Snapshot, path: str, copies: int) -> list[Pod]:
+    manifest = read_manifest(path)
+    for obj in manifest.others:
+        snapshot.put(obj)
+    asked: list[Pod] = []
+    for pod in manifest.pods:
+        if snapshot.get(Pod, pod.key) is not None:
+            raise BadInput(f"--pod: there is a pod {printable(pod.key)} in the dump already")
+        asked += replicas(snapshot, pod, copies)
+    return asked
+
+
+def _warn_of_devices(snapshot: Snapshot, pods: Sequence[Pod]) -> None:
+    """A dump is easily taken without claims to devices, which then look as if they were gone."""
+    if any(pod.spec.resource_claims for pod in pods) and not any(
+        isinstance(obj, ResourceClaim) for obj in snapshot.objects()
+    ):
+        notices().print(NO_CLAIMS, style="yellow")
 
 
 def find_pod(snapshot: Snapshot, name: str, namespace: str = DEFAULT_NAMESPACE) -> Pod:
@@ -94,12 +180,6 @@ def _elsewhere(snapshot: Snapshot, name: str) -> str:
     return f"; did you mean {printable(', '.join(sorted(keys)[:MOST_MEANT]))}?" if keys else ""
 
 
-def _refuse_nothing(snapshot: Snapshot) -> None:
-    """That nobody waits can be said only of a dump with something in it."""
-    if not any(isinstance(obj, Node | Pod) for obj in snapshot.objects()):
-        raise BadInput("there is neither a pod nor a node in the dump")
-
-
 def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
     """A pod that was left out is bad input, not a pod that is not there."""
     names = {identify("Pod", namespace, name)}
@@ -110,18 +190,21 @@ def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
             raise BadInput(f"the pod cannot be used: {printable(str(problem))}")
 
 
-def _print(found: list[Explanation], held: Held, snapshot: Snapshot, output: Format) -> None:
-    left_out = len(snapshot.problems)
+def _print(found: list[Alike], held: Held, loaded: Loaded, output: Format) -> None:
+    left_out = len(loaded.problems)
     if output.is_for_people:
         show(blocks(found, held, left_out, wide=output is Format.wide))
     else:
-        told = [as_data(one, held.get(one.pod)) for one in found]
-        emit({"leftOut": left_out, "explanations": told}, output)
+        told = [as_data(one, held.get(one.explanation.pod)) for one in found]
+        summary = summary_data(found, held)
+        emit({"leftOut": left_out, "summary": summary, "explanations": told}, output)
 
 
-def _exit_code(
-    found: list[Explanation], held: Held, snapshot: Snapshot, *, all_pending: bool
-) -> int:
-    if all_pending and misses_pods(snapshot.problems):
+def _exit_code(found: list[Alike], held: Held, loaded: Loaded, *, all_pending: bool) -> int:
+    if all_pending and misses_pods(loaded):
         return EXIT_BAD_INPUT
-    return EXIT_OK if all(one.fits and one.pod not in held for one in found) else EXIT_NO
+    waiting = [one for one in found if not one.fits or one.explanation.pod in held]
+    if not waiting:
+        return EXIT_OK
+    cannot_say = all(one.explanation.unjudged for one in waiting)
+    return EXIT_UNJUDGED if cannot_say else EXIT_NO

@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bayplan.cli.pending import Alike, end_of
 from bayplan.cli.queues_data import waiting_data
-from bayplan.fit.explanation import Explanation, Fix, NodeAnswer
+from bayplan.cli.whose import Judged
+from bayplan.fit.explanation import Fix, NodeAnswer, Step
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import Refusal
 
 if TYPE_CHECKING:
+    from bayplan.cli.held import Held
     from bayplan.kube.codec import JsonObject, JsonValue
     from bayplan.scheduler.batch.inquiry import WaitingGroup
 
 
-def as_data(explanation: Explanation, held: WaitingGroup | None = None) -> JsonValue:
-    """An explanation, with the group that waits for its queue, if it does."""
+def as_data(one: Alike, held: WaitingGroup | None = None) -> JsonValue:
+    """An explanation of pods alike, with the group that waits for its queue, if it does."""
+    explanation = one.explanation
     before, preemption = explanation.refused_before, explanation.preemption
     return {
         "pod": explanation.pod,
+        "pods": list(one.pods),
         "standing": explanation.standing.value,
         "fits": explanation.fits and held is None,
+        "unjudged": explanation.unjudged,
+        "judged": _judged(one.judged),
         **({"queue": waiting_data(held)} if held is not None else {}),
         "node": explanation.node,
+        "placed": dict(one.nodes),
         "message": explanation.message,
         "why": explanation.why,
         "refusedBefore": _refusal(before) if before else None,
         "nodes": [_node(node) for node in explanation.nodes],
         "preemption": _preemption(preemption) if preemption else None,
         "fixes": [_fix(fix) for fix in explanation.fixes],
+    }
+
+
+def summary_data(found: Sequence[Alike], held: Held) -> JsonValue:
+    """How many pods there are by how it ends for them and why, the most first."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for one in found:
+        counts[end_of(one, held)] += len(one.pods)
+    return [{"end": end, "cause": why, "pods": n} for (end, why), n in counts.most_common()]
+
+
+def _judged(judged: Judged) -> JsonValue:
+    return {
+        "scheduler": judged.scheduler,
+        "as": judged.rules,
+        "notes": list(judged.notes),
+        "other": {"as": judged.other, "node": judged.other_node} if judged.other else None,
     }
 
 
@@ -64,5 +91,17 @@ def _fix(fix: Fix) -> JsonValue:
         "summary": fix.summary,
         "node": fix.node,
         "cost": round(fix.cost, 3),
-        "steps": [{"kind": step.kind.value, "text": step.text} for step in fix.steps],
+        "steps": [_step(step) for step in fix.steps],
+    }
+
+
+def _step(step: Step) -> JsonValue:
+    target = step.target
+    return {
+        "kind": step.kind.value,
+        "text": step.text,
+        "target": {"kind": target.kind, "namespace": target.namespace, "name": target.name},
+        "patch": step.patch,
+        "command": step.command,
+        "risks": [risk.value for risk in step.risks],
     }

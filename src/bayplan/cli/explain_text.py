@@ -1,130 +1,154 @@
-"""Explanations for people: the verdict first, then every node, preemption and the nearest fixes."""
+"""Explanations for people: what it comes to, then every kind of pod with its verdict, what nodes
+say, preemption, and the nearest fixes as commands.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.cli.cluster import those_left_out
-from bayplan.cli.output import indented, printable, table
-from bayplan.fit.explanation import Explanation, Fix, NodeAnswer, Standing
+from bayplan.cli.explain_nodes import node_table
+from bayplan.cli.fix_text import fix_blocks
+from bayplan.cli.output import counted, indented, printable, table
+from bayplan.cli.pending import ENDS, Alike, end_of, pods_in
+from bayplan.fit.explanation import Standing
 from bayplan.fit.preemption import Preemption
-from bayplan.fit.refusal import Refusal
 
 if TYPE_CHECKING:
     from bayplan.cli.held import Held
     from bayplan.scheduler.batch.inquiry import WaitingGroup
 
-MOST_NODES_SHOWN = 20
-"""With more, a table shows the ways in which nodes refuse; `-o wide` shows every node."""
+MOST_NODES_NAMED = 3
 MOST_FIXES_IN_BRIEF = 3
 
 
 def blocks(
-    found: list[Explanation], held: Held, left_out: int, *, wide: bool
+    found: list[Alike], held: Held, left_out: int, *, wide: bool
 ) -> Iterator[RenderableType]:
     """Explanations, one after another; of several, only `wide` shows every node."""
-    for index, explanation in enumerate(found):
-        if index:
+    several = pods_in(found) > 1
+    if several:
+        yield from _summary(found, held)
+    for index, one in enumerate(found):
+        if index or several:
             yield ""
-        yield from _heading(explanation, held.get(explanation.pod))
-        yield from _one(explanation, wide=wide, brief=len(found) > 1 and not wide)
+        yield from _heading(one, held.get(one.explanation.pod))
+        yield from _one(one, wide=wide, brief=several and not wide, says_rules=not several)
     if not found:
         yield "no pod waits for a node"
-    if len(found) > 1:
-        fitting = sum(one.fits and one.pod not in held for one in found)
-        yield f"\n{fitting} of {len(found)} pods that wait fit"
     if left_out:
         yield those_left_out(left_out)
 
 
-def _heading(explanation: Explanation, held: WaitingGroup | None) -> Iterator[RenderableType]:
-    """The verdict; of a pod that waits for its queue, that first."""
-    name = (printable(explanation.pod), "bold")
+# -- all together ------------------------------------------------------------------------------
+
+
+def _summary(found: list[Alike], held: Held) -> Iterator[RenderableType]:
+    """How many fit, and what keeps the others, the most usual first."""
+    ends = [(end_of(one, held), one) for one in found]
+    totals: Counter[str] = Counter()
+    causes: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    for (end, cause), one in ends:
+        totals[end] += len(one.pods)
+        if cause:
+            causes[cause] += len(one.pods)
+            kinds[cause] += 1
+    said = ", ".join(
+        f"{totals[end]:,} {end if totals[end] > 1 else of_one}"
+        for end, of_one in ENDS.items()
+        if totals[end]
+    )
+    yield Text(f"{counted(pods_in(found), 'pod')}: {said}", style="bold")
+    yield Text(_whose(found))
+    if causes:
+        rows = [[str(n), str(kinds[why]), why] for why, n in causes.most_common()]
+        yield indented(table(["PODS", "KINDS", "WHY THEY WAIT"], rows))
+
+
+def _whose(found: list[Alike]) -> str:
+    rules: Counter[str] = Counter()
+    for one in found:
+        rules[one.judged.rules] += len(one.pods)
+    if len(rules) == 1:
+        return f"Judged as {next(iter(rules))} would."
+    said = ", ".join(f"{count} as {name}" for name, count in rules.most_common())
+    return f"Judged as the scheduler of each would: {said}."
+
+
+# -- one kind of pod ---------------------------------------------------------------------------
+
+
+def _heading(one: Alike, held: WaitingGroup | None) -> Iterator[RenderableType]:
+    """The verdict; of pods that wait for their queue, that first."""
+    name = Text(printable(one.explanation.pod), style="bold")
+    if len(one.pods) > 1:
+        name = Text.assemble(f"{len(one.pods)} pods such as ", name)
     if held is None:
-        yield Text.assemble(name, " ", _verdict(explanation))
+        yield Text.assemble(name, " ", _verdict(one))
         return
-    text = f"waits for its queue {held.queue}, position {held.position}: {held.text}"
+    waits = "waits for its queue" if len(one.pods) == 1 else "wait for their queue"
+    text = f"{waits} {held.queue}, position {held.position}: {held.text}"
     yield Text.assemble(name, " ", Text(printable(text), style="yellow"))
-    yield indented(Text.assemble("As for nodes, it ", _verdict(explanation)))
+    yield indented(Text.assemble("As for nodes, it ", _verdict(one)))
 
 
-def _one(explanation: Explanation, *, wide: bool, brief: bool) -> Iterator[RenderableType]:
-    if explanation.standing is Standing.WAITING and not explanation.fits:
-        yield _indented(explanation.message)
-    if explanation.why:
-        yield _indented(f"Chosen because {explanation.why}.")
-    if explanation.nodes and not brief:
+def _one(one: Alike, *, wide: bool, brief: bool, says_rules: bool) -> Iterator[RenderableType]:
+    found = one.explanation
+    if found.standing is Standing.WAITING and not found.fits and not found.unjudged:
+        yield _indented(found.message)
+    if found.why:
+        yield _indented(f"Chosen because {found.why}.")
+    if says_rules and found.standing in {Standing.WAITING, Standing.GATED}:
+        yield _indented(f"Judged as {one.judged.rules} would.")
+    for note in one.judged.notes:
+        yield indented(Text(printable(note), style="yellow"))
+    if wide and len(one.pods) > 1:
+        yield _indented(f"Pods: {', '.join(one.pods)}.")
+    if found.nodes and not brief:
         yield ""
-        headings = ["NODE", "SCORE", "REFUSED BY", "REASON"]
-        yield indented(table(headings, _rows(explanation, wide=wide)))
-    yield from _preemption(explanation.preemption)
-    yield from _fixes(explanation.fixes[:MOST_FIXES_IN_BRIEF] if brief else explanation.fixes)
+        yield indented(node_table(found, wide=wide))
+    yield from _preemption(found.preemption)
+    yield from fix_blocks(found, MOST_FIXES_IN_BRIEF if brief else len(found.fixes))
 
 
 def _indented(text: str) -> RenderableType:
     return indented(Text(printable(text)))
 
 
-def _verdict(explanation: Explanation) -> Text:
-    match explanation.standing:
+def _verdict(one: Alike) -> Text:
+    found, several = one.explanation, len(one.pods) > 1
+    match found.standing:
         case Standing.GATED:
-            place = f"; without them it fits node {explanation.node}" if explanation.node else (
+            place = f"; without them it fits node {found.node}" if found.node else (
                 "; without them it would fit nowhere"
             )  # fmt: skip
-            return Text(printable(f"is {explanation.message}{place}"), style="yellow")
-        case Standing.WAITING if explanation.node is None:
-            return Text("fits nowhere", style="red")
+            be = "are" if several else "is"
+            return Text(printable(f"{be} {found.message}{place}"), style="yellow")
+        case Standing.WAITING if found.unjudged:
+            return Text(printable(found.message), style="yellow")
+        case Standing.WAITING if found.node is None:
+            return Text("fit nowhere" if several else "fits nowhere", style="red")
+        case Standing.WAITING if several:
+            return Text(printable(f"fit: {_places(one)}"), style="green")
         case _:
-            style = "green" if explanation.fits else "yellow"
-            return Text(printable(explanation.message), style=style)
+            return Text(printable(found.message), style="green" if found.fits else "yellow")
 
 
-def _rows(explanation: Explanation, *, wide: bool) -> list[list[str | Text]]:
-    if wide or len(explanation.nodes) <= MOST_NODES_SHOWN:
-        return [_row(answer, explanation.node, wide=wide) for answer in explanation.nodes]
-    fitting = [answer for answer in explanation.nodes if answer.fits]
-    shown = [_row(answer, explanation.node, wide=wide) for answer in fitting[:3]]
-    if len(fitting) > 3:
-        shown.append([f"{len(fitting) - 3} more that fit", "", "", ""])
-    return shown + _grouped([answer for answer in explanation.nodes if not answer.fits])
-
-
-def _row(answer: NodeAnswer, chosen: str | None, *, wide: bool) -> list[str | Text]:
-    style = "green" if answer.name == chosen else ""
-    name = Text(printable(answer.name), style=style)
-    if answer.refusal is None:
-        said = _points(answer) if wide else ""
-        return [name, str(answer.scores["total"]), "", said]
-    return [name, "-", answer.refusal.plugin, _reason(answer.refusal, answer.details)]
-
-
-def _reason(refusal: Refusal, details: tuple[str, ...]) -> str:
-    return ": ".join(filter(None, (", ".join(refusal.reasons), "; ".join(details))))
-
-
-def _points(answer: NodeAnswer) -> str:
-    return ", ".join(f"{name} {given}" for name, given in answer.scores.items() if name != "total")
-
-
-def _grouped(answers: list[NodeAnswer]) -> list[list[str | Text]]:
-    """One row for each way of refusing, the most usual first."""
-    groups: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for answer in answers:
-        if answer.refusal is not None:
-            groups[answer.refusal.plugin, answer.refusal.reasons].append(answer.name)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return [
-        [_several(names), "-", plugin, ", ".join(reasons)] for (plugin, reasons), names in ordered
-    ]
-
-
-def _several(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{len(names)} nodes, such as {names[0]}"
+def _places(one: Alike) -> str:
+    """Where pods go, most to the first."""
+    named = one.nodes.most_common(MOST_NODES_NAMED)
+    said = [f"{count} on node {name}" for name, count in named]
+    more = len(one.nodes) - len(named)
+    if more:
+        rest = sum(one.nodes.values()) - sum(count for _, count in named)
+        said.append(f"{rest} on {counted(more, 'other node')}")
+    return ", ".join(said)
 
 
 def _preemption(preemption: Preemption | None) -> Iterator[RenderableType]:
@@ -136,14 +160,3 @@ def _preemption(preemption: Preemption | None) -> Iterator[RenderableType]:
         text += f" For {preemption.budgets_broken} of them a disruption budget says no."
     yield ""
     yield _indented(text)
-
-
-def _fixes(fixes: Sequence[Fix]) -> Iterator[RenderableType]:
-    if not fixes:
-        return
-    yield ""
-    yield indented(Text("Nearest fixes, each tried on a copy of this cluster:", style="bold"))
-    rows = [[f"{i}.", fix.summary] for i, fix in enumerate(fixes, 1)]
-    shown = table(["", ""], rows)
-    shown.show_header = False
-    yield indented(shown)

@@ -1,8 +1,8 @@
 """The `bayplan` command: a list of commands, each imported only when it is called.
 
 Exit codes are the same everywhere: 0 is "yes" (it fits, it worked), 1 is "no" (it does not fit, it
-failed), 2 is "the question was wrong" (bad arguments or bad input), 130 is Ctrl-C, 141 is a
-pipe whose reader has gone.
+failed), 2 is "the question was wrong" (bad arguments or bad input), 5 is "cannot be judged", 130 is
+Ctrl-C, 141 is a pipe whose reader has gone.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def show(blocks: Iterable[RenderableType]) -> None:
     console = Console(file=sys.stdout, highlight=False, markup=False)
     if console.is_terminal:
         for block in blocks:
-            console.print(block)
+            console.print(block, soft_wrap=isinstance(block, Text) and bool(block.no_wrap))
         return
     console.width = _ENDLESS
     with console.capture() as captured:
@@ -53,9 +53,25 @@ def show(blocks: Iterable[RenderableType]) -> None:
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
+def is_read_by_people() -> bool:
+    """Whether standard output is a terminal; if not, a row is a line."""
+    return sys.stdout.isatty()
+
+
 def indented(block: RenderableType) -> RenderableType:
     """A block moved to the right."""
     return Padding(block, (0, 0, 0, 2), expand=False)
+
+
+def unwrapped(text: Text) -> Text:
+    """A line that is to be copied: a terminal may break it, but no line break is printed."""
+    text.no_wrap = True
+    return text
+
+
+def counted(count: int, thing: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def notices() -> Console:

@@ -1,41 +1,89 @@
-"""Every pod that waits, explained in the order in which a scheduler would take them.
+"""Every pod that waits, in the order in which a scheduler would take them, those alike together.
 
-Replicas that fit nowhere fit nowhere for the same reason: as long as nothing has been placed in
-between, a pod of the same shape and needs gets the explanation of the one before.
+Each pod that fits is taken as placed before the next is looked at. Pods of one likeness that meet
+the same end are explained once, by the first of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator
-from dataclasses import replace
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from bayplan.cli.whose import Bench, Judged
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.explanation import Explanation, Standing
 from bayplan.fit.explanation.explain import standing_of
 from bayplan.kube.pods import Pod
 
+if TYPE_CHECKING:
+    from bayplan.cli.held import Held
 
-def explain_pending(
-    snapshot: Snapshot, held: Container[str] = (), *, with_fixes: bool
-) -> Iterator[Explanation]:
-    """Explain each pod that waits, and take it as placed if it fits and nobody holds it back."""
-    known: dict[Hashable, Explanation] = {}
+ASKING = frozenset({Standing.WAITING, Standing.GATED})
+"""Pods of which nodes are asked."""
+ENDS = {
+    "fit": "fits",
+    "fit nowhere": "fits nowhere",
+    "cannot be judged": "cannot be judged",
+    "wait for their queue": "waits for its queue",
+    "are gated": "is gated",
+}
+"""How it may end for pods, and for one."""
+_QUOTED = re.compile(r'"[^"]*"')
+
+
+@dataclass(slots=True)
+class Alike:
+    """Pods of one likeness that meet the same end."""
+
+    explanation: Explanation
+    """That of the first."""
+    judged: Judged
+    pods: list[str] = field(default_factory=list)
+    nodes: Counter[str] = field(default_factory=Counter)
+    """Where they go, if they fit, and how many to each."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether they fit."""
+        return self.explanation.fits
+
+
+def explain_all(
+    snapshot: Snapshot,
+    pods: Iterable[Pod],
+    bench: Bench,
+    *,
+    with_fixes: bool,
+    with_nodes: bool = True,
+) -> list[Alike]:
+    """Explain these pods one after another; what each node says is kept only if it is wanted."""
+    known: dict[Hashable, Alike] = {}
     with snapshot.fork():
-        for pod in waiting_pods(snapshot):
-            like = likeness(snapshot, pod)
-            alike = known.get(like) if like is not None else None
-            explanation = (
-                snapshot.explain(pod, with_fixes=with_fixes)
-                if alike is None
-                else replace(alike, pod=pod.key)
-            )
-            goes = explanation.fits and pod.key not in held
-            if goes and explanation.node is not None:
-                snapshot.assume(pod, snapshot.decision_on(pod, explanation.node))
-                known.clear()
-            elif like is not None:
-                known[like] = explanation
-            yield explanation
+        for pod in pods:
+            waits = pod.key not in bench.held
+            asks = standing_of(snapshot, pod) in ASKING
+            like = likeness(snapshot, pod) if asks else pod.key
+            node = snapshot.decide(pod).node if asks else None
+            found = known.get((like, node is not None, waits))
+            if found is None:
+                explanation = snapshot.explain(pod, with_fixes=with_fixes)
+                judged = bench.judged(pod, explanation)
+                if not with_nodes:
+                    explanation = without_nodes(explanation)
+                found = known[like, node is not None, waits] = Alike(explanation, judged)
+            found.pods.append(pod.key)
+            if node is not None and found.fits and waits:
+                found.nodes[node] += 1
+                snapshot.assume(pod, snapshot.decision_on(pod, node))
+    return list(known.values())
+
+
+def without_nodes(explanation: Explanation) -> Explanation:
+    """An explanation without what nodes say to a pod that fits; why others do not is needed."""
+    return replace(explanation, nodes=()) if explanation.node is not None else explanation
 
 
 def waiting_pods(snapshot: Snapshot) -> list[Pod]:
@@ -43,24 +91,65 @@ def waiting_pods(snapshot: Snapshot) -> list[Pod]:
     waiting = [
         pod
         for pod in (obj for obj in snapshot.objects() if isinstance(obj, Pod))
-        if standing_of(snapshot, pod) in {Standing.WAITING, Standing.GATED}
+        if standing_of(snapshot, pod) in ASKING
     ]
     waiting.sort(key=lambda p: (-snapshot.priority(p), p.metadata.creation_timestamp or "", p.key))
     return waiting
 
 
-def likeness(snapshot: Snapshot, pod: Pod) -> Hashable | None:
-    """Pods of one likeness have one explanation; None for a pod that is like no other."""
+def likeness(snapshot: Snapshot, pod: Pod) -> Hashable:
+    """Pods of one likeness have one explanation."""
     evaluation = snapshot.evaluation(pod)
-    if isinstance(evaluation, Refusal):
-        return None  # the refusal names its own claims
-    question = evaluation.question
-    return (
-        question.shape,
-        question.needs,
-        question.default_spread,
+    own = (
         snapshot.priority(pod),
         pod.spec.preemption_policy,
+        pod.spec.scheduler_name,
+        pod.spec.node_name,
         pod.status.nominated_node_name,
         tuple(gate.name for gate in pod.spec.scheduling_gates),
     )
+    if isinstance(evaluation, Refusal):  # whose claims have names of their own
+        said = tuple(_QUOTED.sub("", reason) for reason in evaluation.reasons)
+        return (snapshot.cluster.shapes.of(pod), evaluation.plugin, said, *own)
+    question = evaluation.question
+    return (question.shape, question.needs, question.default_spread, *own)
+
+
+def end_of(one: Alike, held: Held) -> tuple[str, str]:
+    """How it ends for pods, and why if they do not fit."""
+    found = one.explanation
+    waiting = held.get(found.pod)
+    if waiting is not None:
+        return "wait for their queue", f"queue {waiting.queue}: {waiting.text}"
+    if found.standing is Standing.GATED:
+        return "are gated", found.message
+    if found.fits:
+        return "fit", ""
+    return "cannot be judged" if found.unjudged else "fit nowhere", cause_of(one)
+
+
+def cause_of(alike: Alike) -> str:
+    """The one thing to say of pods that do not fit: what refuses them where there could be room.
+
+    Nodes that lack something which could be free come before those that can never do; of these, the
+    reason of most nodes.
+    """
+    found = alike.explanation
+    if found.refused_before is not None:
+        return ", ".join(_QUOTED.sub("…", one) for one in found.refused_before.reasons)
+    return _usual(found, {"Unschedulable"}) or _usual(found, set()) or "there are no nodes"
+
+
+def _usual(found: Explanation, codes: set[str]) -> str:
+    """What most nodes say, of those that refuse by one of these codes; of all if there are none."""
+    said = Counter(
+        one.refusal.reasons
+        for one in found.nodes
+        if one.refusal is not None and (not codes or one.refusal.code in codes)
+    )
+    return ", ".join(said.most_common(1)[0][0]) if said else ""
+
+
+def pods_in(groups: Sequence[Alike]) -> int:
+    """How many pods they are."""
+    return sum(len(one.pods) for one in groups)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -24,7 +25,9 @@ from bayplan.cli.cluster import (
     Gates,
     Missing,
     Output,
+    Partial,
     Source,
+    judged_as,
     load_objects,
     misses_pods,
     profile_from,
@@ -35,8 +38,10 @@ from bayplan.cli.output import Format, emit
 from bayplan.cli.output import show as show_blocks
 from bayplan.cli.plan_data import as_data
 from bayplan.cli.plan_text import blocks
+from bayplan.fit.rules import KUBERNETES_VERSION
 from bayplan.kube.clock import WallClock
 from bayplan.kube.configfiles import ConfigFileError, read_text
+from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.loading import Loaded
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
@@ -48,13 +53,13 @@ EXIT_NODES_TO_ADD = 3
 EXIT_STAYS_PENDING = 4
 SEED = 1
 """Ties are broken by chance, and the same cluster gives the same plan."""
-KINDS: tuple[type[KubeObject], ...] = (*OBSERVED, DaemonSet, Job)
+KINDS: tuple[type[KubeObject], ...] = (*OBSERVED, DaemonSet, Job, ResourceClaim, DeviceClass)
 NO_ACCESS = ClusterAccess()
 
 
 def plan(  # noqa: PLR0913 - one for each option
     *,
-    filename: Source = None,
+    filename: Source = (),
     access: ClusterAccess = NO_ACCESS,
     groups: Annotated[
         Path | None, Parameter(help="Node groups with their templates, bounds and prices, as YAML.")
@@ -69,7 +74,16 @@ def plan(  # noqa: PLR0913 - one for each option
     max_nodes_total: Annotated[
         int, Parameter(help="No more nodes than this in the whole cluster; 0 is no limit.")
     ] = 0,
+    judge: Annotated[
+        Literal["kube-scheduler", "bayplan"],
+        Parameter(
+            name="--as",
+            help="Judge pods by the rules of Bayplan, as its autoscaler does, or of kube-scheduler"
+            f" {KUBERNETES_VERSION}.",
+        ),
+    ] = "bayplan",
     output: Output = Format.table,
+    partial: Partial = False,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
@@ -86,8 +100,8 @@ def plan(  # noqa: PLR0913 - one for each option
     Exit codes: 0 nothing to add, 3 nodes to add, 4 some pods stay pending whatever is added, 2 bad
     input, or pods of the dump that cannot be used.
     """
-    profile = profile_from(feature_gates, missing_driver)
-    loaded = _loaded(filename, access)
+    profile = judged_as(profile_from(feature_gates, missing_driver), judge)
+    loaded = _loaded(filename, access, partial=partial)
     still = Still.of(loaded.objects, profile)
     options = replace(AutoscalerOptions(), max_nodes_total=max_nodes_total)
     names = _expanders(expander, priorities)
@@ -97,15 +111,15 @@ def plan(  # noqa: PLR0913 - one for each option
         show_blocks(blocks(shown, len(loaded.problems), wide=output is Format.wide))
     else:
         emit(as_data(shown, len(loaded.problems)), output)
-    return EXIT_BAD_INPUT if misses_pods(loaded.problems) else _exit_code(shown)
+    return EXIT_BAD_INPUT if misses_pods(loaded) else _exit_code(shown)
 
 
-def _loaded(filename: str | None, access: ClusterAccess) -> Loaded:
-    if filename is None:
+def _loaded(filename: Sequence[str], access: ClusterAccess, *, partial: bool) -> Loaded:
+    if not filename:
         return Loaded(read_live(access, KINDS))
     if access != NO_ACCESS:
         raise BadInput("give a dump with -f, or a cluster with --context or --kubeconfig, not both")
-    found = load_objects(filename, "plan")
+    found = load_objects(filename, "plan", partial=partial)
     if not any(isinstance(obj, Node | Pod) for obj in found.objects):
         raise BadInput("there is neither a pod nor a node in the dump")
     return found

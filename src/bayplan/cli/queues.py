@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bayplan.cli import queues_next
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import Output, Source, load_objects
+from bayplan.cli.cluster import Output, Partial, Source, load_objects
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.live import Kinds, read_live
 from bayplan.cli.output import Format, emit, printable, show, table
@@ -49,13 +49,14 @@ NEEDED_TO_DECIDE: tuple[type[KubeObject], ...] = (Queue, PodGroup, *OBSERVED)
 
 def queues(  # noqa: PLR0913 - one for each option of the command
     *,
-    filename: Source = None,
+    filename: Source = (),
     cluster: ClusterAccess | None = None,
     output: Output = Format.table,
     queue_policy: Policy = "capacity",
     scheduler_name: Annotated[tuple[str, ...], Parameter(negative_iterable=())] = (),
     next_cycle: Annotated[bool, Parameter(name="--next", negative="")] = False,
     rules: Literal["ours", "volcano"] = "ours",
+    partial: Partial = False,
 ) -> int:
     """Show the tree of queues: quota, what is allocated and reserved, and who waits for what.
 
@@ -83,7 +84,7 @@ def queues(  # noqa: PLR0913 - one for each option of the command
         defects; docs/queues.md has the list.
     """
     kinds = NEEDED_TO_DECIDE if next_cycle else LOOKED_AT
-    objects = _objects(filename, cluster or ClusterAccess(), kinds)
+    objects = _objects(filename, cluster or ClusterAccess(), kinds, partial=partial)
     names = frozenset(scheduler_name)
     if next_cycle:
         plan = _next(objects, queue_policy, names, VOLCANO if rules == "volcano" else OURS)
@@ -134,9 +135,11 @@ def _priorities(objects: list[KubeObject]) -> PriorityOf:
     return lambda name: values.get(name, 0)
 
 
-def _objects(filename: str | None, access: ClusterAccess, kinds: Kinds) -> list[KubeObject]:
+def _objects(
+    filename: Sequence[str], access: ClusterAccess, kinds: Kinds, *, partial: bool
+) -> list[KubeObject]:
     if filename:
-        where, objects = "dump", load_objects(filename, "queues").objects
+        where, objects = "dump", load_objects(filename, "queues", partial=partial).objects
     else:
         where, objects = "cluster", read_live(access, kinds)
     if not any(isinstance(one, Queue | PodGroup) for one in objects):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,24 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from bayplan.autoscaler.providers.declared.files import read_groups
-from bayplan.cli.cluster import Gates, Missing, Output, Source, load_snapshot, profile_from
+from bayplan.cli.cluster import (
+    Gates,
+    Missing,
+    Output,
+    Partial,
+    Source,
+    load_objects,
+    profile_from,
+)
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.output import Format, emit, notices, printable, show, table
+from bayplan.cli.output import Format, emit, is_read_by_people, notices, printable, show, table
+from bayplan.cli.volumes_summary import (
+    Selected,
+    by_driver,
+    fullest_first,
+    summary_data,
+    summary_table,
+)
 from bayplan.fit import Snapshot
 from bayplan.fit.needs.report import VolumeReport, VolumeUse
 from bayplan.fit.volumes.limits import Limit, LimitSource
@@ -30,36 +46,58 @@ _SHORT = {
 }
 
 
-def volumes(
+def volumes(  # noqa: PLR0913 - one for each option
     *,
-    filename: Source = None,
+    filename: Source = (),
+    node: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative_iterable=(), show_default=False, help="Only this node; may be repeated."
+        ),
+    ] = (),
+    driver: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative_iterable=(), show_default=False, help="Only this driver; may be repeated."
+        ),
+    ] = (),
+    over: Annotated[
+        str,
+        Parameter(help="Only where at least so much of the limit is used, such as 80%."),
+    ] = "",
     groups: Annotated[
         Path | None, Parameter(help="Node groups with their templates, as `bayplan plan` has them.")
     ] = None,
     output: Output = Format.table,
+    partial: Partial = False,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
     """Show how many volumes each node has attached, how many it can, and who says so.
 
-    One row for each node and CSI driver (or in-tree plugin): places used, the limit, what is free,
-    where the limit comes from (the node's CSINode, its allocatable, KUBE_MAX_PD_VOLS, or the table
-    of fallbacks), and who uses them. A volume that is attached though no pod on the node uses it is
-    idle. With --groups, also what the next node of each group promises. `-o wide` shows every
-    volume, and by which key and which row of a table the limit was said.
+    First by driver: on how many nodes it is, how many of its places are taken, how many nodes are
+    full, and which is the fullest. Then, the fullest first, one row for each node and CSI driver
+    (or in-tree plugin): places used, the limit, what is free, where the limit comes from (the
+    node's CSINode, its allocatable, KUBE_MAX_PD_VOLS, or the table of fallbacks), and who uses
+    them. A volume that is attached though no pod on the node uses it is idle. With --groups, also
+    what the next node of each group promises. `-o wide` shows every volume, and by which key and
+    which row of a table the limit was said.
 
     Exit codes: 0 it was shown, 2 bad input.
     """
     profile = profile_from(feature_gates, missing_driver)
-    snapshot = load_snapshot(filename, profile, "volumes")
+    selected = Selected.of(node, driver, over)
+    loaded = load_objects(filename, "volumes", partial=partial)
+    snapshot = Snapshot.of(loaded, profile=profile)
     if not len(snapshot.cluster.slots):
         raise BadInput("there is no node in the dump")
     report_unreadable_limits(snapshot)
-    reports = [*snapshot.volumes(), *_promised(groups)]
+    reports = selected.among([*snapshot.volumes(), *_promised(groups)])
     if output.is_for_people:
         _show(reports, wide=output is Format.wide)
     else:
-        emit({"volumes": [as_data(one) for one in reports]}, output)
+        summary = summary_data(by_driver(reports))
+        emit({"summary": summary, "volumes": [as_data(one) for one in reports]}, output)
     return EXIT_OK
 
 
@@ -110,11 +148,14 @@ def _use_as_data(use: VolumeUse) -> JsonValue:
     }
 
 
-def _show(reports: list[VolumeReport], *, wide: bool) -> None:
+def _show(reports: Sequence[VolumeReport], *, wide: bool) -> None:
     headings = ["NODE", "DRIVER", "USED", "LIMIT", "FREE", "LIMIT FROM", "USED BY"]
     rows = [
-        [*_row(report), _source(report, wide=wide), _users(report, wide=wide)] for report in reports
+        [*_row(report), _source(report, wide=wide), _users(report, wide=wide)]
+        for report in fullest_first(reports)
     ]
+    if reports:
+        show([summary_table(by_driver(reports)), ""])
     show([table(headings, rows)])
 
 
@@ -143,7 +184,7 @@ def _source(report: VolumeReport, *, wide: bool) -> str:
 def _users(report: VolumeReport, *, wide: bool) -> str | Text:
     if wide:
         lines = (printable(f"{use.handle}: {_held_by(use)}") for use in report.uses)
-        return Text("\n".join(lines))
+        return Text(("\n" if is_read_by_people() else "; ").join(lines))
     names = list(dict.fromkeys(name for use in report.uses for name in use.pods))
     said = [names[0] + (f" +{len(names) - 1}" if names[1:] else "")] if names else []
     idle = sum(not use.pods for use in report.uses)

@@ -8,13 +8,14 @@ standard input, or bytes. A file holds one object, a `List` as `kubectl get -o j
 typed list such as `PodList`, several JSON objects one after another, or YAML documents.
 
 Each object is decoded and checked by itself: a bad one is reported in `problems`, with its place,
-and the rest still load. Kinds that scheduling does not read are counted in `skipped`. Only a
+and the rest still load. Text that cannot be read is reported there, and in `unreadable` as well:
+what else it held is not known. Kinds that scheduling does not read are counted in `skipped`. Only a
 source that cannot be opened at all raises, as LoadError.
 """
 
 from bayplan.kube.loading.collector import Loaded, Progress
 from bayplan.kube.loading.garbage import paused_collector
-from bayplan.kube.loading.load import load
+from bayplan.kube.loading.load import load, plain_documents
 from bayplan.kube.loading.sources import LoadError
 
-__all__ = ["LoadError", "Loaded", "Progress", "load", "paused_collector"]
+__all__ = ["LoadError", "Loaded", "Progress", "load", "paused_collector", "plain_documents"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -12,8 +12,10 @@ from bayplan.kube.loading.slimming import slim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.validation import check
 
-Progress = Callable[[str, int], None]
-"""Told now and then the source being read and how many objects have been seen in all."""
+Progress = Callable[[str, int, float], None]
+"""Told now and then the source being read, how many objects have been seen in all, and which part
+of the source (0 to 1) that is, as far as it is known.
+"""
 
 T = TypeVar("T", bound=Wire)
 
@@ -28,8 +30,31 @@ class Loaded:
     objects: list[KubeObject] = field(default_factory=list)
     problems: list[ObjectError] = field(default_factory=list)
     """What was wrong, in order; after ten thousand only the last entry says that there is more."""
+    unreadable: list[ObjectError] = field(default_factory=list)
+    """Those of them that are about text and not about an object: it may have been cut, and nobody
+    knows what else it held.
+    """
     skipped: Counter[str] = field(default_factory=Counter)
     """How many objects of each kind that is not read."""
+
+    def join(self, other: Loaded) -> None:
+        """Take in what came of another load."""
+        self.objects += other.objects
+        self.problems += other.problems
+        self.unreadable += other.unreadable
+        self.skipped += other.skipped
+
+    def drop_repeated(self) -> Counter[str]:
+        """Keep the last of objects of one kind and name; says how often each was there that was
+        there more than once.
+        """
+        last = {(type(obj), obj.key): obj for obj in self.objects}
+        if len(last) == len(self.objects):
+            return Counter()
+        counts = Counter((type(obj), obj.key) for obj in self.objects)
+        self.objects = list(last.values())
+        named = {f"{kind.__name__} {key}": n for (kind, key), n in counts.items() if n > 1}
+        return Counter(named)
 
 
 class Collector:
@@ -38,6 +63,8 @@ class Collector:
     def __init__(self, progress: Progress | None = None) -> None:
         self.loaded = Loaded()
         self.source = ""
+        self.share = 0.0
+        """How much of the source has been read."""
         self._progress = progress
         self._seen = 0
 
@@ -45,18 +72,27 @@ class Collector:
         """Decode and check one object; `like` is what it is if it does not say."""
         try:
             kind = self._kind(data, like)
+        except ObjectError as error:  # who knows what it was: the beginning of a list, perhaps
+            self.report_unreadable(error)
+        else:
             if kind is not None:
-                obj = decode_as(kind, data)
-                check(obj)
-                slim(obj)
-                self.loaded.objects.append(obj)
-        except ObjectError as error:
-            self.report(error)
+                self._decode(data, kind)
         self._tell()
 
-    def take_all(self, items: Iterable[Wire], like: Kind | None = None) -> None:
+    def _decode(self, data: Wire, kind: Kind) -> None:
+        try:
+            obj = decode_as(kind, data)
+            check(obj)
+        except ObjectError as error:
+            self.report(error)
+        else:
+            slim(obj)
+            self.loaded.objects.append(obj)
+
+    def take_all(self, items: Sequence[Wire], like: Kind | None = None) -> None:
         """Take objects that are, if they do not say, all of one kind."""
-        for item in items:
+        for number, item in enumerate(items):
+            self.share = number / len(items)
             self.take(item, like)
 
     def take_list(self, kind: str, api_version: str, items: list[T]) -> None:
@@ -82,7 +118,13 @@ class Collector:
 
     def report_text(self, place: str, problem: str) -> None:
         """Keep a problem of something that is not even an object."""
-        self.report(ObjectError(place, "", None, problem))
+        self.report_unreadable(ObjectError(place, "", None, problem))
+
+    def report_unreadable(self, error: ObjectError) -> None:
+        """Keep a problem that leaves open what else there was."""
+        if len(self.loaded.unreadable) < _MAX_PROBLEMS:
+            self.loaded.unreadable.append(error)
+        self.report(error)
 
     def _kind(self, data: Wire, like: Kind | None) -> Kind | None:
         head = read_head(data)
@@ -98,4 +140,4 @@ class Collector:
     def _tell(self) -> None:
         self._seen += 1
         if self._progress is not None and self._seen % _TELL_EVERY == 0:
-            self._progress(self.source, self._seen)
+            self._progress(self.source, self._seen, self.share)

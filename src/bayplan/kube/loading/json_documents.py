@@ -98,9 +98,9 @@ def _take(collector: Collector, document: msgspec.Raw) -> None:
             collector.take(document)
     except _UNREADABLE as error:
         path, _ = locate(None, str(error))
-        collector.report(ObjectError("document", path, None, reason(str(error))))
+        collector.report_unreadable(ObjectError("document", path, None, reason(str(error))))
     except ObjectError as error:
-        collector.report(error)
+        collector.report_unreadable(error)
 
 
 def _read_listing(document: msgspec.Raw) -> _Listing | None:

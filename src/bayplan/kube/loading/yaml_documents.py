@@ -24,7 +24,10 @@ Cut: TypeAlias = tuple[int, bytes]
 
 def take_yaml(collector: Collector, data: bytes) -> None:
     """Take all objects in the text."""
+    read = 0
     for line, text in _cut(data):
+        collector.share = read / len(data)
+        read += len(text)
         place = f"document at line {line + 1}"
         try:
             _take(collector, place, _value(text))

@@ -1,0 +1,156 @@
+"""A manifest that is not in the cluster: a pod, or a workload that makes pods after a template.
+
+What else the file holds (a claim, a class) is put beside it. A Deployment of three is three pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from bayplan.cli.errors import BadInput
+from bayplan.cli.output import printable
+from bayplan.kube.codec import DEFAULT_NAMESPACE, JsonObject, JsonValue, ObjectError, decode_object
+from bayplan.kube.loading import LoadError, load, plain_documents
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.pods import Pod
+from bayplan.kube.validation import check
+
+MOST_PODS = 10_000
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = DEFAULT_NAMESPACE
+    labels: dict[str, str] = {}
+
+
+class _Template(msgspec.Struct, rename="camel"):
+    spec: dict[str, Any]
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _ClaimTemplate(msgspec.Struct, rename="camel"):
+    metadata: _Meta
+    spec: dict[str, Any]
+
+
+class _WorkloadSpec(msgspec.Struct, rename="camel"):
+    template: _Template
+    replicas: int | None = None
+    parallelism: int | None = None
+    volume_claim_templates: list[_ClaimTemplate] = []
+
+
+class _Workload(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    metadata: _Meta
+    spec: _WorkloadSpec
+
+
+@dataclass(slots=True)
+class Manifest:
+    """Pods that are not there yet, and what comes with them."""
+
+    pods: list[Pod] = field(default_factory=list)
+    others: list[KubeObject] = field(default_factory=list)
+
+
+def read_manifest(path: str) -> Manifest:
+    """What a file says; BadInput if it has no pod, or cannot be read as what it is."""
+    try:
+        documents = plain_documents(path)
+    except LoadError as error:
+        raise BadInput(f"--pod: {printable(str(error))}") from None
+    found = Manifest()
+    for place, document in documents:
+        try:
+            _take(found, document)
+        except (ObjectError, msgspec.ValidationError, ValueError) as error:
+            raise BadInput(f"--pod: {printable(f'{place}: {error}')}") from None
+    if not found.pods:
+        raise BadInput(f"--pod: {printable(path[:200])}: there is no pod in it")
+    return found
+
+
+def _take(found: Manifest, document: JsonObject) -> None:
+    spec = document.get("spec")
+    if isinstance(spec, dict) and "template" in spec:
+        workload = msgspec.convert(document, _Workload)
+        for pod in _pods_of(workload):
+            found.pods.append(pod)
+            found.others.extend(_claims_of(workload, pod.name))
+        return
+    loaded = load(msgspec.json.encode(document))
+    for problem in loaded.problems:
+        raise problem
+    for obj in loaded.objects:
+        found.pods.append(obj) if isinstance(obj, Pod) else found.others.append(obj)
+
+
+def _pods_of(workload: _Workload) -> Iterator[Pod]:
+    spec, meta = workload.spec, workload.metadata
+    said = spec.replicas if spec.replicas is not None else spec.parallelism
+    count = 1 if said is None else said
+    if not 0 <= count <= MOST_PODS:
+        raise ValueError(f"{workload.kind} {meta.name}: not 0 to {MOST_PODS:,} pods: {count}")
+    owner: JsonObject = {
+        "apiVersion": workload.api_version,
+        "kind": workload.kind,
+        "name": meta.name,
+        "uid": meta.name,
+        "controller": True,
+    }
+    for number in range(count):
+        yield _pod(
+            {
+                "name": f"{meta.name}-{number}",
+                "namespace": meta.namespace,
+                "uid": f"{meta.name}-{number}",
+                "labels": dict(spec.template.metadata.labels),
+                "ownerReferences": [owner],
+            },
+            _with_claims(workload, f"{meta.name}-{number}"),
+        )
+
+
+def _pod(metadata: JsonObject, spec: JsonObject) -> Pod:
+    pod = decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    check(pod)
+    if not isinstance(pod, Pod):
+        raise TypeError("a pod is not a pod")
+    return pod
+
+
+def _with_claims(workload: _Workload, pod: str) -> JsonObject:
+    """The pod's spec, with a volume for each claim that is made for it."""
+    spec = workload.spec.template.spec
+    made: list[JsonValue] = [
+        {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod}"}}
+        for name in (one.metadata.name for one in workload.spec.volume_claim_templates)
+    ]
+    volumes = spec.get("volumes") or []
+    if not isinstance(volumes, list):
+        return spec
+    return {**spec, "volumes": [*volumes, *made]} if made else spec
+
+
+def _claims_of(workload: _Workload, pod: str) -> Iterator[KubeObject]:
+    for one in workload.spec.volume_claim_templates:
+        claim = decode_object(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {
+                    "name": f"{one.metadata.name}-{pod}",
+                    "namespace": workload.metadata.namespace,
+                },
+                "spec": one.spec,
+            }
+        )
+        check(claim)
+        yield claim

@@ -1,0 +1,151 @@
+"""The places for volumes of a cluster at a glance: by driver, the fullest first; and filters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.cli.errors import BadInput
+from bayplan.cli.output import printable, table
+from bayplan.fit.needs.report import VolumeReport
+from bayplan.kube.misspelt import no_such
+
+if TYPE_CHECKING:
+    from bayplan.kube.codec import JsonValue
+
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%?")
+NEARLY_FULL = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Which rows are asked for."""
+
+    nodes: frozenset[str] = frozenset()
+    drivers: frozenset[str] = frozenset()
+    over: float | None = None
+    """The least part of its limit that must be used."""
+
+    @classmethod
+    def of(cls, nodes: Sequence[str], drivers: Sequence[str], over: str) -> Selected:
+        """As it was written; BadInput if that is no part."""
+        return cls(frozenset(nodes), frozenset(drivers), _part(over) if over else None)
+
+    def among(self, reports: Sequence[VolumeReport]) -> list[VolumeReport]:
+        """Those of the reports; BadInput if a name is none of theirs."""
+        _check("node", "--node", self.nodes, {one.node for one in reports})
+        _check("driver", "--driver", self.drivers, {one.driver for one in reports})
+        return [one for one in reports if self._includes(one)]
+
+    def _includes(self, one: VolumeReport) -> bool:
+        return (
+            (not self.nodes or one.node in self.nodes)
+            and (not self.drivers or one.driver in self.drivers)
+            and (self.over is None or share_used(one) >= self.over)
+        )
+
+
+def _check(what: str, option: str, asked: Iterable[str], known: set[str]) -> None:
+    for name in sorted(asked):
+        if name not in known:
+            raise BadInput(f"{option}: {printable(no_such(what, name[:80], known))}")
+
+
+def _part(written: str) -> float:
+    found = _PERCENT.fullmatch(written.strip())
+    if found is None or float(found[1]) > 100:
+        raise BadInput(f"--over {printable(written[:40])}: not a percentage, such as 80%")
+    return float(found[1]) / 100
+
+
+def share_used(one: VolumeReport) -> float:
+    """Which part of the limit is used; below zero if there is none."""
+    if one.limit.count is None:
+        return -1.0
+    return one.used / one.limit.count if one.limit.count else 1.0
+
+
+def fullest_first(reports: Iterable[VolumeReport]) -> list[VolumeReport]:
+    """The fullest first; then by node and driver."""
+    return sorted(reports, key=lambda one: (-share_used(one), one.node, one.driver))
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSummary:
+    """A driver on all its nodes."""
+
+    driver: str
+    nodes: int
+    used: int
+    limit: int | None
+    """All places there are; None if some node has no limit."""
+    full: int
+    nearly: int
+    """Nodes of which at least four fifths are used, full ones too."""
+    fullest: VolumeReport
+
+
+def by_driver(reports: Iterable[VolumeReport]) -> list[DriverSummary]:
+    """Every driver, that of the most full nodes first."""
+    found: dict[str, list[VolumeReport]] = {}
+    for one in reports:
+        found.setdefault(one.driver, []).append(one)
+    summaries = [_summary(driver, some) for driver, some in found.items()]
+    return sorted(summaries, key=lambda one: (-one.full, -one.nearly, one.driver))
+
+
+def _summary(driver: str, reports: list[VolumeReport]) -> DriverSummary:
+    limits = [one.limit.count for one in reports]
+    known = [count for count in limits if count is not None]
+    return DriverSummary(
+        driver,
+        nodes=len(reports),
+        used=sum(one.used for one in reports),
+        limit=sum(known) if len(known) == len(limits) else None,
+        full=sum(one.is_full for one in reports),
+        nearly=sum(share_used(one) >= NEARLY_FULL for one in reports),
+        fullest=fullest_first(reports)[0],
+    )
+
+
+def summary_table(summaries: Sequence[DriverSummary]) -> Table:
+    """Drivers, a row each."""
+    rows: list[list[str | Text]] = [
+        [
+            one.driver,
+            str(one.nodes),
+            str(one.used),
+            "-" if one.limit is None else str(one.limit),
+            Text(str(one.full), style="red" if one.full else ""),
+            str(one.nearly),
+            _fullest(one.fullest),
+        ]
+        for one in summaries
+    ]
+    return table(["DRIVER", "NODES", "USED", "LIMIT", "FULL", "OVER 80%", "FULLEST"], rows)
+
+
+def _fullest(one: VolumeReport) -> str:
+    limit = "any number" if one.limit.count is None else str(one.limit.count)
+    return f"{one.node}, {one.used} of {limit}"
+
+
+def summary_data(summaries: Sequence[DriverSummary]) -> JsonValue:
+    """The same for programs."""
+    return [
+        {
+            "driver": one.driver,
+            "nodes": one.nodes,
+            "used": one.used,
+            "limit": one.limit,
+            "fullNodes": one.full,
+            "nearlyFullNodes": one.nearly,
+            "fullest": one.fullest.node,
+        }
+        for one in summaries
+    ]

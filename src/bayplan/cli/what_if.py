@@ -1,0 +1,187 @@
+"""What if: more nodes, fewer nodes, more replicas of a pod; tried on the snapshot of a dump."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from msgspec.structs import replace
+
+from bayplan.autoscaler.providers.declared.applying import template_from
+from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.cli.errors import BadInput
+from bayplan.cli.output import printable
+from bayplan.fit import Snapshot
+from bayplan.fit.batches import Template, daemons_for
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.kube.daemons import belongs_to_node
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.misspelt import no_such
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod, PodStatus
+from bayplan.kube.storage import BIND_COMPLETED, SELECTED_NODE, PersistentVolumeClaim
+from bayplan.kube.volumes import Volume
+from bayplan.kube.workloads import DaemonSet
+from bayplan.nodegroups import NotOfferedError
+
+MOST_NODES = 10_000
+MOST_REPLICAS = 10_000
+_WRITTEN = re.compile(r"([0-9]{1,9})\s*[xX*\N{MULTIPLICATION SIGN}]\s*(.+)")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Options of commands that can be asked about another cluster than the one there is."""
+
+    replicas: Annotated[int, Parameter(help="Ask for so many of the pod, one after another.")] = 1
+    with_nodes: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative_iterable=(),
+            show_default=False,
+            help="As if there were so many more nodes, as 3xGROUP (of --groups), or 3xNODE for some"
+            " like a node that is there; may be repeated.",
+        ),
+    ] = ()
+    without_node: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative_iterable=(),
+            show_default=False,
+            help="As if this node were gone, and its pods waited; may be repeated.",
+        ),
+    ] = ()
+    groups: Annotated[
+        Path | None, Parameter(help="Node groups with their templates, as `bayplan plan` has them.")
+    ] = None
+
+    def check(self, *, of_one: bool) -> None:
+        """BadInput if so many replicas cannot be asked for."""
+        if not 1 <= self.replicas <= MOST_REPLICAS:
+            raise BadInput(f"--replicas {self.replicas}: not 1 to {MOST_REPLICAS:,}")
+        if self.replicas > 1 and not of_one:
+            raise BadInput("--replicas: of which pod? --all-pending takes all as they are")
+
+    def apply(self, snapshot: Snapshot, objects: Iterable[KubeObject]) -> None:
+        """Make the cluster what is asked about; BadInput if there is no such node or group."""
+        daemons = [obj for obj in objects if isinstance(obj, DaemonSet)]
+        add_nodes(snapshot, self.with_nodes, self.groups, daemons)
+        remove_nodes(snapshot, self.without_node)
+
+
+AS_IT_IS = WhatIf()
+
+
+def add_nodes(
+    snapshot: Snapshot, written: Sequence[str], groups: Path | None, daemons: Sequence[DaemonSet]
+) -> None:
+    """Put nodes that were asked for as `3xGROUP`, or as `3xNODE` for some like one that is there;
+    BadInput if they cannot be had.
+    """
+    templates = _declared(groups, daemons)
+    for one in written:
+        count, name = _read(one)
+        template = templates.get(name) or _like(snapshot, name, templates)
+        taken = snapshot.cluster.slots.by_name
+        free = (new for i in itertools.count(1) if (new := f"{name}-new-{i}") not in taken)
+        for new in list(itertools.islice(free, count)):
+            for obj in template.objects(new):
+                snapshot.put(obj)
+
+
+def _read(written: str) -> tuple[int, str]:
+    found = _WRITTEN.fullmatch(written.strip())
+    if found is None:
+        shown = printable(written[:80])
+        raise BadInput(f"--with-nodes {shown}: not of the form NxGROUP, such as 3xworkers")
+    count = int(found[1])
+    if not 0 < count <= MOST_NODES:
+        raise BadInput(f"--with-nodes {printable(written[:80])}: not 1 to {MOST_NODES:,} nodes")
+    return count, found[2]
+
+
+def _declared(file: Path | None, daemons: Sequence[DaemonSet]) -> dict[str, Template]:
+    found = {}
+    try:
+        for said in read_groups(file) if file is not None else ():
+            template = template_from(said)
+            runs = daemons_for(template.node, daemons)
+            found[said.group] = Template(template.node, template.csi_node, runs, said.group)
+    except (ConfigFileError, NotOfferedError) as error:
+        raise BadInput(printable(str(error))) from None
+    return found
+
+
+def _like(snapshot: Snapshot, name: str, groups: dict[str, Template]) -> Template:
+    if name not in snapshot.cluster.slots.by_name:
+        known = [*groups, *snapshot.cluster.slots.by_name]
+        said = no_such("node group or node", name[:80], known)
+        raise BadInput(f"--with-nodes: {printable(said)}")
+    return Template.like(snapshot, name)
+
+
+def remove_nodes(snapshot: Snapshot, names: Sequence[str]) -> None:
+    """Take nodes away: what belongs to a node goes with it, and its other pods wait again."""
+    for name in names:
+        if name not in snapshot.cluster.slots.by_name:
+            said = no_such("node", name[:80], snapshot.cluster.slots.by_name)
+            raise BadInput(f"--without-node: {printable(said)}")
+        for pod in snapshot.pods_on(name):
+            snapshot.delete(Pod, pod.key)
+            if not belongs_to_node(pod):
+                snapshot.put(_waiting(pod))
+        snapshot.delete(Node, name)
+
+
+def _waiting(pod: Pod) -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus())
+
+
+def replicas(snapshot: Snapshot, pod: Pod, count: int) -> Iterator[Pod]:
+    """A pod so many times over. Claims that are its own by their name (`data-web-0` of `web-0`)
+    are each replica's own; others are shared.
+    """
+    yield pod
+    for number in range(2, count + 1):
+        name = f"{pod.name}-replica-{number}"
+        own = {claim.key: claim for claim in _own_claims(snapshot, pod)}
+        for claim in own.values():
+            snapshot.put(_claim_for(claim, pod.name, name))
+        volumes = [_renamed(one, pod, name, own) for one in pod.spec.volumes]
+        metadata = replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-{number}")
+        yield replace(pod, metadata=metadata, spec=replace(pod.spec, volumes=volumes))
+
+
+def _own_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClaim]:
+    for volume in pod.spec.volumes:
+        source = volume.persistent_volume_claim
+        if source is not None and source.claim_name.endswith(f"-{pod.name}"):
+            found = snapshot.get(PersistentVolumeClaim, f"{pod.namespace}/{source.claim_name}")
+            if found is not None:
+                yield found
+
+
+def _claim_for(claim: PersistentVolumeClaim, pod: str, replica: str) -> PersistentVolumeClaim:
+    """A new claim like another, bound to nothing."""
+    tied = (BIND_COMPLETED, SELECTED_NODE)
+    annotations = {k: v for k, v in claim.metadata.annotations.items() if k not in tied}
+    name = f"{claim.name.removesuffix(pod)}{replica}"
+    metadata = replace(claim.metadata, name=name, uid=name, annotations=annotations)
+    spec = replace(claim.spec, volume_name="")
+    return replace(claim, metadata=metadata, spec=spec, status=replace(claim.status, phase=""))
+
+
+def _renamed(
+    volume: Volume, pod: Pod, replica: str, own: dict[str, PersistentVolumeClaim]
+) -> Volume:
+    source = volume.persistent_volume_claim
+    if source is None or f"{pod.namespace}/{source.claim_name}" not in own:
+        return volume
+    name = f"{source.claim_name.removesuffix(pod.name)}{replica}"
+    return replace(volume, persistent_volume_claim=replace(source, claim_name=name))

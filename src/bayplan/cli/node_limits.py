@@ -20,13 +20,11 @@ from bayplan.cli.leading import LeaderOptions
 from bayplan.client.client import Client
 from bayplan.client.daemon import elect
 from bayplan.client.pages import Pages, serve_pages
-from bayplan.kube.attachtables import PrefixName, prefixes
+from bayplan.kube.attachtables import LimitsSection, PrefixName
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.node.agent import NAME, LimitsAgent, SettingsSource
-from bayplan.node.deciding import Settings
-from bayplan.node.plugins.base import Reserve, Terms
-from bayplan.node.settings import SettingsFromFile
+from bayplan.node.settings import SettingsFromFile, settings_of
 from bayplan.scheduler.config import LeaderSettings
 
 log = logging.getLogger(__name__)
@@ -59,13 +57,15 @@ class LimitOptions:
             raise BadInput("--reserve-interfaces: every machine has one at least")
         if self.reserve_volumes < 0:
             raise BadInput("--reserve-volumes: cannot be negative")
-        reserve = Reserve(self.reserve_root, self.reserve_interfaces, self.reserve_volumes)
-        base = Settings(
-            Terms(reserve),
-            prefixes(self.limits_prefix),
-            self.write_csinodes,
-            enabled=gates_from(feature_gates).enabled(ATTACH_VOLUME_LIMIT),
+        section = LimitsSection(
+            prefix=self.limits_prefix,
+            reserve_root=self.reserve_root,
+            interfaces=self.reserve_interfaces,
+            reserve=self.reserve_volumes,
+            csi_nodes=self.write_csinodes,
         )
+        enabled = gates_from(feature_gates).enabled(ATTACH_VOLUME_LIMIT)
+        base = settings_of(section, enabled=enabled)
         if self.limits_file is None:
             return lambda: base
         try:

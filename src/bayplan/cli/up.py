@@ -34,8 +34,11 @@ from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.fit import Profile, Snapshot
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.kube.pods import Pod
 from bayplan.lab import Daemon, Lab, LiveLab, VirtualLab, run_virtually
+from bayplan.node.agent import LimitsAgent
+from bayplan.node.settings import settings_of
 from bayplan.nodegroups import Provider
 from bayplan.observe import follow
 from bayplan.scheduler.config import default_settings
@@ -190,6 +193,10 @@ def _daemons(wish: _Wish, cloud: Callable[[], Provider]) -> list[Daemon]:
         yield cloud()
 
     daemons: list[Daemon] = []
+    if wish.spec.attach_limits is not None:
+        enabled = wish.profile.gates.enabled(ATTACH_VOLUME_LIMIT)
+        settings = settings_of(wish.spec.attach_limits, enabled=enabled)
+        daemons.append(LimitsAgent(lambda: settings).lead)
     if wish.place:
         daemons.append(SchedulerDaemon(default_settings(SERVED), profile=wish.profile).lead)
     if wish.autoscale:

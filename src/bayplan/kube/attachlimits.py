@@ -20,10 +20,17 @@ import msgspec
 
 from bayplan.kube.meta import Quantity
 from bayplan.kube.quantity import QuantityError, parse
-from bayplan.kube.resources import is_attach_limit
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, csi_attach_limit_key, is_attach_limit
 
 PUBLISHED = "bayplan.io/attach-limits"
 """Of a Node or CSINode: which limits our agent has written there, each with the rule behind it."""
+IN_TREE_NAMES = {
+    "ebs.csi.aws.com": "aws-ebs",
+    "pd.csi.storage.gke.io": "gce-pd",
+    "disk.csi.azure.com": "azure-disk",
+    "cinder.csi.openstack.org": "cinder",
+}
+"""How keys end of plugins that a CSI driver took over, by driver."""
 _MOST_READ = 64 * 1024
 NITRO_SLOTS = 28
 OLDER_VOLUMES = 39
@@ -62,6 +69,16 @@ def limit_in(written: Quantity) -> int | None:
     except QuantityError:
         return None
     return int(amount) if amount >= 0 and amount.denominator == 1 else None
+
+
+def keys_of(driver: str) -> tuple[str, ...]:
+    """The keys under which a node may publish the limit of a CSI driver, the first that counts
+    first: its own, and those of the plugin that it took over.
+    """
+    own = [csi_attach_limit_key(driver, prefix) for prefix in ATTACH_LIMIT_PREFIXES]
+    name = IN_TREE_NAMES.get(driver)
+    old = [f"{prefix}{name}" for prefix in ATTACH_LIMIT_PREFIXES] if name else []
+    return (*own, *old)
 
 
 def unreadable_limits(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:

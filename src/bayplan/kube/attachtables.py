@@ -22,7 +22,8 @@ from bayplan.kube.configvalues import Count, Section
 from bayplan.kube.names import is_qualified_name
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 
-ByType = dict[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], Count]
+ByType = dict[str, int]
+MOST = 100_000
 PrefixName = Literal["attachable-volumes", "storage-attach-limits", "both"]
 
 
@@ -83,12 +84,21 @@ def prefixes(name: PrefixName) -> tuple[str, ...]:
 
 
 def check_own_limits(own: OwnLimits, path: str = "") -> OwnLimits:
-    """The same, if its drivers can be some; FieldProblem if not."""
-    for driver in own.csi:
+    """The same, if it makes sense; FieldProblem if not."""
+    prefix = f"{path}." if path else ""
+    for plugin in ("aws-ebs", "gce-pd", "azure-disk", "cinder"):
+        _check(getattr(own, plugin.replace("-", "_")), f"{prefix}{plugin}")
+    for driver, table in own.csi.items():
         if not is_qualified_name(driver):
-            place = f"{path}.csi" if path else "csi"
-            raise FieldProblem(f"{place}.{driver}", "this names no CSI driver")
+            raise FieldProblem(f"{prefix}csi.{driver}", "this names no CSI driver")
+        _check(table, f"{prefix}csi.{driver}")
     return own
+
+
+def _check(table: ByType, path: str) -> None:
+    for types, limit in table.items():
+        if not 0 <= limit <= MOST:
+            raise FieldProblem(f"{path}.{types}", f"{limit} is not between 0 and {MOST}")
 
 
 def read_own_limits(path: Path) -> OwnLimits:

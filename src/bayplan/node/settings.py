@@ -6,11 +6,19 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-from bayplan.kube.attachtables import OwnLimits, read_own_limits
+from bayplan.kube.attachtables import LimitsSection, OwnLimits, prefixes, read_own_limits
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.node.deciding import Settings
+from bayplan.node.plugins.base import Reserve, Terms
 
 log = logging.getLogger(__name__)
+
+
+def settings_of(section: LimitsSection, *, enabled: bool) -> Settings:
+    """What a section of a file asks for."""
+    reserve = Reserve(section.reserve_root, section.interfaces, section.reserve)
+    terms = Terms(reserve, section.limits)
+    return Settings(terms, prefixes(section.prefix), section.csi_nodes, enabled)
 
 
 class SettingsFromFile:

@@ -14,7 +14,7 @@ from bayplan.embedded.cloud.account import Account, Notes, Totals, cost
 from bayplan.embedded.control.controller import Stage
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.storages import NODES
-from bayplan.embedded.nodes.machines import PROVIDER, ZONE_LABEL, Instance, NodeGroup
+from bayplan.embedded.nodes.machines import ZONE_LABEL, Instance, NodeGroup, sold_as
 
 
 class Inventory:
@@ -91,8 +91,8 @@ class Inventory:
     def _adopt_nodes(self) -> None:
         for node in self._stage.view.all(NODES):
             provider = (node.get("spec") or {}).get("providerID") or ""
-            group, _, name = provider.removeprefix(PROVIDER).partition("/")
-            if provider.startswith(PROVIDER) and group in self._groups:
+            group, name = sold_as(provider) or ("", "")
+            if group in self._groups:
                 self._adopt(self._groups[group], name, node["metadata"])
         self.keep(self.instances)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Taint
 
-PROVIDER = "sim://"
+Cloud = Literal["sim", "aws", "gce", "azure", "openstack"]
+"""Whose machines they say they are: nodes' provider IDs begin so."""
 GROUP_LABEL = "simulation.bayplan.io/node-group"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
@@ -69,6 +70,7 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
     maximum: int = 1000
     count: int = 0
     """How many there are at the start."""
+    cloud: Cloud = "sim"
     zones: tuple[str, ...] = ("zone-a",)
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
@@ -119,4 +121,15 @@ class Instance:
     @property
     def provider_id(self) -> str:
         """How its node names it."""
-        return f"{PROVIDER}{self.group.name}/{self.name}"
+        return f"{self.group.cloud}://{self.group.name}/{self.name}"
+
+
+def sold_as(provider_id: str) -> tuple[str, str] | None:
+    """The group and the name of the instance that a node names; None if it is none of ours.
+
+    Real ones of the same clouds are told apart: they have no or more parts.
+    """
+    cloud, _, rest = provider_id.partition("://")
+    group, _, name = rest.partition("/")
+    ours = cloud in get_args(Cloud) and group and name and "/" not in name
+    return (group, name) if ours else None

@@ -20,7 +20,7 @@ from bayplan.embedded.control.controller import (
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.storages import LEASES, NODES
 from bayplan.embedded.nodes.fleet import Fleet, Machine
-from bayplan.embedded.nodes.machines import PROVIDER
+from bayplan.embedded.nodes.machines import sold_as
 from bayplan.embedded.nodes.objects import (
     LEASE_NAMESPACE,
     condition_status,
@@ -92,6 +92,7 @@ class Registration(Controller[str]):
 
 def _clean_up(name: str, node: JsonObject | None) -> Plan:
     """A cloud's node goes when its machine is gone; a node that somebody made by hand stays."""
-    if node is None or not ((node.get("spec") or {}).get("providerID") or "").startswith(PROVIDER):
+    sold = None if node is None else sold_as((node.get("spec") or {}).get("providerID") or "")
+    if node is None or sold is None or sold[1] != name:
         return []
     return [Delete(Key(NODES, "", name), node["metadata"]["uid"])]

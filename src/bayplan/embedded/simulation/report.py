@@ -12,6 +12,7 @@ from bayplan.embedded.csi.claims import phase
 from bayplan.embedded.nodes.objects import condition_status
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.embedded.simulation.troubles import Stuck, Waiting, stuck, waiting
+from bayplan.kube.attachlimits import keys_of, limit_in
 
 __all__ = ["Booting", "NodeLine", "Stuck", "Summary", "Waiting", "summarize"]
 
@@ -25,7 +26,7 @@ class NodeLine:
     ready: str
     pods: int
     volumes: dict[str, tuple[int, int | None]]
-    """By driver: attached, and the limit that CSINode says (None: none)."""
+    """By driver: attached, and the limit that CSINode says or the node publishes (None: none)."""
     cordoned: bool = False
     silent: float | None = None
     """For how many seconds its kubelet has been silent, if it is."""
@@ -128,7 +129,17 @@ def _volumes(simulation: Simulation, node: str) -> dict[str, tuple[int, int | No
     attached = Counter(
         one.spec.attacher for one in simulation.view.attachments_on(node) if one.status.attached
     )
-    return {
-        driver["name"]: (attached[driver["name"]], (driver.get("allocatable") or {}).get("count"))
-        for driver in (csi_node.get("spec") or {}).get("drivers") or ()
-    }
+    found = {}
+    for driver in (csi_node.get("spec") or {}).get("drivers") or ():
+        name, limit = driver["name"], (driver.get("allocatable") or {}).get("count")
+        if limit is None:
+            limit = _published(simulation, node, name)
+        found[name] = attached[name], limit
+    return found
+
+
+def _published(simulation: Simulation, node: str, driver: str) -> int | None:
+    status = (simulation.view.get(NODES, "", node) or {}).get("status") or {}
+    amounts = status.get("allocatable") or {}
+    said = (limit_in(amounts[key]) for key in keys_of(driver) if key in amounts)
+    return next((limit for limit in said if limit is not None), None)

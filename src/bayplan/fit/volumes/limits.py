@@ -18,10 +18,10 @@ from functools import lru_cache
 
 from bayplan.fit.rules import VolumeRules
 from bayplan.fit.volumes.migration import BY_DRIVER, BY_PLUGIN_NAME
-from bayplan.kube.attachlimits import limit_in, published_rules
+from bayplan.kube.attachlimits import keys_of, limit_in, published_rules
 from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
 from bayplan.kube.nodes import Node
-from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, csi_attach_limit_key
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 from bayplan.kube.storage import CSINode
 
 NO_LIMIT = 1 << 40
@@ -109,12 +109,11 @@ def _from_allocatable(driver: str, node: Node, rules: VolumeRules) -> Limit | No
 @lru_cache(1024)
 def limit_keys(driver: str) -> tuple[str, ...]:
     """The allocatable keys under which a node may publish the limit of a driver or plugin."""
-    plugin = BY_PLUGIN_NAME.get(driver) or BY_DRIVER.get(driver)
-    own = () if driver in BY_PLUGIN_NAME else ATTACH_LIMIT_PREFIXES
-    keys = [csi_attach_limit_key(driver, prefix) for prefix in own]
-    if plugin is not None and plugin.limit_suffix:
-        keys += [f"{prefix}{plugin.limit_suffix}" for prefix in ATTACH_LIMIT_PREFIXES]
-    return tuple(keys)
+    plugin = BY_PLUGIN_NAME.get(driver)
+    if plugin is None:
+        return keys_of(driver)
+    ends = [plugin.limit_suffix] if plugin.limit_suffix else []
+    return tuple(f"{prefix}{end}" for prefix in ATTACH_LIMIT_PREFIXES for end in ends)
 
 
 def _fallback(plugin: str, node: Node, rules: VolumeRules) -> Limit:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bayplan.kube.attachlimits import IN_TREE_NAMES
 from bayplan.kube.labels import BETA_ZONE, ZONE
 from bayplan.kube.meta import Labels
 from bayplan.kube.volumes import InTreeSources
@@ -33,8 +34,11 @@ class Plugin:
     driver: str
     handle_of: Callable[[InTreeSources, Labels], str | None]
     topology_key: str | None = None
-    limit_suffix: str | None = None
-    """How attach-limit keys in a node's allocatable end, if the plugin had one."""
+
+    @property
+    def limit_suffix(self) -> str | None:
+        """How attach-limit keys in a node's allocatable end, if the plugin had one."""
+        return IN_TREE_NAMES.get(self.driver)
 
 
 def _ebs_handle(source: InTreeSources, _labels: Labels) -> str | None:
@@ -76,27 +80,23 @@ PLUGINS = (
         "ebs.csi.aws.com",
         _ebs_handle,
         "topology.ebs.csi.aws.com/zone",
-        "aws-ebs",
     ),
     Plugin(
         "kubernetes.io/gce-pd",
         "pd.csi.storage.gke.io",
         _gce_handle,
         "topology.gke.io/zone",
-        "gce-pd",
     ),
     Plugin(
         "kubernetes.io/azure-disk",
         "disk.csi.azure.com",
         _azure_handle,
-        limit_suffix="azure-disk",
     ),
     Plugin(
         "kubernetes.io/cinder",
         "cinder.csi.openstack.org",
         _cinder_handle,
         "topology.cinder.csi.openstack.org/zone",
-        "cinder",
     ),
     Plugin("kubernetes.io/portworx-volume", "pxd.portworx.com", _portworx_handle),
 )

@@ -38,6 +38,7 @@ from bayplan.embedded.simulation.clusterfile.workloads import (
     WorkloadSpec,
     workloads,
 )
+from bayplan.kube.attachtables import LimitsSection, check_own_limits
 from bayplan.kube.configfiles import Document, FieldProblem, parse, read_text
 from bayplan.kube.configvalues import Section
 
@@ -50,6 +51,7 @@ class ClusterFile(Section):
     storage_classes: list[ClassSection] = []
     instance_types: list[InstanceTypeSection] = []
     node_groups: list[GroupSection] = []
+    attach_limits: LimitsSection | None = None
     faults: list[FaultSection] = []
     workloads: list[WorkloadSection] = []
 
@@ -63,6 +65,8 @@ class ClusterSpec:
     drivers: dict[str, Driver] = field(default_factory=dict)
     classes: tuple[JsonObject, ...] = ()
     groups: tuple[NodeGroup, ...] = ()
+    attach_limits: LimitsSection | None = None
+    """How nodes publish what they can attach; None if nobody does that for them."""
     faults: tuple[ScheduledFault, ...] = ()
     workloads: tuple[WorkloadSpec, ...] = ()
     lines: dict[str, int] = field(default_factory=dict)
@@ -92,6 +96,8 @@ def _spec(document: Document[ClusterFile], folder: Path) -> ClusterSpec:
     known = drivers(file.csi_drivers)
     found = groups(file.instance_types, file.node_groups, known)
     struck = faults(file.faults, Targets.of(found, known))
+    if file.attach_limits is not None:
+        check_own_limits(file.attach_limits.limits, "attachLimits.limits")
     made = workloads(file.workloads, folder)
     return ClusterSpec(
         source=document.source,
@@ -99,6 +105,7 @@ def _spec(document: Document[ClusterFile], folder: Path) -> ClusterSpec:
         drivers=known,
         classes=classes(file.storage_classes, known),
         groups=found,
+        attach_limits=file.attach_limits,
         faults=struck,
         workloads=made,
         lines={one.place: document.places.line(one.place) for one in made},

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from bayplan.embedded.csi.drivers import Driver
-from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, NodeGroup
+from bayplan.embedded.nodes.machines import Cloud, GroupDriver, InstanceType, NodeGroup
 from bayplan.embedded.simulation.clusterfile.nodecheck import check_nodes
 from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.configvalues import (
@@ -74,6 +74,7 @@ class GroupSection(Section):
     count: Count = 0
     min: Count = 0
     max: Count = 1000
+    cloud: Cloud = "sim"
     zones: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("zone-a",)
     labels: dict[str, str] = {}
     taints: list[TaintSection] = []
@@ -96,6 +97,7 @@ class GroupSection(Section):
             minimum=self.min,
             maximum=self.max,
             count=self.count,
+            cloud=self.cloud,
             zones=self.zones,
             labels=self.labels,
             taints=tuple(taints),

@@ -1,0 +1,97 @@
+"""Limits that people write: in a file of their own, and in a cluster file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.errors import BadInput
+from bayplan.cli.node_limits import LimitOptions
+from bayplan.embedded.simulation.clusterfile import parse_cluster
+from bayplan.kube.attachtables import Row, read_own_limits
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.node.deciding import Settings
+from bayplan.node.settings import SettingsFromFile
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("aws-ebs: {m5.large: -1}", "limits.yaml:1: aws-ebs.m5.large"),
+        ("aws-ebs: {m5.large: many}", "limits.yaml:1: aws-ebs.m5.large"),
+        ("aws-ebss: {}", "there is no such field"),
+        ("\ncsi: {'not a driver': {a: 1}}", "limits.yaml:2"),
+        ("csi: {a.example.com: 4}", "limits.yaml:1: csi.a.example.com"),
+        ("[", "limits.yaml"),
+    ],
+)
+def test_what_cannot_be_a_limit_is_told_with_its_place(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "limits.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigFileError) as caught:
+        read_own_limits(file)
+    assert said in str(caught.value)
+    with pytest.raises(BadInput, match="--limits-file"):
+        LimitOptions(limits_file=file).settings("")
+
+
+def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="nowhere"):
+        LimitOptions(limits_file=tmp_path / "nowhere").settings("")
+
+
+@pytest.mark.parametrize(
+    "options", [LimitOptions(reserve_interfaces=0), LimitOptions(reserve_volumes=-1)]
+)
+def test_what_cannot_be_kept_back_is_bad_input(options: LimitOptions) -> None:
+    with pytest.raises(BadInput, match="--reserve-"):
+        options.settings("")
+
+
+def test_the_gate_says_whether_anything_is_published() -> None:
+    assert LimitOptions().settings("")() == Settings()
+    assert not LimitOptions().settings("AttachVolumeLimit=false")().enabled
+    with pytest.raises(BadInput, match="--feature-gates"):
+        LimitOptions().settings("Attach=false")
+
+
+def test_the_file_is_read_again_when_it_changes_and_kept_as_it_was_when_it_breaks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "limits.yaml"
+    file.write_text("cinder: {'*': 7}")
+    settings = SettingsFromFile(Settings(), file)
+    seen = []
+    for written in ("cinder: {'*': 8}", "cinder: {", None, "cinder: {a*: 90, ab*: 91, '*': 9}"):
+        if written is None:
+            file.unlink()
+        else:
+            other = tmp_path / "other"
+            other.write_text(written)
+            os.replace(other, file)  # noqa: PTH105 - as a ConfigMap's files are changed
+        row = settings().terms.own.row("cinder", "abc")
+        assert settings() is settings()
+        seen.append(row)
+    assert seen == [Row("*", 8), Row("*", 8), Row("*", 8), Row("ab*", 91)]
+    assert caplog.text.count("the limits stay as they are") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("attachLimits: {prefix: volumes}", "cluster:1: attachLimits.prefix"),
+        ("attachLimits: {limits: {csi: {'no driver': {}}}}", "cluster:1: attachLimits.limits.csi"),
+        (
+            "instanceTypes: [{name: a}]\nnodeGroups: [{name: a, instanceType: a, cloud: other}]",
+            "cluster:2: nodeGroups[0].cloud",
+        ),
+    ],
+)
+def test_a_cluster_file_that_makes_no_sense_is_told_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(ConfigFileError) as caught:
+        parse_cluster(text.encode(), "cluster", Path())
+    assert said in str(caught.value)

@@ -1,0 +1,126 @@
+"""Story 6 with our scheduler, our autoscaler and the agent: old limits, by node type.
+
+The same in virtual time, and over HTTPS and gRPC.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.client.errors import InvalidError
+from bayplan.fit import Profile
+from bayplan.kube.gates import FeatureGates
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.node.deciding import Settings
+from bayplan.node.settings import settings_of
+from tests.autoscaler.running import Town, all_run, live_town, story, virtual_town
+from tests.node.running import At, limits_of, publishing, retype
+from tests.scheduler.running import pod
+
+NAME = "6-old-limits-by-node-type"
+FAST = AutoscalerOptions(scan_interval=0.3, initial_node_group_backoff_duration=1.0)
+SOON = (
+    ("instanceType: Standard_D2s_v3", "instanceType: Standard_D2s_v3\n    start: 0.5"),
+    ("limit: none,", "limit: none, delay: 0.5,"),
+    ("at: 5m", "at: 8s"),
+)
+AZURE = "azure-disk"
+OFF = Profile(gates=FeatureGates({"AttachVolumeLimit": False}))
+
+
+async def by_node_type(town: Town, at: At) -> None:
+    """Every node takes what its size can, no more; for ten more pods three nodes are bought."""
+    await town.until(all_run(30))
+    bought = [f"small-{number}" for number in range(1, 5)]
+    assert await town.nodes() == ["custom-1", "large-1", *bought]
+    on = Counter(one.spec.node_name for one in await town.pods())
+    assert on["large-1"] == 16
+    assert sorted(on[name] for name in bought) == [2, 4, 4, 4]
+    assert not await town.said("FailedAttachVolume")
+    await _published(at, {"custom-1": 16, "large-1": 16, **dict.fromkeys(bought, 4)})
+    (guess,) = await town.said("UnknownInstanceType")
+    assert guess == "azure-disk an unknown size: 16 data disks gives 16"
+    await _cannot_be_asked_for(town)
+
+
+async def _published(at: At, counts: dict[str, int]) -> None:
+    for name, count in counts.items():
+        keys = (f"attachable-volumes-{AZURE}", f"storage-attach-limits-{AZURE}")
+        await at.publishes(name, dict.fromkeys(keys, count))
+
+
+async def _cannot_be_asked_for(town: Town) -> None:
+    """Under either prefix, in requests and in limits."""
+    for prefix in ("attachable-volumes", "storage-attach-limits"):
+        asked = {f"{prefix}-{AZURE}": "1"}
+        for amounts in ({"limits": asked, "requests": asked}, {"limits": asked}):
+            wish = pod("default", "asks")
+            wish["spec"]["containers"][0]["resources"] = amounts  # type: ignore[index]
+            with pytest.raises(InvalidError, match=f"{prefix}-{AZURE}"):
+                await town.client.create(wish)
+
+
+@pytest.mark.virtual
+async def test_old_limits_by_node_type_in_virtual_time() -> None:
+    spec = story(NAME)
+    async with virtual_town(spec) as town, publishing(town.lab.client(), _settings(town)) as at:
+        await by_node_type(town, at)
+
+
+async def test_old_limits_by_node_type_over_https(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        town = await stack.enter_async_context(live_town(story(NAME, *SOON), tmp_path, FAST))
+        at = await stack.enter_async_context(publishing(town.client, _settings(town)))
+        await by_node_type(town, at)
+
+
+def _settings(town: Town) -> Settings:
+    assert town.lab.spec.attach_limits is not None
+    return settings_of(town.lab.spec.attach_limits, enabled=True)
+
+
+@pytest.mark.virtual
+async def test_a_node_of_another_type_takes_more_and_pods_over_a_lowered_limit_stay() -> None:
+    spec = story(NAME, ("max: 10", "max: 1"))
+    async with virtual_town(spec) as town, publishing(town.lab.client(), _settings(town)) as at:
+        await town.lab.forward(420)
+        assert Counter(one.status.phase for one in await town.pods()) == {
+            "Running": 20,
+            "Pending": 10,
+        }
+        await retype(town.client, "small-1", "Standard_D8s_v3")
+        await _published(at, {"small-1": 16})
+        # The machine itself can still attach four, so what comes waits for its volumes there.
+        await town.until(lambda pods: sum(bool(p.spec.node_name) for p in pods.values()) == 30)
+        await retype(town.client, "small-1", "Standard_D2s_v3")
+        await _published(at, {"small-1": 4})
+        await town.lab.forward(120)
+        on = Counter(one.spec.node_name for one in await town.pods())
+        assert on["small-1"] == 14
+
+
+@pytest.mark.virtual
+async def test_with_the_gate_off_nothing_is_published_and_nothing_kept_and_on_it_is_again() -> None:
+    for profile in (None, OFF, None):
+        await _on_or_off(profile)
+
+
+async def _on_or_off(profile: Profile | None) -> None:
+    spec, on = story(NAME), profile is None
+    assert spec.attach_limits is not None
+    settings = settings_of(spec.attach_limits, enabled=on)
+    async with (
+        virtual_town(spec, profile=profile) as town,
+        publishing(town.lab.client(), settings),
+    ):
+        await town.lab.forward(150)
+        nodes = (await town.client.list(Node)).items
+        assert all(bool(limits_of(one.status.allocatable)) is on for one in nodes)
+        placed = Counter(one.spec.node_name for one in (await town.client.list(Pod)).items)
+        assert (placed["small-1"] <= 4 and placed["large-1"] <= 16) is on

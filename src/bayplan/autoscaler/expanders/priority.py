@@ -10,26 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import re2
 
 from bayplan.autoscaler.candidates import Candidate
 from bayplan.autoscaler.plan import Note
 from bayplan.kube.configfiles import ConfigFileError, parse
+from bayplan.kube.patterns import Pattern, PatternError, compile_pattern
 
 CONFIG_MAP = "cluster-autoscaler-priority-expander"
 KEY = "priorities"
-PATTERN_MEMORY = 1 << 20
 MOST_DIGITS = 18
-
-
-class Pattern(Protocol):
-    """A compiled pattern."""
-
-    def search(self, text: str) -> object | None:
-        """Where it matches, if it does."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +96,7 @@ def _number(key: str) -> int:
 
 
 def _pattern(text: str) -> Pattern:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PATTERN_MEMORY
     try:
-        compiled: Pattern = re2.compile(text, options)
-    except re2.error as error:
+        return compile_pattern(text)
+    except PatternError as error:
         raise PrioritiesError(f"{text[:80]!r} is no pattern: {error}") from None
-    return compiled

@@ -56,9 +56,19 @@ def internal_form(value: JsonObject, type_name: str) -> JsonObject:
     if type_name == "core.PodSpec":
         value = _with_its_own_security(value)
     fields = require_type(type_name).fields
-    return {
+    # Metadata is embedded: its fields, which are the same everywhere, stand among the others.
+    shown = _sorted_maps(value.get("metadata") or {}) if members[0].name == "metadata" else {}
+    return shown | {
         one.go_name: _shown(value.get(one.name), fields.get(one.name), nilable=one.nilable)
         for one in members
+        if one.name != "metadata"
+    }
+
+
+def _sorted_maps(metadata: JsonObject) -> JsonObject:
+    return {
+        name: dict(sorted(value.items())) if isinstance(value, dict) else value
+        for name, value in metadata.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs."""
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs and disruption budgets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,26 @@ from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
-from bayplan.embedded.apiserver.validation.causes import bad_value, required
-from bayplan.embedded.apiserver.validation.pods.spec import pod_spec_problems
+from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
+from bayplan.embedded.apiserver.validation.workloads import budgets, counts, rollouts, statefulsets
+from bayplan.embedded.apiserver.validation.workloads.jobchanges import job_change_problems
+from bayplan.embedded.apiserver.validation.workloads.jobs import (
+    NAME_LABELS,
+    UID_LABELS,
+    cron_job_change_problems,
+    cron_job_problems,
+    job_problems,
+    new_cron_job_problems,
+)
+from bayplan.embedded.apiserver.validation.workloads.jobstatus import job_status_problems
 
-_JOB_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
-_JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_MANY_COMPLETIONS = 100_000
+_MANY_AT_ONCE = 10_000
+_UNLIMITED = 2**31 - 1
 
 FillSpec = Callable[[JsonObject], None]
+Change = Callable[[JsonObject, JsonObject], list[Cause]]
 
 
 def _deployment(spec: JsonObject) -> None:
@@ -32,9 +45,11 @@ def _replica_set(spec: JsonObject) -> None:
 def _stateful_set(spec: JsonObject) -> None:
     fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
     strategy = child(spec, "updateStrategy")
-    fill(strategy, type="RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        fill(child(strategy, "rollingUpdate"), partition=0)
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        child(strategy, "rollingUpdate")
+    if strategy["type"] == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
+        fill(strategy["rollingUpdate"], partition=0)
     fill(
         child(spec, "persistentVolumeClaimRetentionPolicy"),
         whenDeleted="Retain",
@@ -57,8 +72,17 @@ def _daemon_set(spec: JsonObject) -> None:
 def _job(spec: JsonObject) -> None:
     if spec.get("completions") is None and spec.get("parallelism") is None:
         fill(spec, completions=1)
-    fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
-    fill(spec, podReplacementPolicy="TerminatingOrFailed")
+    fill(spec, backoffLimit=6 if spec.get("backoffLimitPerIndex") is None else _UNLIMITED)
+    fill(spec, parallelism=1, completionMode="NonIndexed", suspend=False, manualSelector=False)
+    failing = spec.get("podFailurePolicy")
+    fill(spec, podReplacementPolicy="TerminatingOrFailed" if failing is None else "Failed")
+    _default_patterns(spec)
+
+
+def _default_patterns(spec: JsonObject) -> None:
+    for rule in items(spec.get("podFailurePolicy") or {}, "rules"):
+        for pattern in items(rule, "onPodConditions"):
+            fill(pattern, status="True")
 
 
 def _defaults(fill_spec: FillSpec) -> Callable[[JsonObject], None]:
@@ -73,8 +97,7 @@ def _defaults(fill_spec: FillSpec) -> Callable[[JsonObject], None]:
 def _default_template(spec: JsonObject) -> None:
     template = child(spec, "template")
     child(template, "metadata")
-    if template.get("spec") is not None:
-        default_pod_spec(template["spec"])
+    default_pod_spec(child(template, "spec"))
 
 
 def _default_cron_job(obj: JsonObject) -> None:
@@ -86,113 +109,174 @@ def _default_cron_job(obj: JsonObject) -> None:
         successfulJobsHistoryLimit=3,
         failedJobsHistoryLimit=1,
     )
-    template = child(child(spec, "jobTemplate"), "spec")
-    _job(template)
-    _default_template(template)
-
-
-def _validate(obj: JsonObject) -> list[Cause]:
-    spec = obj["spec"]
-    found = _replica_problems(spec)
-    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
-    selector = spec.get("selector")
-    if not selector:
-        found.append(required("spec.selector"))
-    elif not _selects(selector, labels):
-        why = "`selector` does not match template `labels`"
-        found.append(bad_value("spec.template.metadata.labels", labels, why))
-    return found + _template_problems(spec, "spec.template.spec")
-
-
-def _replica_problems(spec: JsonObject) -> list[Cause]:
-    replicas = spec.get("replicas")
-    if replicas is not None and replicas < 0:
-        return [bad_value("spec.replicas", replicas, "must be greater than or equal to 0")]
-    return []
-
-
-def _template_problems(spec: JsonObject, where: str) -> list[Cause]:
-    pod = spec["template"].get("spec")
-    if not pod:
-        return [required(f"{where}.containers")]
-    named = [one.get("metadata") or {} for one in items(spec, "volumeClaimTemplates")]
-    # A container may mount what a StatefulSet's claim templates will bring.
-    claimed: list[JsonObject] = [{"name": one.get("name"), "emptyDir": {}} for one in named]
-    return pod_spec_problems({**pod, "volumes": items(pod, "volumes") + claimed}, where)
-
-
-def _selects(selector: JsonObject, labels: JsonObject) -> bool:
-    wanted = selector.get("matchLabels", {} if "matchExpressions" in selector else selector) or {}
-    return all(labels.get(key) == value for key, value in wanted.items())
-
-
-def _validate_update(new: JsonObject, old: JsonObject) -> list[Cause]:
-    before, after = old["spec"].get("selector"), new["spec"].get("selector")
-    if before == after:
-        return []
-    return [bad_value("spec.selector", after, "field is immutable")]
-
-
-def _prepare_job(job: JsonObject) -> None:
-    """A job finds its pods by labels that nobody else can have."""
-    spec, meta = job["spec"], job["metadata"]
-    if spec.get("manualSelector") or spec.get("selector"):
-        return
-    labels = child(child(child(spec, "template"), "metadata"), "labels")
-    labels.update(dict.fromkeys(_JOB_LABELS, meta["uid"]))
-    labels.update(dict.fromkeys(_JOB_NAMES, meta["name"]))
-    spec["selector"] = {"matchLabels": {_JOB_LABELS[1]: meta["uid"]}}
-
-
-def _validate_job(job: JsonObject) -> list[Cause]:
-    return _job_problems(job["spec"], "spec")
-
-
-def _job_problems(spec: JsonObject, where: str) -> list[Cause]:
-    """A job's pods must be able to end, and an indexed job must know how many indexes it has."""
-    found = []
-    policy = (spec["template"].get("spec") or {}).get("restartPolicy")
-    if policy not in ("OnFailure", "Never"):
-        why = 'valid values: "OnFailure", "Never"'
-        found.append(required(f"{where}.template.spec.restartPolicy", why))
-    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        why = "when completion mode is Indexed"
-        found.append(required(f"{where}.completions", why))
-    return found + _template_problems(spec, f"{where}.template.spec")
-
-
-def _validate_cron_job(obj: JsonObject) -> list[Cause]:
-    spec = obj["spec"]
-    found = [] if spec.get("schedule") else [required("spec.schedule")]
-    return found + _job_problems(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
-
-
-def _workload(fill_spec: FillSpec) -> Strategy:
-    return Strategy(
-        default=_defaults(fill_spec),
-        validate=_validate,
-        validate_update=_validate_update,
-    )
+    # Its Jobs get the defaults of Jobs when they are made.
+    job = child(child(spec, "jobTemplate"), "spec")
+    _default_patterns(job)
+    _default_template(job)
 
 
 def _controller(obj: JsonObject) -> None:
     spec = child(obj, "spec")
     _replica_set(spec)
     _default_template(spec)
-    fill(spec, selector=dict((spec["template"].get("metadata") or {}).get("labels") or {}))
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    if labels:
+        fill(spec, selector=dict(labels))
+        if not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
+
+
+def _new_stateful_set(stateful_set: JsonObject) -> None:
+    """How many pods may be missing in a rollout is behind a gate that is off."""
+    strategy = stateful_set["spec"]["updateStrategy"]
+    (strategy.get("rollingUpdate") or {}).pop("maxUnavailable", None)
+
+
+def _changed_stateful_set(new: JsonObject, old: JsonObject) -> None:
+    before = old["spec"]["updateStrategy"].get("rollingUpdate") or {}
+    if "maxUnavailable" not in before:
+        _new_stateful_set(new)
+
+
+def _new_daemon_set(daemon_set: JsonObject) -> None:
+    _count_template(daemon_set, max(_template_generation(daemon_set), 1))
+
+
+def _changed_daemon_set(new: JsonObject, old: JsonObject) -> None:
+    """The number of its template is the server's, whatever a client says of it."""
+    changed = new["spec"].get("template") != old["spec"].get("template")
+    _count_template(new, _template_generation(old) + changed)
+
+
+def _template_generation(daemon_set: JsonObject) -> int:
+    said = (daemon_set["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+
+
+def _count_template(daemon_set: JsonObject, number: int) -> None:
+    child(daemon_set["metadata"], "annotations")[_TEMPLATE_GENERATION] = str(number)
+
+
+def _new_job(job: JsonObject) -> None:
+    """A job finds its pods by labels that nobody else can have."""
+    spec, meta = job["spec"], job["metadata"]
+    if not spec.get("manualSelector"):
+        labels = child(child(child(spec, "template"), "metadata"), "labels")
+        fill(labels, **dict.fromkeys(NAME_LABELS, meta["name"]))
+        fill(labels, **dict.fromkeys(UID_LABELS, meta["uid"]))
+        wanted = child(child(spec, "selector"), "matchLabels")
+        fill(wanted, **{UID_LABELS[1]: meta["uid"]})
+    _label_job(job)
+
+
+def _label_job(job: JsonObject, _old: JsonObject | None = None) -> None:
+    """A job without labels has those of its pods."""
+    labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = dict(labels)
+
+
+def _name_warnings(obj: JsonObject, old: JsonObject | None) -> list[str]:
+    """Pods are named after their workload, and a host is named after its pod."""
+    problems = [] if old is not None else dns_label(obj["metadata"].get("name") or "")
+    if not problems:
+        return []
+    what = "this is used in Pod names and hostnames, which can result in surprising behavior"
+    return [f"metadata.name: {what}; a DNS label is recommended: [{' '.join(problems)}]"]
+
+
+def _job_warnings(job: JsonObject, old: JsonObject | None) -> list[str]:
+    return [*_name_warnings(job, old), *_many_warnings(job["spec"], "spec")]
+
+
+def _cron_job_warnings(cron_job: JsonObject, old: JsonObject | None) -> list[str]:
+    job = cron_job["spec"]["jobTemplate"].get("spec") or {}
+    return [*_name_warnings(cron_job, old), *_many_warnings(job, "spec.jobTemplate.spec")]
+
+
+def _many_warnings(spec: JsonObject, field: str) -> list[str]:
+    many = (spec.get("completions") or 0) > _MANY_COMPLETIONS
+    at_once = (spec.get("parallelism") or 0) > _MANY_AT_ONCE
+    if spec.get("completionMode") != "Indexed" or not (many and at_once):
+        return []
+    what = (
+        "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher "
+        "than 10^4, Kubernetes might not be able to track completedIndexes when a big number of "
+        "indexes fail"
+    )
+    return [f"{field}: {what}"]
+
+
+def _stateful_set_warnings(stateful_set: JsonObject, _old: JsonObject | None) -> list[str]:
+    if (stateful_set["spec"].get("revisionHistoryLimit") or 0) >= 0:
+        return []
+    what = "a negative value retains all historical revisions; a value >= 0 is recommended"
+    return [f"spec.revisionHistoryLimit: {what}"]
 
 
 WORKLOADS = {
-    "deployments.apps": _workload(_deployment),
-    "replicasets.apps": _workload(_replica_set),
-    "statefulsets.apps": _workload(_stateful_set),
-    "daemonsets.apps": _workload(_daemon_set),
-    "replicationcontrollers": Strategy(default=_controller, validate=_validate),
+    "deployments.apps": Strategy(
+        default=_defaults(_deployment),
+        validate=rollouts.deployment_problems,
+        validate_update=rollouts.selector_change_problems,
+        validate_status=counts.deployment_status_problems,
+        warnings=_name_warnings,
+    ),
+    "replicasets.apps": Strategy(
+        default=_defaults(_replica_set),
+        validate=rollouts.replica_set_problems,
+        validate_update=rollouts.selector_change_problems,
+        validate_status=counts.replica_set_status_problems,
+        warnings=_name_warnings,
+    ),
+    "statefulsets.apps": Strategy(
+        name_rule=dns_label,
+        default=_defaults(_stateful_set),
+        prepare_create=_new_stateful_set,
+        prepare_update=_changed_stateful_set,
+        validate=statefulsets.stateful_set_problems,
+        validate_new=statefulsets.new_stateful_set_problems,
+        validate_update=statefulsets.stateful_set_change_problems,
+        validate_status=counts.stateful_set_status_problems,
+        warnings=_stateful_set_warnings,
+    ),
+    "daemonsets.apps": Strategy(
+        default=_defaults(_daemon_set),
+        prepare_create=_new_daemon_set,
+        prepare_update=_changed_daemon_set,
+        validate=rollouts.daemon_set_problems,
+        validate_update=rollouts.selector_change_problems,
+        validate_status=counts.daemon_set_status_problems,
+    ),
+    "replicationcontrollers": Strategy(
+        default=_controller,
+        validate=rollouts.controller_problems,
+        validate_status=counts.replica_set_status_problems,
+        warnings=_name_warnings,
+    ),
+    "controllerrevisions.apps": Strategy(
+        validate=rollouts.revision_problems,
+        validate_update=rollouts.revision_change_problems,
+    ),
     "jobs.batch": Strategy(
         default=_defaults(_job),
-        prepare_create=_prepare_job,
-        validate=_validate_job,
-        validate_update=_validate_update,
+        prepare_create=_new_job,
+        prepare_update=_label_job,
+        validate=job_problems,
+        validate_update=job_change_problems,
+        validate_status=job_status_problems,
+        warnings=_job_warnings,
     ),
-    "cronjobs.batch": Strategy(default=_default_cron_job, validate=_validate_cron_job),
+    "cronjobs.batch": Strategy(
+        default=_default_cron_job,
+        validate=cron_job_problems,
+        validate_new=new_cron_job_problems,
+        validate_update=cron_job_change_problems,
+        warnings=_cron_job_warnings,
+    ),
+    "poddisruptionbudgets.policy": Strategy(
+        name_rule=path_segment,
+        validate=budgets.budget_problems,
+        validate_status=budgets.budget_status_problems,
+    ),
 }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.validation.causes import bad_value, too_long
+from bayplan.embedded.apiserver.validation.causes import bad_value, required, too_long
 from bayplan.kube.names import MAX_LABEL, MAX_NAME, is_label_value, is_qualified_name, is_subdomain
 
 ANNOTATIONS_BYTES = 256 * 1024
@@ -24,6 +24,7 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _WORD = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _ENDS = "must start and end with an alphanumeric character"
 _WORDS = f"must consist of alphanumeric characters, '-', '_' or '.', and {_ENDS}"
 
@@ -144,6 +145,19 @@ def as_prefix(rule: NameRule) -> NameRule:
 def name_problems(rule: NameRule, text: str, field: str) -> list[Cause]:
     """What a rule says is wrong with a field's text."""
     return [bad_value(field, text, why) for why in rule(text)]
+
+
+def domain_prefixed_path_problems(text: str, field: str) -> list[Cause]:
+    """What is wrong with a path that begins with a domain, such as `acme.io/foo`."""
+    if not text:
+        return [required(field)]
+    host, _, path = text.partition("/")
+    if not host or not path:
+        return [bad_value(field, text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    found = name_problems(subdomain, host, field)
+    if re.fullmatch(_HTTP_PATH, path):
+        return found
+    return [*found, bad_value(field, path, unmatched("Invalid path", _HTTP_PATH))]
 
 
 def label_problems(labels: JsonObject, field: str) -> list[Cause]:

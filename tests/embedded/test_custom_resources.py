@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.crds.formats import is_of_format
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.http_client import MERGE, STRATEGIC, Http
 from tests.embedded.test_ownership import gone
@@ -30,13 +31,19 @@ SCHEMA: dict[str, Any] = {
                     "type": "array",
                     "x-kubernetes-list-type": "map",
                     "x-kubernetes-list-map-keys": ["name"],
-                    "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {"name": {"type": "string"}},
+                    },
                 },
             },
         },
         "status": {"type": "object", "properties": {"filled": {"type": "integer"}}},
     },
 }
+
+HOOK = {"clientConfig": {"url": "https://127.0.0.1/"}, "conversionReviewVersions": ["v1"]}
 
 
 def definition(**version: Any) -> dict[str, Any]:
@@ -71,6 +78,15 @@ def crate(name: str = "a", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"size": 3, **spec}}
 
 
+async def established(http: Http) -> dict[str, Any]:
+    """The status of crates' definition, once its names have been looked at."""
+    for _ in range(100):
+        status: dict[str, Any] = (await http.get(f"{CRDS}/crates.example.com")).body["status"]
+        if status["conditions"]:
+            return status
+    raise AssertionError("nobody has looked at the definition")
+
+
 @pytest.fixture
 async def crates(http: Http) -> Http:
     """A client to a server that knows crates."""
@@ -81,11 +97,14 @@ async def crates(http: Http) -> Http:
 async def test_a_definition_is_served_at_once(http: Http) -> None:
     assert (await http.get(CRATES)).code == 404
     made = (await http.post(CRDS, definition())).body
-    assert {one["type"]: one["status"] for one in made["status"]["conditions"]} == {
+    assert made["status"]["storedVersions"] == ["v1"]
+    assert (await http.get(CRATES)).body["kind"] == "CrateList"
+    status = await established(http)
+    assert {one["type"]: one["status"] for one in status["conditions"]} == {
         "NamesAccepted": "True",
         "Established": "True",
     }
-    assert (await http.get(CRATES)).body["kind"] == "CrateList"
+    assert status["acceptedNames"]["listKind"] == "CrateList"
     resources = (await http.get("/apis/example.com/v1")).body["resources"]
     names = [one["name"] for one in resources]
     assert names == ["crates", "crates/status", "crates/scale"]
@@ -146,7 +165,7 @@ async def test_what_the_schema_forbids_is_refused(
 ) -> None:
     refused = await crates.post(CRATES, crate(**spec))
     assert (refused.code, refused.body["reason"]) == (422, "Invalid")
-    assert [one["field"] for one in refused.body["details"]["causes"]] == [field]
+    assert refused.body["details"]["causes"][0]["field"] == field
 
 
 async def test_status_and_scale_are_subresources(crates: Http) -> None:
@@ -215,7 +234,8 @@ async def test_definitions_survive_a_restart(tmp_path: Path) -> None:
         ({"scope": "Global"}, "spec.scope"),
         ({"versions": []}, "spec.versions"),
         ({"names": {"kind": "Crate", "plural": "boxes"}}, "metadata.name"),
-        ({"conversion": {"strategy": "Webhook"}}, "spec.conversion.strategy"),
+        ({"conversion": {"strategy": "Webhook"}}, "spec.conversion.webhookClientConfig"),
+        ({"conversion": {"strategy": "Webhook", "webhook": HOOK}}, "spec.conversion.strategy"),
     ],
 )
 async def test_a_definition_that_cannot_be_served_is_refused(
@@ -232,3 +252,63 @@ async def test_a_schema_with_a_bad_pattern_is_refused(http: Http) -> None:
     schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": "("}}}
     refused = await http.post(CRDS, definition(schema={"openAPIV3Schema": schema}))
     assert refused.code == 422
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"pattern": "a{1001}", "type": "string"}, "invalid repeat count: `{1001}`"),
+        ({"anyOf": [{"pattern": "("}], "type": "string"}, "missing closing )"),
+        ({"type": "array"}, "items: Required value: must be specified"),
+        ({}, "type: Required value: must not be empty for specified object fields"),
+        ({"type": "string", "allOf": [{"type": "string"}]}, "must be empty to be structural"),
+        ({"type": "integer", "maximum": 3, "default": 4}, "should be less than or equal to 3"),
+        ({"type": "object", "default": {"a": 1}}, "must not have unknown fields"),
+        ({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, "becomes quadratic"),
+        ({"type": "object", "x-kubernetes-map-type": "foo"}, '"atomic", "granular"'),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string"}},
+                "additionalProperties": {"type": "string"},
+            },
+            "additionalProperties and properties are mutual exclusive",
+        ),
+    ],
+)
+async def test_a_schema_that_cannot_be_used_is_refused(
+    http: Http, schema: dict[str, Any], words: str
+) -> None:
+    body = definition(schema={"openAPIV3Schema": {"type": "object", "properties": {"x": schema}}})
+    body["spec"]["versions"][0].pop("selectableFields")
+    refused = await http.post(CRDS, body)
+    assert refused.code == 422
+    assert words in refused.body["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("date-time", "2026-01-02T03:04:05Z", "2026-13-02T03:04:05Z"),
+        ("date", "2026-01-02", "2026-1-2"),
+        ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567"),
+        ("byte", "aGk=", "!!"),
+        ("ipv4", "10.0.0.1", "10.0.0.256"),
+        ("cidr", "10.0.0.0/8", "10.0.0.0"),
+        ("email", "a@example.com", "example.com"),
+        ("isbn10", "0321751043", "0321751044"),
+        ("k8s-short-name", "a-b", "A"),
+        ("unheard-of", "anything", ""),
+    ],
+)
+def test_a_string_of_a_format_is_told_from_others(name: str, right: str, wrong: str) -> None:
+    assert is_of_format(right, name)
+    assert name == "unheard-of" or not is_of_format(wrong, name)
+
+
+async def test_a_definition_that_is_going_says_so(crates: Http) -> None:
+    await established(crates)
+    await crates.post(CRATES, {**crate(), "metadata": {"name": "a", "finalizers": ["x.io/y"]}})
+    going = (await crates.delete(f"{CRDS}/crates.example.com")).body
+    assert going["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    assert going["status"]["conditions"][-1]["type"] == "Terminating"

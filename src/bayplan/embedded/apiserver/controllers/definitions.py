@@ -1,6 +1,7 @@
 """Serves what definitions define: at once when one is written, no more when it is gone.
 
-A definition that is being deleted waits until its objects are gone.
+Its names are accepted as soon as somebody has looked at them. A definition that is being deleted
+waits until its objects are gone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.journal import Change
-from bayplan.embedded.apiserver.strategies.definitions import CLEANUP
+from bayplan.embedded.apiserver.strategies.definitions import CLEANUP, established
 
 
 class DefinitionController:
@@ -55,7 +56,7 @@ class DefinitionController:
             self._notice(definition)
 
     def _notice(self, entry: Entry) -> None:
-        if entry.deleting:
+        if entry.deleting or not _is_established(entry):
             self._queue.add(entry.key.name)
 
     def _serve(self, entry: Entry) -> None:
@@ -65,6 +66,14 @@ class DefinitionController:
             self._store.reindex(entry.key.name)
 
     async def _work(self, name: str) -> bool:
+        """Accept the names of a definition that has come; clear up after one that is going."""
+        definition = self._store.get(Key(STORAGE, "", name))
+        if definition is not None and definition.deleting:
+            return await self._clear(name)
+        await self._change(name, lambda one: established(one, self._backend.now()), "status")
+        return True
+
+    async def _clear(self, name: str) -> bool:
         """Delete the objects of a definition that is going; then let it go."""
         kind = self._backend.catalog.stored(name)
         for entry in list(self._store.list(name)):
@@ -82,17 +91,25 @@ class DefinitionController:
                 raise
 
     async def _release(self, name: str) -> None:
-        kind = self._backend.catalog.stored(STORAGE)
-        if kind is None:
-            return
-
         def drop(definition: JsonObject) -> JsonObject:
             meta = definition["metadata"]
             meta["finalizers"] = [one for one in meta.get("finalizers") or () if one != CLEANUP]
             return definition
 
+        await self._change(name, drop)
+
+    async def _change(self, name: str, compute: writing.Compute, subresource: str = "") -> None:
+        kind = self._backend.catalog.stored(STORAGE)
+        if kind is None:
+            return
+        call = Call(ADMIN, kind, name=name, subresource=subresource)
         try:
-            await writing.change(self._backend, Call(ADMIN, kind, name=name), drop, trusted=True)
+            await writing.change(self._backend, call, compute, trusted=True)
         except ApiError as error:
             if error.code != 404:
                 raise
+
+
+def _is_established(entry: Entry) -> bool:
+    conditions = (entry.object().get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == "Established" for one in conditions)

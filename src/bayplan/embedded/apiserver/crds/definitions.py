@@ -5,6 +5,7 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import CustomSchema, Kind, PrinterColumn
 
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -44,6 +45,7 @@ def _kind(spec: JsonObject, version: JsonObject, kept: str) -> Kind:
             scale=subresources.get("scale"),
             columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())),
         ),
+        verbs=_VERBS,
         generations=True,
     )
 

@@ -1,99 +1,144 @@
 """Does a custom resource meet its schema? The part of JSON Schema that CRDs may use.
 
-CEL rules (`x-kubernetes-validations`) are not evaluated.
+CEL rules (`x-kubernetes-validations`) are not evaluated. What is wrong is said in the words of the
+library that kube-apiserver uses, which has a path of its own in its sentences: it begins where the
+schema does, also where the field that is complained of lies deeper, as in a status.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import lru_cache
 
+from bayplan.embedded.apiserver.crds.formats import is_of_format
 from bayplan.embedded.apiserver.errors import Cause
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
 from bayplan.embedded.apiserver.validation.causes import (
+    bad_type,
     bad_value,
     duplicate,
     not_supported,
     required,
+    shown,
+    too_long,
+    too_many,
 )
+from bayplan.kube.patterns import compile_pattern
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _LONGEST_MATCHED = 100_000
+_LARGEST = 2**63
 _NUMBER = (int, float)
+NOWHERE = "<nil>"
+"""The field of a complaint that is about no single one."""
 
 Check = Callable[[JsonValue, JsonObject, str], list[Cause]]
+
+
+def problems_at(field: str, value: JsonValue, schema: JsonObject) -> list[Cause]:
+    """What is wrong with the value of a field, by the schema of that field alone."""
+    return [
+        cause if cause.field == NOWHERE else cause._replace(field=_join(field, cause.field))
+        for cause in problems(value, schema)
+    ]
 
 
 def problems(value: JsonValue, schema: JsonObject, path: str = "") -> list[Cause]:
     """What is wrong with a value."""
     if value is None:
         return [] if schema.get("nullable") else [_wrong_type(path, value, schema)]
-    if not _type_fits(value, schema):
-        return [_wrong_type(path, value, schema)]
-    found = _enum(value, schema, path) + _combinations(value, schema, path)
+    found = [] if _type_fits(value, schema) else _misfits(path, value, schema)
+    if found and _type_name(value) != "number":
+        return found
+    found += _enum(value, schema, path) + _combinations(value, schema, path)
     for kind, check in _CHECKS:
         if isinstance(value, kind) and not isinstance(value, bool):
             found += check(value, schema, path)
     return found
 
 
+def _type_name(value: JsonValue) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "integer" if -_LARGEST <= value < _LARGEST else "number"
+    return _NAMES.get(type(value), "number")
+
+
+_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+
+
 def _type_fits(value: JsonValue, schema: JsonObject) -> bool:
+    given = _type_name(value)
     if schema.get(_INT_OR_STRING):
-        return isinstance(value, int | str) and not isinstance(value, bool)
+        return given in {"integer", "string"}
     kind = schema.get("type")
-    if kind is None:
-        return True
-    if isinstance(value, bool):
-        return bool(kind == "boolean")
-    if kind == "integer":
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return isinstance(value, _PYTHON.get(str(kind), object))
-
-
-_PYTHON: dict[str, type | tuple[type, ...]] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "number": _NUMBER,
-    "boolean": bool,
-}
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer() and abs(value) < _LARGEST
+    return kind in (None, given) or (kind == "number" and given == "integer")
 
 
 def _wrong_type(path: str, value: JsonValue, schema: JsonObject) -> Cause:
-    kind = "integer or string" if schema.get(_INT_OR_STRING) else schema.get("type", "value")
-    name = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
-    given = name.get(type(value), "number")
-    return bad_value(path, given, f'{path} in body must be of type {kind}: "{given}"')
+    kind = "integer,string" if schema.get(_INT_OR_STRING) else schema.get("type", "value")
+    given = _type_name(value)
+    return bad_type(path, given, f'{path} in body must be of type {kind}: "{given}"')
+
+
+def _misfits(path: str, value: JsonValue, schema: JsonObject) -> list[Cause]:
+    """A number that is no whole one is complained of twice."""
+    found = [_wrong_type(path, value, schema)]
+    if _type_name(value) == "number" and schema.get("type") == "integer":
+        kind = schema.get("format") or "default"
+        why = f"Checked value must be of type integer ({kind} format) in {path}"
+        found.append(bad_value(NOWHERE, "", why))
+    return found
 
 
 def _enum(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
     choices = schema.get("enum")
     if not choices or value in choices:
         return []
-    return [not_supported(path, value, [str(choice) for choice in choices])]
+    said = [one if isinstance(one, str) else encode(one).decode() for one in choices]
+    return [not_supported(path, value, said)]
 
 
 def _combinations(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
-    found: list[Cause] = []
-    for inner in schema.get("allOf") or ():
-        found += problems(value, inner, path)
-    for name in ("anyOf", "oneOf"):
-        options = schema.get(name)
-        if not options:
-            continue
-        fitting = sum(1 for inner in options if not problems(value, inner, path))
-        if fitting == 0 or (name == "oneOf" and fitting > 1):
-            number = "one and only one" if name == "oneOf" else "at least one"
-            why = f'"{path}" must validate {number} schema ({name})'
-            found.append(bad_value(path, "", why))
+    found = _all_of(value, schema, path)
+    found += _any_of(value, schema, path)
+    found += _one_of(value, schema, path)
     if schema.get("not") and not problems(value, schema["not"], path):
-        found.append(bad_value(path, "", f'"{path}" must not validate the schema (not)'))
+        found.append(bad_value(NOWHERE, "", f'"{path}" must not validate the schema (not)'))
     return found
 
 
+def _all_of(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
+    failures = [problems(value, inner, path) for inner in schema.get("allOf") or ()]
+    found = [cause for failure in failures for cause in failure]
+    if found:
+        none = "" if not all(failures) else ". None validated"
+        why = f'"{path}" must validate all the schemas (allOf){none}'
+        found.append(bad_value(NOWHERE, "", why))
+    return found
+
+
+def _any_of(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
+    failures = [problems(value, inner, path) for inner in schema.get("anyOf") or ()]
+    if not failures or not all(failures):
+        return []
+    why = f'"{path}" must validate at least one schema (anyOf)'
+    return [bad_value(NOWHERE, "", why), *min(failures, key=len)]
+
+
+def _one_of(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
+    failures = [problems(value, inner, path) for inner in schema.get("oneOf") or ()]
+    fitting = failures.count([])
+    if not failures or fitting == 1:
+        return []
+    number = f"Found {fitting} valid alternatives" if fitting else "Found none valid"
+    why = f'"{path}" must validate one and only one schema (oneOf). {number}'
+    return [bad_value(NOWHERE, "", why), *([] if fitting else min(failures, key=len))]
+
+
 def _object(value: JsonObject, schema: JsonObject, path: str) -> list[Cause]:
-    found = [
+    found = _many_properties(len(value), schema, path)
+    found += [
         required(_join(path, name)) for name in schema.get("required") or () if name not in value
     ]
     properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
@@ -101,16 +146,31 @@ def _object(value: JsonObject, schema: JsonObject, path: str) -> list[Cause]:
         inner = properties.get(name, others)
         if isinstance(inner, dict):
             found += problems(item, inner, _join(path, name))
-    return found + _size(len(value), schema, path, "Properties")
+    return found
+
+
+def _many_properties(size: int, schema: JsonObject, path: str) -> list[Cause]:
+    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    if least is not None and size < least:
+        why = f"{path} in body should have at least {least} properties"
+        return [bad_value(path, size, why)]
+    return [too_many(path, size, most)] if most is not None and size > most else []
 
 
 def _array(value: list[JsonValue], schema: JsonObject, path: str) -> list[Cause]:
-    found = _size(len(value), schema, path, "Items")
+    found = _many_items(len(value), schema, path)
     items = schema.get("items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
             found += problems(item, items, f"{path}[{index}]")
     return found + _uniqueness(value, schema, path)
+
+
+def _many_items(size: int, schema: JsonObject, path: str) -> list[Cause]:
+    least, most = schema.get("minItems"), schema.get("maxItems")
+    if least is not None and size < least:
+        return [bad_value(path, size, f"{path} in body should have at least {least} items")]
+    return [too_many(path, size, most)] if most is not None and size > most else []
 
 
 def _uniqueness(value: list[JsonValue], schema: JsonObject, path: str) -> list[Cause]:
@@ -133,48 +193,56 @@ def _uniqueness(value: list[JsonValue], schema: JsonObject, path: str) -> list[C
 
 
 def _string(value: str, schema: JsonObject, path: str) -> list[Cause]:
-    found = _size(len(value), schema, path, "Length")
-    pattern = schema.get("pattern")
-    if pattern and (len(value) > _LONGEST_MATCHED or not _compiled(pattern).search(value)):
+    least, most = schema.get("minLength"), schema.get("maxLength")
+    pattern, kind = schema.get("pattern"), schema.get("format") or ""
+    found = []
+    if most is not None and len(value) > most:
+        found.append(too_long(path, most))
+    if least is not None and len(value) < least:
+        why = f"{path} in body should be at least {least} chars long"
+        found.append(bad_value(path, value, why))
+    if pattern and (
+        len(value) > _LONGEST_MATCHED or compile_pattern(pattern).search(value) is None
+    ):
         found.append(bad_value(path, value, f"{path} in body should match '{pattern}'"))
+    if not is_of_format(value, kind):
+        why = f"{path} in body must be of type {kind}: {shown(value)}"
+        found.append(bad_type(path, value, why))
     return found
-
-
-@lru_cache(512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 def _number(value: float, schema: JsonObject, path: str) -> list[Cause]:
-    found = []
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
-        why = f"{path} in body should be greater than or equal to {low}"
-        found.append(bad_value(path, value, why))
-    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
-        why = f"{path} in body should be less than or equal to {high}"
-        found.append(bad_value(path, value, why))
+    found = [*_upper(value, schema, path), *_lower(value, schema, path)]
     step = schema.get("multipleOf")
     if step and value % step:
-        found.append(bad_value(path, value, f"{path} in body should be a multiple of {step}"))
+        why = f"{path} in body should be a multiple of {shown(step)}"
+        found.append(bad_value(path, _as_go_holds(value), why))
     return found
 
 
-def _size(size: int, schema: JsonObject, path: str, what: str) -> list[Cause]:
-    least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
-    found = []
-    if least is not None and size < least:
-        why = f"{path} in body should have at least {least} {what.lower()}"
-        found.append(bad_value(path, size, why))
-    if most is not None and size > most:
-        found.append(
-            Cause("FieldValueTooMany", f"Too many: {size}: must have at most {most}", path)
-        )
-    return found
+def _upper(value: float, schema: JsonObject, path: str) -> list[Cause]:
+    most, exclusive = schema.get("maximum"), schema.get("exclusiveMaximum")
+    if most is None or value < most or (value == most and not exclusive):
+        return []
+    bound = f"less than {'' if exclusive else 'or equal to '}{shown(most)}"
+    return [bad_value(path, _as_go_holds(value), f"{path} in body should be {bound}")]
+
+
+def _lower(value: float, schema: JsonObject, path: str) -> list[Cause]:
+    least, exclusive = schema.get("minimum"), schema.get("exclusiveMinimum")
+    if least is None or value > least or (value == least and not exclusive):
+        return []
+    bound = f"greater than {'' if exclusive else 'or equal to '}{shown(least)}"
+    return [bad_value(path, _as_go_holds(value), f"{path} in body should be {bound}")]
+
+
+def _as_go_holds(value: float) -> float:
+    """A number that is too large for a whole one is not exact any more."""
+    return value if -_LARGEST <= value < _LARGEST else float(value)
 
 
 def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    return f"{path}.{name}" if path and name else path or name
 
 
 _CHECKS: tuple[tuple[type | tuple[type, ...], Check], ...] = (

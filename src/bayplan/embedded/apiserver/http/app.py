@@ -14,6 +14,7 @@ from bayplan.embedded.apiserver.errors import (
     forbidden,
     method_not_allowed,
     no_such_path,
+    not_found,
     stopping,
     unauthorized,
 )
@@ -202,6 +203,8 @@ class App:
         if kind.namespaced and not info.namespace and (info.name or verb in _IN_NAMESPACE):
             raise method_not_allowed()
         if info.subresource:
+            if kind.custom and info.subresource not in kind.subresources:
+                raise not_found(kind.group, kind.plural, info.name)
             return subresource_handler(kind, info.subresource, verb)
         needs_name = verb in ("update", "patch")
         if verb not in kind.verbs or (needs_name and not info.name):

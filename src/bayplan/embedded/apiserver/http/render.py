@@ -38,7 +38,7 @@ class Renderer:
 
     def page(self, page: Page) -> Response:
         """A list; where nothing has to be changed, the items are the stored bytes, joined."""
-        meta = _list_meta(page)
+        meta = _list_meta(page, custom=self._kind.custom is not None)
         transform = self._form.transform
         if transform == "Table":
             return self._response(encode(self._table(page.entries, meta)))
@@ -98,9 +98,10 @@ class Renderer:
         return Response(data, code, self._form.content_type)
 
 
-def _list_meta(page: Page) -> JsonObject:
+def _list_meta(page: Page, *, custom: bool) -> JsonObject:
+    """What is said of a list; one of custom resources always says whether it goes on."""
     meta: JsonObject = {"resourceVersion": str(page.revision)}
-    if page.token:
+    if page.token or custom:
         meta["continue"] = page.token
     if page.remaining is not None:
         meta["remainingItemCount"] = page.remaining

@@ -10,6 +10,7 @@ from bayplan.embedded.apiserver.http.handlers import (
     Answer,
     Exchange,
     Handler,
+    conformed,
     read_object,
     read_patch,
     with_options,
@@ -20,9 +21,8 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.patch.patches import MERGE_PATCH, STRATEGIC_PATCH, Patch
 from bayplan.embedded.apiserver.rest import writing
-from bayplan.embedded.apiserver.rest.conforming import conform_to
+from bayplan.embedded.apiserver.rest.conforming import conform
 from bayplan.embedded.apiserver.rest.metadata import settle_name
-from bayplan.embedded.apiserver.schema.types import require_type
 from bayplan.embedded.apiserver.subresources.binding import bind
 from bayplan.embedded.apiserver.subresources.eviction import evict
 from bayplan.embedded.apiserver.subresources.scale import scale_of, with_scale
@@ -36,30 +36,30 @@ _CREATED: JsonObject = {
 }
 
 
-async def _body(exchange: Exchange, kind: str, api_version: str, type_name: str) -> JsonObject:
-    obj = await read_object(exchange)
-    given = (obj.get("kind") or kind, obj.get("apiVersion") or api_version)
-    if given != (kind, api_version):
-        raise bad_request(f"{given[0]} in version {given[1]} cannot be handled as a {kind}")
-    conform_to(exchange.call, obj, require_type(type_name))
-    return obj
+_BINDING = Kind("", "v1", "Binding", "bindings")
+_EVICTION = Kind("policy", "v1", "Eviction", "evictions")
+_SCALE = Kind("autoscaling", "v1", "Scale", "scales")
+
+
+async def _body(exchange: Exchange, kind: Kind) -> JsonObject:
+    return conformed(exchange, await exchange.body(), kind)
 
 
 async def create_binding(exchange: Exchange) -> Answer:
     """Bind a pod to a node."""
-    binding = await _body(exchange, "Binding", "v1", "core.Binding")
+    binding = await _body(exchange, _BINDING)
     name = (binding.get("metadata") or {}).get("name") or ""
     wanted = exchange.call.name or name
     pods = exchange.backend.catalog.stored("pods")
     if name not in ("", wanted) or pods is None:
-        raise bad_request("the name in the URL does not match the name in the binding")
+        raise bad_request("name in URL does not match name in Binding object")
     await bind(exchange.backend, replace(exchange.call, kind=pods, name=wanted), binding)
     return json_response(_CREATED, 201)
 
 
 async def create_eviction(exchange: Exchange) -> Answer:
     """Evict a pod."""
-    eviction = await _body(exchange, "Eviction", "policy/v1", "policy.Eviction")
+    eviction = await _body(exchange, _EVICTION)
     options = delete_options({}, eviction.get("deleteOptions") or {})
     await evict(exchange.backend, *with_options(exchange.call, options))
     return json_response(_CREATED, 201)
@@ -73,14 +73,14 @@ async def get_scale(exchange: Exchange) -> Answer:
 
 async def update_scale(exchange: Exchange) -> Answer:
     """Set the number of replicas."""
-    scale = await _body(exchange, "Scale", "autoscaling/v1", "autoscaling.Scale")
-    settle_name(exchange.call, scale.get("metadata") or {}, needed=True)
+    scale = await _body(exchange, _SCALE)
+    settle_name(exchange.call, scale.get("metadata") or {})
     return await _change_scale(exchange, lambda _: scale)
 
 
 async def patch_scale(exchange: Exchange) -> Answer:
     """Change the number of replicas."""
-    patch = await read_patch(exchange)
+    _, patch = await read_patch(exchange)
     if patch.media_type == STRATEGIC_PATCH:
         patch = Patch(MERGE_PATCH, patch.content, patch.kind)
     return await _change_scale(exchange, patch.on)
@@ -91,7 +91,7 @@ async def _change_scale(exchange: Exchange, wanted: writing.Compute) -> Answer:
 
     def rescale(obj: JsonObject) -> JsonObject:
         scale = wanted(scale_of(kind, obj))
-        conform_to(exchange.call, scale, require_type("autoscaling.Scale"))
+        conform(replace(exchange.call, kind=_SCALE), scale)
         return with_scale(kind, obj, scale)
 
     entry = await writing.change(exchange.backend, exchange.call, rescale, trusted=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.crds.pruning import add_defaults, prune
-from bayplan.embedded.apiserver.crds.validation import problems
+from bayplan.embedded.apiserver.crds.scaling import scale_problems
+from bayplan.embedded.apiserver.crds.validation import problems, problems_at
 from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request, invalid
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
@@ -82,8 +83,18 @@ def _conform_custom(call: Call, obj: JsonObject, *, whole: bool) -> list[str]:
 
 def custom_problems(call: Call, obj: JsonObject) -> list[Cause]:
     """What a custom resource's schema says is wrong with it."""
-    schema = call.kind.custom.schema if call.kind.custom is not None else None
-    return problems(obj, schema) if schema is not None else []
+    custom = call.kind.custom
+    if custom is None:
+        return []
+    found = [] if custom.schema is None else _schema_problems(call, obj, custom.schema)
+    return found + (scale_problems(obj, custom.scale) if custom.scale is not None else [])
+
+
+def _schema_problems(call: Call, obj: JsonObject, schema: JsonObject) -> list[Cause]:
+    if call.subresource != "status":
+        return problems(obj, schema)
+    inner = (schema.get("properties") or {}).get("status")
+    return problems_at("status", obj["status"], inner) if inner and "status" in obj else []
 
 
 def conform_metadata(call: Call, obj: JsonObject, *, whole: bool = True) -> list[str]:

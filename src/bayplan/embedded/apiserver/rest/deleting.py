@@ -13,6 +13,7 @@ from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.rest.writing import finished, other_uid
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import StaleWrite
+from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.kube.times import timestamp
 
 ORPHAN = "orphan"
@@ -88,6 +89,8 @@ def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeleteOptions)
     grace = _grace(call, obj, options)
     if "deletionTimestamp" in meta and (meta.get("deletionGracePeriodSeconds") or 0) <= grace:
         return False
+    if "deletionTimestamp" not in meta:
+        strategy_of(call.kind.storage).prepare_delete(obj, backend.now())
     due = backend.clock.now() + timedelta(seconds=grace)
     meta["deletionTimestamp"] = timestamp(due)
     if call.kind.storage != "namespaces":

@@ -72,15 +72,16 @@ def settle_namespace(call: Call, meta: JsonObject) -> None:
     meta["namespace"] = call.namespace
 
 
-def settle_name(call: Call, meta: JsonObject, *, needed: bool = False) -> None:
+def settle_name(call: Call, meta: JsonObject) -> None:
     """The name in the URL and in the object must agree."""
     given = meta.get("name") or ""
-    if needed and not given:
-        why = f"the name of the object ({call.name} based on URL) was undeterminable"
-        raise bad_request(f"{why}: name must be provided")
-    if given and given != call.name:
+    if not given and call.name:
+        raise bad_request(
+            f"the name of the object ({call.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if given != call.name:
         raise _name_mismatch(given, call.name)
-    meta["name"] = call.name
 
 
 def _name_mismatch(given: str, wanted: str) -> Exception:

@@ -238,7 +238,7 @@ def _prepare_change(
     if call.subresource != "finalize":
         strategy.prepare_update(new, old)
     if call.kind.generations and call.subresource not in _UNVALIDATED:
-        ignored = ("metadata", "status")
+        ignored = ("metadata", "status") if call.kind.has_status else ("metadata",)
         if any(new.get(f) != old.get(f) for f in {*new, *old} if f not in ignored):
             new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 

@@ -1,152 +1,108 @@
-"""What a CustomResourceDefinition must be, and what the server says about it."""
+"""CustomResourceDefinitions: what the server fills in, and what it says about them."""
 
 from __future__ import annotations
 
-import re
-
 from bayplan.embedded.apiserver.crds.definitions import storage_version
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.crds.rules import (
+    definition_change_problems,
+    definition_problems,
+    new_definition_problems,
+)
+from bayplan.embedded.apiserver.crds.schemas import unknown_formats
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
-from bayplan.embedded.apiserver.validation.causes import bad_value, not_supported, required
-from bayplan.embedded.apiserver.validation.names import dns1035_label, name_problems
+from bayplan.embedded.apiserver.validation.causes import quoted
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
-_DEEPEST = 60
+_GOING = (
+    "CustomResourceDefinition marked for deletion; CustomResource deletion will be initiated soon"
+)
 
 
 def _default(definition: JsonObject) -> None:
     spec = child(definition, "spec")
     names = child(spec, "names")
     kind = names.get("kind") or ""
-    fill(names, singular=kind.lower(), listKind=f"{kind}List")
+    if kind:
+        fill(names, singular=kind.lower(), listKind=f"{kind}List")
     fill(child(spec, "conversion"), strategy="None")
+    for version in items(spec, "versions"):
+        scale = (version.get("subresources") or {}).get("scale")
+        if scale is not None:
+            fill(scale, specReplicasPath="", statusReplicasPath="")
 
 
 def _prepare_create(definition: JsonObject) -> None:
-    definition["metadata"].setdefault("finalizers", []).append(CLEANUP)
-    now = definition["metadata"]["creationTimestamp"]
+    """Nobody has looked at its names yet; the versions to keep objects in begin with one."""
+    kept = [one.get("name") or "" for one in _versions(definition) if one.get("storage")]
     definition["status"] = {
-        "conditions": [
-            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
-            _condition("Established", "InitialNamesAccepted", "the kinds are served", now),
-        ],
-        "acceptedNames": definition["spec"]["names"],
-        "storedVersions": [storage_version(definition)],
+        "conditions": None,
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": kept[:1] or None,
     }
 
 
-def _condition(kind: str, reason: str, message: str, now: str) -> JsonObject:
-    return {
-        "type": kind,
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": now,
-    }
+def _versions(definition: JsonObject) -> list[JsonObject]:
+    return items(definition["spec"], "versions")
+
+
+def _warnings(definition: JsonObject, _old: JsonObject | None) -> list[str]:
+    """Formats that nobody checks."""
+    schemas = [(one.get("schema") or {}).get("openAPIV3Schema") for one in _versions(definition)]
+    return [
+        f"unrecognized format {quoted(name)}"
+        for schema in schemas
+        for name in sorted(set(unknown_formats(schema or {})))
+    ]
 
 
 def _prepare_update(new: JsonObject, old: JsonObject) -> None:
     status = child(new, "status")
-    status["acceptedNames"] = new["spec"]["names"]
     stored = list((old.get("status") or {}).get("storedVersions") or ())
     version = storage_version(new)
-    status["storedVersions"] = stored if version in stored else [*stored, version]
+    status["storedVersions"] = stored if version in ("", *stored) else [*stored, version]
 
 
-def _validate(definition: JsonObject) -> list[Cause]:
-    spec = definition["spec"]
-    names, group = spec["names"], spec.get("group") or ""
-    found = _name_problems(definition, names, group)
-    if spec.get("scope") not in ("Namespaced", "Cluster"):
-        found.append(not_supported("spec.scope", spec.get("scope"), ("Cluster", "Namespaced")))
-    if spec["conversion"].get("strategy") != "None":
-        place = "spec.conversion.strategy"
-        found.append(not_supported(place, spec["conversion"].get("strategy"), ("None",)))
-    return found + _version_problems(spec)
+def established(definition: JsonObject, now: str) -> JsonObject:
+    """A definition whose names have been accepted, and whose kinds are served."""
+    status = dict(definition.get("status") or {})
+    status["acceptedNames"] = definition["spec"]["names"]
+    for type_, reason, message in (
+        ("NamesAccepted", "NoConflicts", "no conflicts found"),
+        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+    ):
+        status["conditions"] = _with_condition(status, type_, reason, message, now)
+    return {**definition, "status": status}
 
 
-def _name_problems(definition: JsonObject, names: JsonObject, group: str) -> list[Cause]:
-    plural = names.get("plural") or ""
-    found = [
-        required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)
-    ]
-    found += name_problems(dns1035_label, plural, "spec.names.plural")
-    if not group or "." not in group or group in _BUILTIN_GROUPS:
-        why = "should be a domain with at least one dot, and not one of the server's own groups"
-        found.append(bad_value("spec.group", group, why))
-    name = definition["metadata"].get("name")
-    if name != f"{plural}.{group}":
-        why = 'must be spec.names.plural+"."+spec.group'
-        found.append(bad_value("metadata.name", name, why))
-    return found
+def _prepare_delete(definition: JsonObject, now: str) -> None:
+    """It waits until its objects are gone."""
+    finalizers = definition["metadata"].setdefault("finalizers", [])
+    if CLEANUP not in finalizers:
+        finalizers.append(CLEANUP)
+    status = child(definition, "status")
+    reason = "InstanceDeletionPending"
+    status["conditions"] = _with_condition(status, "Terminating", reason, _GOING, now)
 
 
-def _version_problems(spec: JsonObject) -> list[Cause]:
-    versions = items(spec, "versions")
-    found: list[Cause] = []
-    if sum(1 for one in versions if one.get("storage")) != 1:
-        why = "must have exactly one version marked as storage version"
-        found.append(bad_value("spec.versions", len(versions), why))
-    for index, version in enumerate(versions):
-        place = f"spec.versions[{index}]"
-        name = version.get("name") or ""
-        found += name_problems(dns1035_label, name, f"{place}.name")
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        if schema is None:
-            found.append(required(f"{place}.schema.openAPIV3Schema", "schemas are required"))
-        else:
-            found += schema_problems(schema, f"{place}.schema.openAPIV3Schema", 0)
-    return found
-
-
-def schema_problems(schema: JsonObject, place: str, depth: int) -> list[Cause]:
-    """Whether a schema can be used to check, prune and default with."""
-    if depth > _DEEPEST:
-        return [bad_value(place, depth, "is nested too deeply")]
-    found: list[Cause] = []
-    kind = schema.get("type")
-    if kind not in (None, *_TYPES):
-        found.append(not_supported(f"{place}.type", kind, _TYPES))
-    if depth == 0 and kind != "object":
-        found.append(bad_value(f"{place}.type", kind, 'must be "object" at the root'))
-    pattern = schema.get("pattern")
-    if pattern is not None and not _compiles(pattern):
-        found.append(bad_value(f"{place}.pattern", pattern, "must be a valid regular expression"))
-    for name, inner in (schema.get("properties") or {}).items():
-        found += schema_problems(inner, f"{place}.properties[{name}]", depth + 1)
-    for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), dict):
-            found += schema_problems(schema[name], f"{place}.{name}", depth + 1)
-    return found
-
-
-def _compiles(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return True
-
-
-def _validate_update(new: JsonObject, old: JsonObject) -> list[Cause]:
-    found = []
-    for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
-        before, after = old["spec"], new["spec"]
-        for part in path:
-            before, after = (before or {}).get(part), (after or {}).get(part)
-        if before != after:
-            found.append(bad_value("spec." + ".".join(path), after, "field is immutable"))
-    return found
+def _with_condition(
+    status: JsonObject, type_: str, reason: str, message: str, now: str
+) -> list[JsonObject]:
+    conditions: list[JsonObject] = status.get("conditions") or []
+    if any(one.get("type") == type_ and one.get("status") == "True" for one in conditions):
+        return conditions
+    said = {"reason": reason, "message": message}
+    condition = {"type": type_, "status": "True", "lastTransitionTime": now, **said}
+    return [*(one for one in conditions if one.get("type") != type_), condition]
 
 
 DEFINITIONS = Strategy(
     default=_default,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
-    validate=_validate,
-    validate_update=_validate_update,
+    prepare_delete=_prepare_delete,
+    warnings=_warnings,
+    validate=definition_problems,
+    validate_new=new_definition_problems,
+    validate_update=definition_change_problems,
 )

@@ -27,6 +27,10 @@ def _no_status(new: JsonObject, old: JsonObject, now: str) -> None:
     """Nothing to do."""
 
 
+def _no_farewell(obj: JsonObject, now: str) -> None:
+    """Nothing to do."""
+
+
 def _fine(_: JsonObject) -> list[Cause]:
     return []
 
@@ -52,6 +56,8 @@ class Strategy:
     """Set what only the server may set on a changed object (new, old)."""
     prepare_status: Callable[[JsonObject, JsonObject, str], None] = _no_status
     """Set what only the server may set when a status is written (new, old, the time)."""
+    prepare_delete: Callable[[JsonObject, str], None] = _no_farewell
+    """Set what only the server may set on an object that is to go from now on."""
     validate: Callable[[JsonObject], list[Cause]] = _fine
     validate_new: Callable[[JsonObject], list[Cause]] = _fine
     """What is wrong with an object only as long as it is new."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.errors import ApiError, bad_request, invalid
 from bayplan.embedded.apiserver.http.wire.bodies import Unreadable, decode_value
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.conforming import kind_problem
 from bayplan.embedded.apiserver.schema.unmarshal import TYPE_META, described
+from bayplan.embedded.apiserver.validation.causes import bad_value
 
 _SHOWN = 30
 
@@ -22,10 +23,21 @@ def read_object(body: bytes, media_type: str, kind: Kind, catalog: Catalog) -> J
         if media_type in ("", "application/json"):
             why = f"couldn't get version/kind; json parse error: {found}"
         raise _unrecognized(kind, why, body) from found
+    _check_custom_kind(obj, kind)
     problem = kind_problem(obj, kind, catalog)
     if problem:
         raise bad_request(problem)
     return obj
+
+
+def _check_custom_kind(obj: JsonObject, kind: Kind) -> None:
+    given = obj.get("kind") or kind.kind
+    if not kind.custom or obj.get("apiVersion") != kind.api_version or given == kind.kind:
+        return
+    meta = obj.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else ""
+    problem = bad_value("kind", given, f"must be {kind.kind}")
+    raise invalid(kind.group, given, name if isinstance(name, str) else "", [problem])
 
 
 def typed(value: JsonValue) -> JsonObject:

@@ -1,0 +1,224 @@
+"""Is a schema structural? Then objects can be pruned and defaulted by it, and checked at all.
+
+Every field has its type where it stands, once; what stands under `allOf`, `anyOf`, `oneOf` and
+`not` may only say more of values, nothing of types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
+from bayplan.kube.patterns import PatternError, compile_pattern
+
+DEEPEST = 60
+KEEPS_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
+EMBEDDED = "x-kubernetes-embedded-resource"
+INT_OR_STRING = "x-kubernetes-int-or-string"
+
+_EITHER = [{"type": "integer"}, {"type": "string"}]
+_LEVELS = {
+    "root": "must not be empty at the root",
+    "item": "must not be empty for specified array items",
+    "field": "must not be empty for specified object fields",
+}
+_NESTED = {
+    "type": "empty",
+    "additionalProperties": "undefined",
+    "default": "undefined",
+    "title": "empty",
+    "description": "empty",
+    "nullable": "false",
+    KEEPS_UNKNOWN: "false",
+    EMBEDDED: "false",
+    INT_OR_STRING: "false",
+    "x-kubernetes-list-map-keys": "empty",
+    "x-kubernetes-list-type": "undefined",
+    "x-kubernetes-map-type": "undefined",
+    "x-kubernetes-validations": "empty",
+}
+"""What a schema inside a combination must not say, and how it should be instead."""
+
+_GO_SAYS = {
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+}
+
+
+def structural_problems(schema: JsonObject, field: str) -> list[Cause]:
+    """Why a schema is not structural, in order of what is said."""
+    found = [*_invariants(schema, "root", field), *_completeness(schema, schema, field, field)]
+    return sorted(found, key=lambda cause: f"{cause.field}: {cause.message}")
+
+
+def is_too_deep(schema: JsonObject, depth: int = 0) -> bool:
+    """Whether a schema is nested deeper than this server follows."""
+    return depth > DEEPEST or any(is_too_deep(inner, depth + 1) for _, inner in parts(schema))
+
+
+def parts(schema: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """The schemas inside a schema, and the way to each."""
+    for name in ("properties", "definitions", "dependencies"):
+        for key, inner in (schema.get(name) or {}).items():
+            if isinstance(inner, dict):
+                yield f"{name}[{key}]", inner
+    for name in ("items", "additionalProperties", "not"):
+        if isinstance(schema.get(name), dict):
+            yield name, schema[name]
+    for name in ("allOf", "oneOf", "anyOf"):
+        yield from ((f"{name}[{at}]", one) for at, one in enumerate(schema.get(name) or ()))
+
+
+def _invariants(schema: JsonObject, level: str, field: str) -> Iterator[Cause]:
+    items, others = schema.get("items"), schema.get("additionalProperties")
+    if schema.get("type") == "array" and items is None:
+        yield required(f"{field}.items", "must be specified")
+    if isinstance(items, dict):
+        yield from _invariants(items, "item", f"{field}.items")
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from _invariants(inner, "field", f"{field}.properties[{name}]")
+    if others is not None and level == "root":
+        yield forbidden_field(f"{field}.additionalProperties", "must not be used at the root")
+    if isinstance(others, dict):
+        yield from _invariants(others, "field", f"{field}.additionalProperties")
+    yield from _extension_problems(schema, field)
+    yield from _combination_problems(schema, field)
+    yield from _type_problems(schema, level, field)
+    yield from _metadata_problems(schema, level, field)
+
+
+def _extension_problems(schema: JsonObject, field: str) -> Iterator[Cause]:
+    for name in (KEEPS_UNKNOWN, EMBEDDED):
+        if schema.get(INT_OR_STRING) and schema.get(name):
+            why = f"must be false if {INT_OR_STRING} is true"
+            yield bad_value(f"{field}.{name}", True, why)
+
+
+def _type_problems(schema: JsonObject, level: str, field: str) -> Iterator[Cause]:
+    kind, embedded = schema.get("type") or "", schema.get(EMBEDDED)
+    if embedded and kind != "object":
+        why = f"must be object if {EMBEDDED} is true"
+        yield bad_value(f"{field}.type", kind, why) if kind else required(f"{field}.type", why)
+    elif not kind and not schema.get(INT_OR_STRING) and not schema.get(KEEPS_UNKNOWN):
+        yield required(f"{field}.type", _LEVELS[level])
+    if embedded and schema.get("additionalProperties") is not None:
+        why = f"must not be used if {EMBEDDED} is set"
+        yield forbidden_field(f"{field}.additionalProperties", why)
+    if level == "root" and kind not in {"", "object"}:
+        yield bad_value(f"{field}.type", kind, "must be object at the root")
+    if embedded and not schema.get(KEEPS_UNKNOWN) and not schema.get("properties"):
+        why = f"must not be empty if {EMBEDDED} is true without {KEEPS_UNKNOWN}"
+        yield required(f"{field}.properties", why)
+
+
+def _metadata_problems(schema: JsonObject, level: str, field: str) -> Iterator[Cause]:
+    """Of metadata, only names can be restricted, and only at the root."""
+    properties = schema.get("properties") or {}
+    if level != "root" and not schema.get(EMBEDDED):
+        return
+    for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        given = (properties.get(name) or {}).get("type") or ""
+        if name in properties and given != kind:
+            yield bad_value(f"{field}.properties[{name}].type", given, f"must be {kind}")
+    if level == "root" and _says_more_than_names(properties.get("metadata") or {}):
+        why = (
+            "must not specify anything other than name and generateName, but metadata is "
+            "implicitly specified"
+        )
+        yield forbidden_field(f"{field}.properties[metadata]", why)
+
+
+def _says_more_than_names(metadata: JsonObject) -> bool:
+    said = {name for name, value in metadata.items() if value and name not in {"type", "default"}}
+    named = set(metadata.get("properties") or {})
+    return bool(said - {"properties"}) or bool(named - {"name", "generateName"})
+
+
+def _combination_problems(
+    schema: JsonObject, field: str, *, first: bool = False
+) -> Iterator[Cause]:
+    """What is wrong with the combinations in a schema; `first` says that its anyOf is excused."""
+    all_of = schema.get("allOf") or ()
+    if not first and schema.get("anyOf") != _EITHER:
+        for index, inner in enumerate(schema.get("anyOf") or ()):
+            yield from _nested_problems(inner, f"{field}.anyOf[{index}]")
+    for index, inner in enumerate(all_of):
+        excused = index == 0 and inner.get("anyOf") == _EITHER
+        yield from _nested_problems(inner, f"{field}.allOf[{index}]", first=excused)
+    for index, inner in enumerate(schema.get("oneOf") or ()):
+        yield from _nested_problems(inner, f"{field}.oneOf[{index}]")
+    if schema.get("not"):
+        yield from _nested_problems(schema["not"], f"{field}.not")
+    yield from _pattern_problems(schema, field)
+
+
+def _pattern_problems(schema: JsonObject, field: str) -> Iterator[Cause]:
+    pattern = schema.get("pattern")
+    if not pattern:
+        return
+    try:
+        compile_pattern(pattern)
+    except PatternError as error:
+        told = f"error parsing regexp: {_in_go(str(error))}"
+        why = f"must be a valid regular expression, but isn't: {told}"
+        yield bad_value(f"{field}.pattern", pattern, why)
+
+
+def _in_go(told: str) -> str:
+    """What is wrong with a pattern, as Go says it."""
+    what, colon, part = told.partition(": ")
+    return f"{_GO_SAYS.get(what, what)}{f': `{part}`' if colon else ''}"
+
+
+def _nested_problems(schema: JsonObject, field: str, *, first: bool = False) -> Iterator[Cause]:
+    yield from _combination_problems(schema, field, first=first)
+    if isinstance(schema.get("items"), dict):
+        yield from _nested_problems(schema["items"], f"{field}.items")
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from _nested_problems(inner, f"{field}.properties[{name}]")
+    for name, wanted in _NESTED.items():
+        if schema.get(name) or (wanted == "undefined" and schema.get(name) is not None):
+            yield forbidden_field(f"{field}.{name}", f"must be {wanted} to be structural")
+    if "metadata" in (schema.get("properties") or {}):
+        why = "must not be specified in a nested context"
+        yield forbidden_field(f"{field}.properties[metadata]", why)
+
+
+def _completeness(
+    inner: JsonObject, schema: JsonObject, field: str, inner_field: str
+) -> Iterator[Cause]:
+    """Whatever a combination speaks of must be there outside of it too."""
+    if inner.get("not"):
+        yield from _nested_completeness(inner["not"], schema, field, f"{inner_field}.not")
+    for name in ("allOf", "anyOf", "oneOf"):
+        for index, one in enumerate(inner.get(name) or ()):
+            yield from _nested_completeness(one, schema, field, f"{inner_field}.{name}[{index}]")
+
+
+def _nested_completeness(
+    inner: JsonObject, schema: JsonObject, field: str, inner_field: str
+) -> Iterator[Cause]:
+    yield from _completeness(inner, schema, field, inner_field)
+    if isinstance(inner.get("items"), dict):
+        step = "items"
+        yield from _counterpart(inner["items"], schema.get("items"), field, inner_field, step)
+    properties = schema.get("properties") or {}
+    for name, one in (inner.get("properties") or {}).items():
+        step = f"properties[{name}]"
+        yield from _counterpart(one, properties.get(name), field, inner_field, step)
+
+
+def _counterpart(
+    inner: JsonObject, schema: object, field: str, inner_field: str, step: str
+) -> Iterator[Cause]:
+    place, said = f"{field}.{step}", f"{inner_field}.{step}"
+    if isinstance(schema, dict):
+        yield from _nested_completeness(inner, schema, place, said)
+    else:
+        yield required(place, f"because it is defined in {said}")

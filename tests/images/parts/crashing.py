@@ -29,9 +29,11 @@ class CriProcess:
 
 
 @contextlib.asynccontextmanager
-async def cri_process(directory: Path, *options: str) -> AsyncIterator[CriProcess]:
+async def cri_process(
+    directory: Path, *options: str, name: str = "cri.sock"
+) -> AsyncIterator[CriProcess]:
     """Start `bayplan cri` and wait until it serves; it is gone in the end."""
-    socket = directory / "cri.sock"
+    socket = directory / name
     command = ("-m", "bayplan", "cri", "--socket", socket, "--root", directory / "store")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *map(str, command), *options), stderr=asyncio.subprocess.PIPE
@@ -41,6 +43,7 @@ async def cri_process(directory: Path, *options: str) -> AsyncIterator[CriProces
         reading = asyncio.ensure_future(_drain(process, serving := asyncio.Event()))
         try:
             await serving.wait()
+            assert not reading.done(), "it ended before it served"
             yield running
         finally:
             await running.stop()

@@ -141,10 +141,12 @@ async def test_images_are_whole_or_absent_and_nothing_is_left_however_often_we_a
         directory = Path(short)
         config = directory / "config.toml"
         config.write_text(CONFIG)
-        for _ in range(MANY_ROUNDS if long else ROUNDS):
-            async with cri_process(directory, "--config", str(config)) as running:
+        for number in range(MANY_ROUNDS if long else ROUNDS):
+            # A socket of its own: gRPC remembers for a while that nobody answers on another.
+            name = f"{number}.sock"
+            async with cri_process(directory, "--config", str(config), name=name) as running:
                 await look(model, directory, running)
-                await one_round(model, running, directory / "cri.sock")
+                await one_round(model, running, directory / name)
         async with cri_process(directory, "--config", str(config)) as running:
             await look(model, directory, running)
             await remove_all(running)

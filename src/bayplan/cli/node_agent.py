@@ -31,6 +31,7 @@ from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.rollback import UnreadableGateStateError
 from bayplan.images.collection.policy import CollectionPolicy
 from bayplan.images.credentials.keyring import PodKeyring, keyring_of_file
+from bayplan.images.credentials.providers.config import ProviderConfig, load_provider_config
 from bayplan.images.credentials.verification import Verification, VerificationPolicy
 from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
 from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
@@ -59,6 +60,10 @@ class PullOptions:
     """Pulls that may begin at once."""
     docker_config: Path | None = None
     """A Docker config.json with the node's own credentials, for every pod."""
+    image_credential_provider_config: Path | None = None
+    """A CredentialProviderConfig, or a directory of them: plugins that give credentials."""
+    image_credential_provider_bin_dir: Path | None = None
+    """The directory of the plugins' programs."""
     image_pull_progress_deadline: float = DEFAULT_PROGRESS_DEADLINE
     """Seconds without any change on the disk after which a pull is ended; 0 for never."""
     image_pull_credentials_verification_policy: PolicyName = "NeverVerifyPreloadedImages"
@@ -190,6 +195,8 @@ def _options(
                 serialize=pulls.serialize_image_pulls, max_parallel=pulls.max_parallel_image_pulls
             ),
             node_keyring=_node_keyring(pulls.docker_config),
+            providers=_providers(pulls),
+            provider_folder=pulls.image_credential_provider_bin_dir or Path(),
             progress_deadline=pulls.image_pull_progress_deadline,
         )
     except ValueError as error:
@@ -212,6 +219,23 @@ def _node_keyring(path: Path | None) -> PodKeyring:
         return keyring_of_file(path)
     except (OSError, ValueError) as error:
         raise BadInput(f"--docker-config: {error}") from error
+
+
+def _providers(pulls: PullOptions) -> ProviderConfig | None:
+    config, programs = (
+        pulls.image_credential_provider_config,
+        pulls.image_credential_provider_bin_dir,
+    )
+    if config is None and programs is None:
+        return None
+    if config is None or programs is None:
+        raise BadInput(
+            "--image-credential-provider-config and --image-credential-provider-bin-dir: "
+            "neither does without the other"
+        )
+    if not programs.is_dir():
+        raise BadInput(f"--image-credential-provider-bin-dir: {programs} is no directory")
+    return load_provider_config(config, programs)
 
 
 async def _until_interrupted(work: Coroutine[object, object, None]) -> None:

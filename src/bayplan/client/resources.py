@@ -21,6 +21,7 @@ from bayplan.kube.coordination import Lease
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
+from bayplan.kube.secrets import ServiceAccount
 
 Untyped = dict[str, object]
 """An object as plain JSON."""
@@ -110,6 +111,7 @@ def _typed(kind: Kind) -> Resource[KubeObject]:
 
 
 PODS = Resource(Pod, "", "v1", "pods", "Pod")
+SERVICE_ACCOUNTS = Resource(ServiceAccount, "", "v1", "serviceaccounts", "ServiceAccount")
 LEASES = Resource(Lease, "coordination.k8s.io", "v1", "leases", "Lease", whole=True)
 EVENTS = Resource(Event, "events.k8s.io", "v1", "events", "Event", whole=True)
 

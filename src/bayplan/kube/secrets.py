@@ -1,4 +1,4 @@
-"""Secrets, as far as pulling images reads them. Their contents never show in a repr."""
+"""Secrets and service accounts, as far as pulling images reads them. No secret shows in a repr."""
 
 from __future__ import annotations
 
@@ -16,3 +16,7 @@ class Secret(KubeObject):
 
     def __repr__(self) -> str:
         return f"Secret({self.key!r}, type={self.type!r}, keys={sorted(self.data)})"
+
+
+class ServiceAccount(KubeObject):
+    """Who a pod is to the API server."""

@@ -2,18 +2,15 @@
 
 The program gets what it should know in the variable KUBERNETES_EXEC_INFO and prints an
 ExecCredential: a token, a client certificate, or both, and until when they are good. We keep them
-until then or until the server says 401, run one program at a time however many requests wait for
-it, give it a time limit, and let what it prints on standard error pass to ours, where people look,
-rather than into an exception's text, where it might carry a secret to a log.
+until then or until the server says 401, and run one program (`bayplan.client.programs`) at a time
+however many requests wait for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,9 +20,9 @@ import msgspec
 from bayplan.client.config.credentials import ClientCertificate, checked_token
 from bayplan.client.config.kubeconfig_types import ExecSettings
 from bayplan.client.errors import ConfigError
+from bayplan.client.programs import NotStartedError, Program, ProgramError
 from bayplan.kube.clock import Clock
 
-LARGEST_ANSWER = 1 << 20
 EARLY = timedelta(seconds=10)
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
@@ -59,43 +56,18 @@ class Plugin:
 
     async def run(self) -> ExecStatus:
         """Run it once."""
+        arguments, environment = self.settings.args or [], self._environment()
+        program = Program(self._command(), arguments, environment, self.timeout)
         try:
-            async with asyncio.timeout(self.timeout):
-                return self._read(await self._output())
-        except TimeoutError:
-            raise ConfigError(f"{self._name}: no answer in {self.timeout:g} s") from None
+            return self._read(await program.run())
+        except ProgramError as error:
+            hint = self.settings.install_hint
+            missing = f" ({hint})" if hint and isinstance(error, NotStartedError) else ""
+            raise ConfigError(f"{self._name}: {error}{missing}") from None
 
     @property
     def _name(self) -> str:
         return f"exec plugin {self.settings.command}"
-
-    async def _output(self) -> bytes:
-        process = await self._start()
-        try:
-            output = await _bounded(process)
-            if output is None:
-                raise ConfigError(f"{self._name}: answered more than {LARGEST_ANSWER} bytes")
-            code = await process.wait()
-        finally:
-            await _end(process)
-        if code != 0:
-            raise ConfigError(f"{self._name}: exit status {code}")
-        return output
-
-    async def _start(self) -> asyncio.subprocess.Process:
-        command, args = self._command(), self.settings.args or []
-        try:
-            return await asyncio.create_subprocess_exec(
-                command,
-                *args,
-                env=self._environment(),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            hint = f" ({self.settings.install_hint})" if self.settings.install_hint else ""
-            raise ConfigError(f"{self._name}: {error.strerror}{hint}") from None
 
     def _command(self) -> str:
         """A path with a slash in it is relative to the kubeconfig; a bare name is on the PATH."""
@@ -163,24 +135,3 @@ class ExecCredentials:
             return False
         expiry = expiry if expiry.tzinfo else expiry.replace(tzinfo=UTC)
         return self._clock.now() + EARLY >= expiry
-
-
-async def _bounded(process: asyncio.subprocess.Process) -> bytes | None:
-    """All of what the process prints, or None if it is too much."""
-    output = b""
-    while process.stdout and (chunk := await process.stdout.read(1 << 16)):
-        output += chunk
-        if len(output) > LARGEST_ANSWER:
-            return None
-    return output
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a process that has not ended, whatever it started, and what they left in the pipe."""
-    if process.returncode is not None:
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    while process.stdout and await process.stdout.read(1 << 16):
-        pass
-    await process.wait()

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from bayplan.client.objects import decode, encode
-from bayplan.client.resources import PODS, Resource, T, resource_of
+from bayplan.client.resources import PODS, SERVICE_ACCOUNTS, Resource, T, resource_of
 from bayplan.client.verbs.patches import merge
-from bayplan.client.verbs.subresources import Scale, binding, eviction
+from bayplan.client.verbs.subresources import (
+    Scale,
+    TokenRequest,
+    TokenRequestStatus,
+    binding,
+    eviction,
+)
 from bayplan.client.verbs.writing import Writes
 from bayplan.client.wire.requests import Request
 
@@ -29,6 +35,12 @@ class Actions(Writes):
         path = PODS.path(namespace, name, "eviction")
         # 429 is the budget's answer here, for the caller to hear, not the server's plea.
         await self._sender.fetch(Request("POST", path, body=body, retry_refusals=False))
+
+    async def token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequestStatus:
+        """A token of a service account."""
+        path = SERVICE_ACCOUNTS.path(namespace, name, "token")
+        answer = await self._sender.fetch(Request("POST", path, body=encode(request)))
+        return decode(answer, TokenRequest).status
 
     async def scale_of(self, kind: type[T] | Resource[T], *key: str) -> Scale:
         """How many replicas an object wants and has."""

@@ -67,6 +67,41 @@ class Scale(KubeObject):
     status: ScaleStatus = msgspec.field(default_factory=ScaleStatus)
 
 
+class TokenRequestSpec(Struct):
+    """For whom a token shall be good, and as long as what exists."""
+
+    audiences: list[str] = []
+    expiration_seconds: int | None = None
+    bound_object_ref: ObjectReference | None = None
+
+
+class TokenRequestStatus(Struct):
+    """A token, which never shows in a repr."""
+
+    token: str = ""
+    expiration_timestamp: str = ""
+
+    def __repr__(self) -> str:
+        return f"TokenRequestStatus(…, {self.expiration_timestamp!r})"
+
+
+class TokenRequest(KubeObject):
+    """A service account's token: asked for by its spec, given in its status."""
+
+    spec: TokenRequestSpec = msgspec.field(default_factory=TokenRequestSpec)
+    status: TokenRequestStatus = msgspec.field(default_factory=TokenRequestStatus)
+
+
+def token_request(audience: str, account_uid: str, pod: ObjectReference) -> TokenRequest:
+    """A token of that very account, for an audience, as long as a pod exists."""
+    return TokenRequest(
+        api_version="authentication.k8s.io/v1",
+        kind="TokenRequest",
+        metadata=ObjectMeta(uid=account_uid),
+        spec=TokenRequestSpec(audiences=[audience], bound_object_ref=pod),
+    )
+
+
 def binding(namespace: str, name: str, node: str, uid: str = "") -> Binding:
     """That pod, on that node; with a uid, only if it is still that very pod."""
     return Binding(

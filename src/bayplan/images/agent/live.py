@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from bayplan.client.client import Client
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.client.events import Recorder
-from bayplan.client.resources import Resource
-from bayplan.client.verbs.subresources import deletion
+from bayplan.client.resources import SERVICE_ACCOUNTS, Resource
+from bayplan.client.verbs.subresources import deletion, token_request
+from bayplan.images.credentials.providers.provider import Token, TokenUnavailableError
 from bayplan.images.manager.cluster import (
     ClusterUnavailableError,
     EventKind,
     EventReason,
     Subject,
 )
-from bayplan.kube.meta import KubeObject, ObjectMeta
+from bayplan.images.runtime.objects import PodIdentity
+from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference
 from bayplan.kube.pods import Pod
-from bayplan.kube.secrets import Secret
+from bayplan.kube.secrets import Secret, ServiceAccount
+from bayplan.kube.times import read_time
 from bayplan.kube.workloads import RuntimeClass
 
 SECRETS = Resource(Secret, "", "v1", "secrets", "Secret")
@@ -51,6 +54,28 @@ class LiveCluster:
             return None
         except ClientError as error:
             raise ClusterUnavailableError(str(error)) from error
+
+    async def service_account(self, namespace: str, name: str) -> ServiceAccount:
+        """The service account; TokenUnavailableError if it cannot be had."""
+        try:
+            return await self.client.get(SERVICE_ACCOUNTS, namespace, name)
+        except ClientError as error:
+            raise TokenUnavailableError(f"service account {namespace}/{name}: {error}") from None
+
+    async def token(self, account: ServiceAccount, audience: str, pod: PodIdentity) -> Token:
+        """A token of a service account for an audience, good as long as the pod exists."""
+        bound = ObjectReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid)
+        request = token_request(audience, account.metadata.uid, bound)
+        now = self.client.clock.now()
+        try:
+            given = await self.client.token(account.namespace, account.name, request)
+        except ClientError as error:
+            problem = f"no token of service account {account.key}: {error}"
+            raise TokenUnavailableError(problem) from None
+        ends = read_time(given.expiration_timestamp)
+        if not given.token or ends is None:
+            raise TokenUnavailableError(f"no token of service account {account.key} was given")
+        return Token(given.token, (ends - now).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)

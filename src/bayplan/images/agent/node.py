@@ -27,6 +27,9 @@ from bayplan.images.collection.filesystem import DiskProbe, probe_disk
 from bayplan.images.collection.policy import CollectionPolicy
 from bayplan.images.credentials.keyring import PodKeyring
 from bayplan.images.credentials.memory import PullMemory
+from bayplan.images.credentials.providers.config import ProviderConfig
+from bayplan.images.credentials.providers.keyring import Providers, providers_of
+from bayplan.images.credentials.providers.provider import ServiceAccounts
 from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.verification import Verification
 from bayplan.images.manager.backoff import KeyedBackoff
@@ -61,6 +64,8 @@ class NodeImageOptions:
     bucket: TokenBucket = field(default_factory=lambda: TokenBucket(DEFAULT_QPS, DEFAULT_BURST))
     line: PullLine = field(default_factory=PullLine)
     node_keyring: PodKeyring = field(default_factory=PodKeyring)
+    providers: ProviderConfig | None = None
+    provider_folder: Path = Path()
     progress_deadline: float = DEFAULT_PROGRESS_DEADLINE
     probe: DiskProbe = probe_disk
 
@@ -74,6 +79,7 @@ class Surroundings:
     events: EventSink
     clock: Clock
     metrics: CollectorRegistry
+    accounts: ServiceAccounts | None = None
 
 
 class NodeImages:
@@ -113,8 +119,17 @@ class NodeImages:
             metrics=counters,
             clock=clock,
             node_keyring=options.node_keyring,
+            providers=self._providers(around, counters),
             use_handlers=options.use_handlers,
         )
+
+    def _providers(self, around: Surroundings, counters: ImageMetrics) -> Providers:
+        config = self._options.providers
+        if config is None:
+            return Providers()
+        counters.provider_config(config.hash)
+        folder = self._options.provider_folder
+        return providers_of(config, folder, around.clock, around.accounts, counters)
 
     async def start(self) -> None:
         """Wait for the runtime, note the gate, and settle what an earlier run left."""
@@ -161,9 +176,8 @@ async def serve_node(
     try:
         async with Informers(client) as informers:
             classes = informers.of(RuntimeClass).objects
-            around = Surroundings(
-                runtime, LiveCluster(client, classes), LiveEvents(recorder), clock, metrics
-            )
+            cluster = LiveCluster(client, classes)
+            around = Surroundings(runtime, cluster, LiveEvents(recorder), clock, metrics, cluster)
             await _serve(NodeImages(options, around), informers, options.node)
     finally:
         sending.cancel()

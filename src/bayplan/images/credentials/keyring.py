@@ -1,8 +1,8 @@
 """Whose the credentials are that fit an image.
 
 Keyrings and their keys are those of Docker's files (`bayplan.images.registry.credentials`). Every
-credential knows the secret it came from; one without a source belongs to the node and so to all its
-pods.
+credential knows the secret, or the service account, that it came from; one without a source belongs
+to the node and so to all its pods.
 """
 
 from __future__ import annotations
@@ -41,12 +41,21 @@ class SecretSource:
     uid: str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class ServiceAccountSource:
+    """The service account that a plugin gave a credential to."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
 @dataclass(frozen=True, slots=True)
 class Credential:
     """What to say to a registry, and who may say it."""
 
     auth: RegistryAuth
-    source: SecretSource | None = None
+    source: SecretSource | ServiceAccountSource | None = None
 
     @property
     def hash(self) -> str:

@@ -19,7 +19,12 @@ from datetime import datetime
 from bayplan.images.credentials.keyring import Credential
 from bayplan.images.credentials.record_files import RecordFiles, UnreadableRecordError
 from bayplan.images.credentials.records import ImagePullCredentials, ImagePulledRecord, PullKey
-from bayplan.images.credentials.verification import Verdict, Verification, matching_secret
+from bayplan.images.credentials.verification import (
+    Verdict,
+    Verification,
+    has_account,
+    matching_secret,
+)
 from bayplan.images.references import parse, with_default_tag, without_tag_or_digest
 from bayplan.images.runtime.objects import Image, ImageKey
 from bayplan.kube.clock import Clock
@@ -121,9 +126,11 @@ class PullMemory:
             return Verdict.MUST_AUTHENTICATE
         if recorded.node_pods_accessible:
             return Verdict.RECORD_FOUND
-        secret = matching_secret(recorded, await credentials())
+        theirs = await credentials()
+        secret = matching_secret(recorded, theirs)
         if secret is None:
-            return Verdict.MUST_AUTHENTICATE
+            known = has_account(recorded, theirs)
+            return Verdict.RECORD_FOUND if known else Verdict.MUST_AUTHENTICATE
         if len(recorded.kubernetes_secrets) < REMEMBERED_SECRETS:
             self._remember(image, image_key, ImagePullCredentials(kubernetes_secrets=(secret,)))
         return Verdict.RECORD_FOUND

@@ -12,7 +12,11 @@ from datetime import datetime
 
 import msgspec
 
-from bayplan.images.credentials.keyring import Credential, SecretSource
+from bayplan.images.credentials.keyring import (
+    Credential,
+    SecretSource,
+    ServiceAccountSource,
+)
 from bayplan.images.runtime.objects import ImageKey
 
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
@@ -80,10 +84,24 @@ class ImagePullSecret(_Part, frozen=True):
         return same_content or self.coordinates == other.coordinates
 
 
+class ImagePullServiceAccount(_Part, frozen=True, order=True):
+    """A service account on whose behalf a plugin gave the credentials that opened an image."""
+
+    uid: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, source: ServiceAccountSource) -> ImagePullServiceAccount:
+        """The record of a service account."""
+        return cls(uid=source.uid, namespace=source.namespace, name=source.name)
+
+
 class ImagePullCredentials(_Part, frozen=True):
-    """Who may use an image: every pod of the node, or those with one of these secrets."""
+    """Who may use an image: every pod of the node, or those with one of these."""
 
     kubernetes_secrets: tuple[ImagePullSecret, ...] = ()
+    kubernetes_service_accounts: tuple[ImagePullServiceAccount, ...] = ()
     node_pods_accessible: bool = False
 
     @classmethod
@@ -91,6 +109,9 @@ class ImagePullCredentials(_Part, frozen=True):
         """What a successful pull with this credential (or with none) proves."""
         if credential is None or credential.source is None:
             return cls(node_pods_accessible=True)
+        if isinstance(credential.source, ServiceAccountSource):
+            account = ImagePullServiceAccount.of(credential.source)
+            return cls(kubernetes_service_accounts=(account,))
         return cls(kubernetes_secrets=(ImagePullSecret.of(credential.source, credential.hash),))
 
     def merged(self, other: ImagePullCredentials) -> ImagePullCredentials:
@@ -101,8 +122,10 @@ class ImagePullCredentials(_Part, frozen=True):
             secret.coordinates: secret
             for secret in self.kubernetes_secrets + other.kubernetes_secrets
         }
+        accounts = {*self.kubernetes_service_accounts, *other.kubernetes_service_accounts}
         return ImagePullCredentials(
-            kubernetes_secrets=tuple(by_coordinates[key] for key in sorted(by_coordinates))
+            kubernetes_secrets=tuple(by_coordinates[key] for key in sorted(by_coordinates)),
+            kubernetes_service_accounts=tuple(sorted(accounts)),
         )
 
 

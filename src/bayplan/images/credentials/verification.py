@@ -17,8 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bayplan.images.credentials.keyring import Credential
-from bayplan.images.credentials.records import ImagePullCredentials, ImagePullSecret
+from bayplan.images.credentials.keyring import (
+    Credential,
+    SecretSource,
+    ServiceAccountSource,
+)
+from bayplan.images.credentials.records import (
+    ImagePullCredentials,
+    ImagePullSecret,
+    ImagePullServiceAccount,
+)
 from bayplan.images.references import InvalidReferenceError, without_tag_or_digest
 
 _WILDCARD = "/*"
@@ -87,12 +95,22 @@ def matching_secret(
     in another namespace has the same content; either is enough.
     """
     for credential in credentials:
-        if credential.source is None:
+        if not isinstance(credential.source, SecretSource):
             continue
         secret = ImagePullSecret.of(credential.source, credential.hash)
         if any(secret.is_same_or_equal(known) for known in recorded.kubernetes_secrets):
             return secret
     return None
+
+
+def has_account(recorded: ImagePullCredentials, credentials: Sequence[Credential]) -> bool:
+    """Whether the pod's service account is one that the record vouches for."""
+    accounts = (one.source for one in credentials)
+    return any(
+        isinstance(source, ServiceAccountSource)
+        and ImagePullServiceAccount.of(source) in recorded.kubernetes_service_accounts
+        for source in accounts
+    )
 
 
 def _check_pattern(pattern: str) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 
 from bayplan.images.credentials.keyring import PodKeyring
 from bayplan.images.credentials.memory import PullMemory
+from bayplan.images.credentials.providers.keyring import Providers
 from bayplan.images.manager.backoff import KeyedBackoff
 from bayplan.images.manager.cluster import Cluster, EventKind, EventReason, EventSink, Subject
 from bayplan.images.manager.errors import (
@@ -78,6 +79,7 @@ class ImageManager:
     metrics: ImageMetrics
     clock: Clock
     node_keyring: PodKeyring = field(default_factory=PodKeyring)
+    providers: Providers = field(default_factory=Providers)
     use_handlers: bool = True
 
     async def ensure_image_exists(
@@ -110,7 +112,9 @@ class ImageManager:
             raise
 
     async def _ensure(self, wanted: WantedImage, observed: _Observed) -> ImageReady:
-        credentials = PodCredentials(wanted, self.cluster, self.events, self.node_keyring)
+        credentials = PodCredentials(
+            wanted, self.cluster, self.events, self.node_keyring, self.providers
+        )
         image = await self._look(wanted, observed)
         if image and not await self._must_pull(wanted, image.key, credentials):
             observed.pull_required = False

@@ -100,6 +100,37 @@ class ImageMetrics:
             registry=registry,
         )
 
+        self._plugin_errors = CounterMetric(
+            "kubelet_credential_provider_plugin_errors",
+            "How often a credential provider plugin gave nothing that can be used.",
+            ["plugin_name"],
+            registry=registry,
+        )
+        self._plugin_seconds = Histogram(
+            "kubelet_credential_provider_plugin_duration",
+            "Duration in seconds of runs of a credential provider plugin.",
+            ["plugin_name"],
+            registry=registry,
+        )
+        self._provider_config = Gauge(
+            "kubelet_credential_provider_config_info",
+            "1 for the fingerprint of the credential providers' configuration.",
+            ["hash"],
+            registry=registry,
+        )
+
+    def plugin_ran(self, name: str, seconds: float) -> None:
+        """A credential provider plugin was asked, and it took that long."""
+        self._plugin_seconds.labels(name).observe(seconds)
+
+    def plugin_failed(self, name: str) -> None:
+        """A credential provider plugin gave nothing that can be used."""
+        self._plugin_errors.labels(name).inc()
+
+    def provider_config(self, fingerprint: str) -> None:
+        """This is the configuration of the credential providers."""
+        self._provider_config.labels(fingerprint).set(1)
+
     def ensured(self, policy: str, present: bool | None, pull_required: bool | None) -> None:
         """An ensure-image request has been answered."""
         self._ensured.labels(policy.lower(), _said(present), _said(pull_required)).inc()

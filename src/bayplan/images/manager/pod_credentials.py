@@ -11,6 +11,8 @@ from bayplan.images.credentials.keyring import (
     credentials_for,
     keyring_of_secret,
 )
+from bayplan.images.credentials.providers.keyring import Providers
+from bayplan.images.credentials.providers.provider import Asker
 from bayplan.images.manager.cluster import (
     Cluster,
     ClusterUnavailableError,
@@ -25,19 +27,26 @@ from bayplan.kube.secrets import Secret
 
 @dataclass(slots=True)
 class PodCredentials:
-    """What the pod's pull secrets, and after them the node's own, offer for an image."""
+    """What the pod's pull secrets, then the node's own, then its plugins offer for an image."""
 
     wanted: WantedImage
     cluster: Cluster
     events: EventSink
     node_keyring: PodKeyring
+    providers: Providers
     _found: Sequence[Credential] | None = field(default=None, repr=False)
 
     async def get(self) -> Sequence[Credential]:
         """The credentials to try, in turn."""
         if self._found is None:
-            keyring = await self._pod_keyring() + self.node_keyring
-            self._found = credentials_for(keyring, self.wanted.spec.image)
+            image, pod = self.wanted.spec.image, self.wanted.pod
+            asker = Asker(self.wanted.pod_identity, pod.spec.service_account_name)
+            given = [
+                *credentials_for(await self._pod_keyring(), image),
+                *credentials_for(self.node_keyring, image),
+                *await self.providers.credentials(image, asker),
+            ]
+            self._found = list(dict.fromkeys(given))
         return self._found
 
     async def _pod_keyring(self) -> PodKeyring:

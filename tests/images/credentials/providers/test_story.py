@@ -1,0 +1,135 @@
+"""A plugin opens a private registry for pods, end to end; and tokens from an API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.client.client import Client, connect
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
+from bayplan.images.agent.live import LiveCluster
+from bayplan.images.credentials.providers.provider import TokenUnavailableError
+from bayplan.images.runtime.objects import PodIdentity
+from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.pods import Pod
+from bayplan.kube.secrets import ServiceAccount
+from bayplan.kube.times import timestamp
+from tests.client.scripted import Handler, Scripted, refusal
+from tests.client.scripted import json as answer_json
+from tests.clocks import VirtualClock
+from tests.images.credentials.providers.test_providers import TOKENS, Bench
+from tests.images.desk import Desk, pod_of
+from tests.images.parts.registry import PASSWORD, USER, Registry
+from tests.images.peers.fixtures import Push
+
+POD = PodIdentity("web", "team", "uid-web")
+
+
+def bench_for(registry: Registry, folder: Path) -> Bench:
+    folder.mkdir()
+    bench = Bench(folder)
+    login = {"username": USER, "password": PASSWORD}
+    bench.plugin(auth={registry.host: login})
+    return bench
+
+
+def with_plugins(desk: Desk, bench: Bench, host: str, **more: Any) -> None:
+    providers = bench.providers(matchImages=[host], **more)
+    desk.manager = replace(desk.manager, providers=providers)
+
+
+async def test_an_image_of_a_private_registry_is_pulled_by_what_a_plugin_gives(
+    desk: Desk, guarded_registry: Registry, push: Push, tmp_path: Path
+) -> None:
+    name = push(guarded_registry, "by-plugin:1").name
+    assert (await desk.waiting(pod_of(name, "before"))).reason == "ErrImagePull"
+    bench = bench_for(guarded_registry, tmp_path / "bin")
+    with_plugins(desk, bench, guarded_registry.host)
+    await desk.ready(pod_of(name, "web"))
+    # What a plugin gives the node is every pod's.
+    await desk.ready(pod_of(name, "other"))
+    assert len(bench.asked()) == 1
+
+
+async def test_an_image_pulled_for_an_account_is_for_pods_of_that_account(
+    desk: Desk, guarded_registry: Registry, push: Push, tmp_path: Path
+) -> None:
+    name = push(guarded_registry, "by-account:1").name
+    bench = bench_for(guarded_registry, tmp_path / "bin")
+    with_plugins(desk, bench, guarded_registry.host, tokenAttributes=TOKENS)
+
+    def pod(name_: str, account: str) -> Pod:
+        made = pod_of(name, name_)
+        made.spec.service_account_name = account
+        return made
+
+    await desk.ready(pod("web", "robot"))
+    record = json.loads(next((desk.folder / "image_manager" / "pulled").iterdir()).read_text())
+    (mapping,) = record["credentialMapping"].values()
+    account = {"uid": "uid-robot", "namespace": "default", "name": "robot"}
+    assert mapping == {"kubernetesServiceAccounts": [account]}
+    assert (await desk.ready(pod("same", "robot"))).pulled is False
+    assert (await desk.ready(pod("other", "another"))).pulled is True
+    record = json.loads(next((desk.folder / "image_manager" / "pulled").iterdir()).read_text())
+    (mapping,) = record["credentialMapping"].values()
+    assert len(mapping["kubernetesServiceAccounts"]) == 2
+    assert (await desk.waiting(pod("none", ""))).reason == "ErrImagePull"
+
+
+def account() -> ServiceAccount:
+    return ServiceAccount(metadata=ObjectMeta(name="robot", namespace="team", uid="uid-robot"))
+
+
+async def test_a_token_is_asked_for_as_the_kubelet_asks(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    ends = timestamp(clock.now() + timedelta(hours=1))
+    given = {
+        "kind": "TokenRequest",
+        "apiVersion": "authentication.k8s.io/v1",
+        "status": {"token": "t0ken", "expirationTimestamp": ends},
+    }
+    async with Scripted(answer_json(given, 201)) as server, client_of(server, clock) as client:
+        token = await LiveCluster(client, {}).token(account(), "registry", POD)
+    assert (token.text, token.seconds) == ("t0ken", 3600)
+    assert "t0ken" not in repr(token)
+    request = server.requests[0]
+    assert (request.method, request.path) == (
+        "POST",
+        "/api/v1/namespaces/team/serviceaccounts/robot/token",
+    )
+    asked = json.loads(server.bodies[0])
+    assert asked["metadata"]["uid"] == "uid-robot"
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "uid-web"}
+    assert asked["spec"] == {"audiences": ["registry"], "boundObjectRef": bound}
+
+
+def client_of(server: Scripted, clock: VirtualClock) -> Client:
+    return Client(server.access, clock=clock)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [refusal(403, "Forbidden"), refusal(404, "NotFound"), answer_json({"status": {}}, 201)],
+)
+async def test_a_server_that_gives_no_token_is_named(handler: Handler) -> None:
+    clock = VirtualClock()
+    async with Scripted(handler) as server, client_of(server, clock) as client:
+        with pytest.raises(TokenUnavailableError, match="team/robot"):
+            await asyncio.wait_for(LiveCluster(client, {}).token(account(), "a", POD), 30)
+
+
+async def test_the_embedded_server_has_accounts_or_says_so(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with ApiServer(ServerConfig(kubeconfig=kubeconfig)), connect(kubeconfig) as client:
+        cluster = LiveCluster(client, {})
+        with pytest.raises(TokenUnavailableError, match="team/robot"):
+            await cluster.service_account("team", "robot")
+        with pytest.raises(TokenUnavailableError, match="team/robot"):
+            await cluster.token(account(), "registry", POD)

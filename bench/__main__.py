@@ -23,6 +23,7 @@ SUITES = (
     "queues",
     "batch",
     "webhook",
+    "explaining",
 )
 BY_NAME = ("scale",)
 """Suites that take minutes, and run only if they are named."""

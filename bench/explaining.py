@@ -21,7 +21,6 @@ from bayplan.kube.codec import encode
 from bayplan.kube.meta import KubeObject
 from bench.measure import Result
 from tests.builders import (
-    PodBuilder,
     make_csinode,
     make_node,
     make_pod,
@@ -50,8 +49,8 @@ def cases() -> Iterator[Result]:
         subprocess.run([sys.executable, "-m", "bench.explaining", "--make", str(path)], check=True)  # noqa: S603
         seconds = _explain(path)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    yield Result("explain/all-pending/seconds", seconds, "s")
-    yield Result("explain/all-pending/memory", peak, "MiB")
+    yield Result("explaining/all-pending/seconds", seconds, "s")
+    yield Result("explaining/all-pending/memory", peak, "MiB")
 
 
 def _explain(path: Path) -> float:
@@ -78,9 +77,10 @@ def _objects() -> Iterator[KubeObject]:
     for index in range(PODS):
         pod = make_pod(f"app-{index}", f"team-{index % 20}").cpu("700m").memory("2Gi")
         pod.labels(app=f"app-{index // 50}").owner("ReplicaSet", f"app-{index // 50}")
-        yield pod.node(f"node-{index % NODES}").obj()
+        yield pod.priority(0).node(f"node-{index % NODES}").obj()
     for index in range(NODES):
-        yield make_pod(f"log-{index}", "system").host_port(9100).node(f"node-{index}").obj()
+        log = make_pod(f"log-{index}", "system").host_port(9100).priority(0)
+        yield log.node(f"node-{index}").obj()
     for kind in range(KINDS):
         for index in range(EACH):
             yield from _waiting(kind, f"waiting-{kind}-{index}")
@@ -130,11 +130,7 @@ def _waiting(kind: int, name: str) -> Iterator[KubeObject]:
         case _:
             yield make_pvc(name, "waiting").storage_class("gone").obj()
             pod.claim(name)
-    yield _finished(pod)
-
-
-def _finished(pod: PodBuilder) -> KubeObject:
-    return pod.obj()
+    yield pod.priority(0).obj()
 
 
 def _bound(name: str, zone: str) -> Iterator[KubeObject]:

@@ -9,7 +9,7 @@ can be reached from no node that is there, or its size, where the pod is too lar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace as with_fields
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ from bayplan.fit.batches.template import Template
 from bayplan.fit.evaluation import Evaluation, has_say
 from bayplan.fit.explanation import amounts
 from bayplan.fit.explanation.fix import FixKind, Step
+from bayplan.fit.explanation.neighbours import topology_keys
+from bayplan.fit.explanation.steps.labels import label_keys
 from bayplan.fit.explanation.trial import filter_of
 from bayplan.fit.filters import Reads
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
@@ -72,7 +74,8 @@ def one_more_node(snapshot: Snapshot, pod: Pod) -> Growth:
     """For each kind of node on which the pod would fit, one more of it; or of a kind that is
     changed as little as will do.
     """
-    kinds = _likely_first(snapshot, pod, node_kinds(snapshot.cluster))[:MOST_KINDS]
+    every = node_kinds(snapshot.cluster, _labels_that_matter(snapshot.cluster, pod))
+    kinds = _likely_first(snapshot, pod, every)[:MOST_KINDS]
     steps = list(_more_of(snapshot, pod, kinds, _as_it_is))
     for changed in (_in_zone_of(snapshot, pod), _bigger(snapshot, pod)):
         if not steps:
@@ -109,7 +112,7 @@ def _as_it_is(node: Node) -> NewNode:
 def _in_zone_of(snapshot: Snapshot, pod: Pod) -> Change:
     """The node in the zone of the volumes that the pod is bound to."""
     wanted: Labels = {}
-    for pv in _bound(snapshot, pod):
+    for pv in _bound(snapshot.cluster, pod):
         wanted |= _zone_labels(pv)
 
     def change(node: Node) -> NewNode | None:
@@ -136,8 +139,8 @@ def _zone_labels(pv: PersistentVolume) -> Labels:
     return labels
 
 
-def _bound(snapshot: Snapshot, pod: Pod) -> list[PersistentVolume]:
-    storage = snapshot.cluster.storage
+def _bound(cluster: Cluster, pod: Pod) -> list[PersistentVolume]:
+    storage = cluster.storage
     claims = (storage.claim_of(pod, volume)[1] for volume in pod.spec.volumes)
     names = (claim.spec.volume_name for claim in claims if claim is not None)
     return [storage.volumes[name] for name in names if name in storage.volumes]
@@ -204,21 +207,31 @@ def _likely_first(snapshot: Snapshot, pod: Pod, kinds: list[list[Node]]) -> list
     return [kinds[at] for at in np.argsort(refused, kind="stable").tolist()]
 
 
-def node_kinds(cluster: Cluster) -> list[list[Node]]:
-    """The nodes of each kind by name, the most usual kind first."""
+def _labels_that_matter(cluster: Cluster, pod: Pod) -> frozenset[str]:
+    """The labels by which kinds differ for a pod: those that it reads, those that say where nodes
+    stand, to it or to others, and what they are.
+    """
+    said = (*ZONE_LABELS, INSTANCE_TYPE, *GROUP_LABELS, *cluster.topologies)
+    of_volumes = (key for pv in _bound(cluster, pod) for key in _zone_labels(pv))
+    return label_keys(pod) | topology_keys(pod) | frozenset((*said, *of_volumes))
+
+
+def node_kinds(cluster: Cluster, labels: Collection[str] | None = None) -> list[list[Node]]:
+    """The nodes of each kind by name, the most usual kind first; only some labels may matter."""
     found: dict[NodeKind, list[Node]] = defaultdict(list)
     for name in sorted(cluster.slots.by_name):
         node = cluster.node_at(cluster.slots.by_name[name])
-        found[_kind(node, cluster.csinodes.get(name))].append(node)
+        found[_kind(node, cluster.csinodes.get(name), labels)].append(node)
     return sorted(found.values(), key=len, reverse=True)
 
 
-def _kind(node: Node, csinode: CSINode | None) -> NodeKind:
+def _kind(node: Node, csinode: CSINode | None, read: Collection[str] | None) -> NodeKind:
     labels = node.metadata.labels
+    told = labels.items() if read is None else [(k, labels[k]) for k in read if k in labels]
     drivers = csinode.spec.drivers if csinode else []
     return (
         tuple(sorted((name, str(value)) for name, value in node.status.allocatable.items())),
-        tuple(sorted((k, v) for k, v in labels.items() if v != node.name and k != HOSTNAME)),
+        tuple(sorted((k, v) for k, v in told if v != node.name and k != HOSTNAME)),
         tuple((t.key, t.value, t.effect) for t in node.spec.taints if not tells_state(t)),
         tuple((d.name, d.allocatable.count if d.allocatable else None) for d in drivers),
     )

@@ -58,7 +58,7 @@ def _make(path: Path, nodes: int, pods: int) -> None:
         for index in range(nodes):
             file.write(json.dumps(_node(index)) + ",\n")
         for index in range(pods):
-            file.write(json.dumps(_pod(index, nodes)) + (",\n" if index < pods - 1 else "\n"))
+            file.write(json.dumps(listed_pod(index, nodes)) + (",\n" if index < pods - 1 else "\n"))
         file.write("]}\n")
 
 
@@ -79,7 +79,8 @@ def _node(index: int) -> dict[str, Any]:
     }
 
 
-def _pod(index: int, nodes: int) -> dict[str, Any]:
+def listed_pod(index: int, nodes: int, cpu: str = "100m", memory: str = "256Mi") -> dict[str, Any]:
+    """A pod as a list of pods has it, with all that nobody reads."""
     app = f"app-{index // 50}"
     metadata: dict[str, Any] = {
         "name": f"{app}-{index}",
@@ -96,7 +97,7 @@ def _pod(index: int, nodes: int) -> dict[str, Any]:
     container = {
         "name": "main",
         "image": f"registry.example/{app}:1",
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "resources": {"requests": {"cpu": cpu, "memory": memory}},
         "env": [{"name": f"VARIABLE_{number}", "value": "x" * 20} for number in range(5)],
         "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets", "readOnly": True}],
     }
@@ -107,6 +108,7 @@ def _pod(index: int, nodes: int) -> dict[str, Any]:
         "spec": {
             "containers": [container],
             "nodeName": f"node-{index % nodes}",
+            "priority": 0,
             "serviceAccountName": "default",
             "tolerations": [
                 {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}

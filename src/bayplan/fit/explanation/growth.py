@@ -226,12 +226,12 @@ def node_kinds(cluster: Cluster, labels: Collection[str] | None = None) -> list[
 
 
 def _kind(node: Node, csinode: CSINode | None, read: Collection[str] | None) -> NodeKind:
-    labels = node.metadata.labels
-    told = labels.items() if read is None else [(k, labels[k]) for k in read if k in labels]
+    labels, name = node.metadata.labels, node.name
+    keys = sorted(labels) if read is None else read
     drivers = csinode.spec.drivers if csinode else []
     return (
-        tuple(sorted((name, str(value)) for name, value in node.status.allocatable.items())),
-        tuple(sorted((k, v) for k, v in told if v != node.name and k != HOSTNAME)),
+        tuple(sorted(node.status.allocatable.items())),
+        tuple((k, labels[k]) for k in keys if k in labels and labels[k] != name and k != HOSTNAME),
         tuple((t.key, t.value, t.effect) for t in node.spec.taints if not tells_state(t)),
         tuple((d.name, d.allocatable.count if d.allocatable else None) for d in drivers),
     )

@@ -67,6 +67,16 @@ class Trial:
         is_beside = contest.refusal_beside(self.slot) is not None
         return contest.beside(self.slot) if is_beside else nullcontext()
 
+    @property
+    def refusing(self) -> Filter | None:
+        """The filter that refuses, if it has a say of the pod."""
+        return self.once(("refusing", self.refusal.plugin), self._refusing)
+
+    def _refusing(self) -> Filter | None:
+        evaluation = self.snapshot.evaluation(self.pod)
+        filters = () if isinstance(evaluation, Refusal) else evaluation.filters
+        return next((one for one in filters if one.name == self.refusal.plugin), None)
+
     def filter(self, kind: type[F]) -> F | None:
         """The pod's filter of a kind, if it has one."""
         return self.once(kind, lambda: filter_of(self.snapshot, self.pod, kind))

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.neighbours import Blocker, blockers, counted_in_domain, failing_spread
 from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.needs.claims import READ_WRITE_ONCE_POD
 from bayplan.fit.objects import shown
-from bayplan.fit.state.pods import placed_on
+from bayplan.fit.state.pods import PodRecord, placed_on
 from bayplan.kube.daemons import belongs_to_node
 from bayplan.kube.pods import Pod
 
@@ -19,7 +20,8 @@ MOST_TRIED = 24
 
 def move_a_pod(trial: Trial) -> Iterable[Step]:
     """The first pod of the node that can go elsewhere and whose leaving makes room."""
-    return _move_one_of(trial, trial.snapshot.pods_on(trial.name))
+    records = trial.snapshot.cluster.pods.by_node.get(trial.name, {}).values()
+    return _move_one_of(trial, [shown(one) for one in records if _may_help(trial, one)])
 
 
 def move_counted(trial: Trial) -> Iterable[Step]:
@@ -66,6 +68,16 @@ def users_of_exclusive_claims(trial: Trial) -> dict[str, str]:
                 if user != trial.pod.key and cluster.pods.by_key[user].slot >= 0
             }
     return users
+
+
+def _may_help(trial: Trial, record: PodRecord) -> bool:
+    """Whether a pod's leaving can make a difference, and enough of one."""
+    refusing = trial.refusing
+    if isinstance(refusing, NodeResourcesFit):
+        takes = record.shape.requests
+        short = refusing.shortages(trial.slot)
+        return all(takes.get(name, 0) >= wanted - free for name, (wanted, free) in short.items())
+    return refusing is None or refusing.heeds(record)
 
 
 def _the_one_blocker(trial: Trial) -> Sequence[Blocker]:

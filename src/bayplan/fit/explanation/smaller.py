@@ -11,8 +11,9 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
+from bayplan.fit.explanation import amounts
 from bayplan.kube.pods import Container, Pod, PodSpec
-from bayplan.kube.quantity import format_amount, milli_value
+from bayplan.kube.quantity import Style, format_amount, milli_value
 from bayplan.kube.requests import pod_requests, requests_with_defaults
 from bayplan.kube.resources import CPU
 
@@ -34,7 +35,7 @@ def _lowered(spec: PodSpec, name: str, ceiling: int) -> PodSpec:
     """The spec with at most `ceiling` thousandths of a resource."""
     room = ceiling - milli_value(spec.overhead.get(name, 0))
     if spec.resources is not None and name in {**spec.resources.limits, **spec.resources.requests}:
-        requests = {**spec.resources.requests, name: _written(room)}
+        requests = {**spec.resources.requests, name: _written(name, room)}
         return replace(spec, resources=replace(spec.resources, requests=requests))
     sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
     together = _cut([*spec.containers, *sidecars], name, room)
@@ -76,7 +77,7 @@ def _initialising(
 def _asking(container: Container, name: str, millis: int) -> Container:
     if _millis(container, name) == millis:
         return container
-    requests = {**container.resources.requests, name: _written(millis)}
+    requests = {**container.resources.requests, name: _written(name, millis)}
     return replace(container, resources=replace(container.resources, requests=requests))
 
 
@@ -84,5 +85,6 @@ def _millis(container: Container, name: str) -> int:
     return requests_with_defaults(container.resources).get(name, 0)
 
 
-def _written(millis: int) -> str:
-    return format_amount(Fraction(millis, 1000))
+def _written(name: str, millis: int) -> str:
+    style = Style.BINARY if amounts.is_in_bytes(name) else Style.DECIMAL
+    return format_amount(Fraction(millis, 1000), style)

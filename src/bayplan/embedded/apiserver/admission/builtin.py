@@ -5,22 +5,20 @@ They need the store, which is why they are not part of a kind's strategy.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 
+from bayplan.embedded.apiserver.admission.services import ServiceAdmission
 from bayplan.embedded.apiserver.admission.storage import StorageAdmission
-from bayplan.embedded.apiserver.errors import ApiError, forbidden, invalid
+from bayplan.embedded.apiserver.errors import ApiError, forbidden
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest, Step
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.validation.causes import bad_value
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
 _PROTECTED = ("default", "kube-system", "kube-public")
 _UNWELL = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 
 Rule = Callable[[AdmissionRequest], None]
 
@@ -31,14 +29,15 @@ class BuiltinAdmission:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._default_class: tuple[int, JsonObject] = (-1, {})
-        storage = StorageAdmission(backend)
+        storage, services = StorageAdmission(backend), ServiceAdmission(backend)
         self.validate = storage.validate
         self._on_create: dict[str, tuple[Rule, ...]] = {
             "pods": (self._priority, self._runtime_class, self._tolerations, self._account),
             "persistentvolumeclaims": (storage.default_class, storage.protect),
             "persistentvolumes": (storage.protect,),
-            "services": (self._cluster_ip,),
+            "services": (services.allocate,),
         }
+        self._on_update: dict[str, tuple[Rule, ...]] = {"services": (services.allocate,)}
 
     def step(self) -> Step:
         """The rules as one mutating step of the chain."""
@@ -46,8 +45,9 @@ class BuiltinAdmission:
         async def admit(request: AdmissionRequest) -> None:
             if request.operation == "DELETE":
                 _protect_namespaces(request)
-            elif request.operation == "CREATE" and not request.call.subresource:
-                for rule in self._on_create.get(request.call.kind.storage, ()):
+            elif not request.call.subresource:
+                rules = self._on_create if request.operation == "CREATE" else self._on_update
+                for rule in rules.get(request.call.kind.storage, ()):
                     rule(request)
 
         return admit
@@ -114,36 +114,6 @@ class BuiltinAdmission:
         spec = _spec(request)
         name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
         spec["serviceAccountName"] = spec["serviceAccount"] = name
-
-    def _cluster_ip(self, request: AdmissionRequest) -> None:
-        spec = _spec(request)
-        if spec.get("type") == "ExternalName":
-            return
-        if not spec.get("clusterIP"):
-            spec["clusterIP"] = self._free_address()
-        elif spec["clusterIP"] != "None":
-            _check_address(request, spec["clusterIP"])
-        spec["clusterIPs"] = [spec["clusterIP"]]
-
-    def _free_address(self) -> str:
-        taken = {
-            entry.fields.get("spec.clusterIP") for entry in self._backend.store.list("services")
-        }
-        addresses = _SERVICE_NETWORK.num_addresses - 2
-        start = self._backend.rng.randrange(addresses)
-        for offset in range(addresses):
-            address = str(_SERVICE_NETWORK[1 + (start + offset) % addresses])
-            if address not in taken:
-                return address
-        raise ApiError(507, "InsufficientStorage", "no service address is free")
-
-
-def _check_address(request: AdmissionRequest, address: str) -> None:
-    try:
-        ipaddress.ip_address(address)
-    except ValueError as problem:
-        cause = bad_value("spec.clusterIP", address, "must be empty, 'None', or a valid IP address")
-        raise invalid("", "Service", request.call.name, [cause]) from problem
 
 
 def _spec(request: AdmissionRequest) -> JsonObject:

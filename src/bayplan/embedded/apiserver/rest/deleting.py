@@ -57,7 +57,7 @@ def _check_preconditions(call: Call, options: DeleteOptions, current: Entry) -> 
 
 def _delete(backend: Backend, call: Call, options: DeleteOptions, current: Entry) -> Deleted:
     obj = current.object()
-    changed = _propagate(obj, options) | _mark(backend, call, obj, options)
+    changed = _propagate(obj, _wish(call, obj, options)) | _mark(backend, call, obj, options)
     if call.dry_run:
         return Deleted(Entry(call.key, current.revision, encode(obj), obj, {}), finished(obj))
     if finished(obj):
@@ -67,13 +67,21 @@ def _delete(backend: Backend, call: Call, options: DeleteOptions, current: Entry
     return Deleted(backend.store.put(call.key, obj, current), gone=False)
 
 
-def _propagate(obj: JsonObject, options: DeleteOptions) -> bool:
+def _wish(call: Call, obj: JsonObject, options: DeleteOptions) -> str:
+    """What is to become of dependents; nothing new, where neither client nor kind says."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    if options.propagation or ORPHAN in finalizers or FOREGROUND in finalizers:
+        return options.propagation
+    return "Orphan" if strategy_of(call.kind.storage).orphans else ""
+
+
+def _propagate(obj: JsonObject, wish: str) -> bool:
     """Let the wanted treatment of dependents stand as a finalizer."""
-    wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation)
+    wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(wish)
     meta = obj["metadata"]
     before = meta.get("finalizers") or []
     after = [name for name in before if name not in (ORPHAN, FOREGROUND)]
-    if not options.propagation:
+    if not wish:
         return False
     if wanted:
         after.append(wanted)

@@ -7,6 +7,7 @@ import base64
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.nodes import NODES
+from bayplan.embedded.apiserver.strategies.services import SERVICES
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
 from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
@@ -22,23 +23,6 @@ def _new_namespace(namespace: JsonObject) -> None:
 def _keep_namespace(new: JsonObject, old: JsonObject) -> None:
     """A namespace's own finalizers change by its finalize subresource only."""
     new["spec"] = old.get("spec") or {}
-
-
-def _default_service(service: JsonObject) -> None:
-    spec = child(service, "spec")
-    fill(spec, type="ClusterIP", sessionAffinity="None")
-    if spec["type"] != "ExternalName":
-        fill(
-            spec, internalTrafficPolicy="Cluster", ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack"
-        )
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        fill(spec, externalTrafficPolicy="Cluster")
-    for port in items(spec, "ports"):
-        fill(port, protocol="TCP", targetPort=port.get("port"))
-
-
-def _new_service(service: JsonObject) -> None:
-    fill(service, status={"loadBalancer": {}})
 
 
 def _default_secret(secret: JsonObject) -> None:
@@ -133,12 +117,7 @@ CLUSTER = {
         name_rule=dns_label, prepare_create=_new_namespace, prepare_update=_keep_namespace
     ),
     "nodes": NODES,
-    "services": Strategy(
-        name_rule=dns_label,
-        default=_default_service,
-        prepare_create=_new_service,
-        returns_deleted=True,
-    ),
+    "services": SERVICES,
     "secrets": Strategy(default=_default_secret, validate_update=_keep_immutable),
     "configmaps": Strategy(validate_update=_keep_immutable),
     "serviceaccounts": Strategy(returns_deleted=True),

@@ -70,6 +70,8 @@ class Strategy:
     """Whether the status of a newly created object is the client's."""
     create_on_update: bool = False
     """Whether a PUT may create."""
+    orphans: bool = False
+    """Whether a delete that does not say otherwise leaves dependents alone."""
     returns_deleted: bool = False
     """Whether a delete answers with the object instead of a Status."""
 

@@ -249,6 +249,7 @@ WORKLOADS = {
         validate_status=counts.daemon_set_status_problems,
     ),
     "replicationcontrollers": Strategy(
+        orphans=True,
         default=_controller,
         validate=rollouts.controller_problems,
         validate_status=counts.replica_set_status_problems,
@@ -262,6 +263,7 @@ WORKLOADS = {
         default=_defaults(_job),
         prepare_create=_new_job,
         prepare_update=_label_job,
+        orphans=True,
         validate=job_problems,
         validate_update=job_change_problems,
         validate_status=job_status_problems,

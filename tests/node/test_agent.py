@@ -122,7 +122,7 @@ async def somebody_else_writes(client: Client) -> None:
     await client.create(node(A, "m5.large", **{EBS_KEY: "39"}))
     async with publishing(client) as at:
         await at.publishes(A, {EBS_KEY: 26})
-        for amount in ("27", "-5", "100"):
+        for amount in ("27", "1500m", "100"):
             await overwrite(client, A, EBS_KEY, amount)
             await at.until(A, lambda found: found.status.allocatable[EBS_KEY] == "26")
         assert at.count("contested") == 1
@@ -130,12 +130,12 @@ async def somebody_else_writes(client: Client) -> None:
 
 async def wrong_numbers_of_others(client: Client) -> None:
     """What others have written wrongly is told, counted, and left alone."""
-    await client.create(node(A, "any", "", **{DISK_KEY: "-5"}))
+    await client.create(node(A, "any", "", **{DISK_KEY: "1500m"}))
     async with publishing(client) as at:
         await at.until(A, lambda _: at.count("unreadable") == 1)
         await retype(client, A, "other")
         found = await at.until(A, lambda one: one.metadata.labels != {})
-        assert found.status.allocatable[DISK_KEY] == "-5"
+        assert found.status.allocatable[DISK_KEY] == "1500m"
         assert PUBLISHED not in found.metadata.annotations
 
 

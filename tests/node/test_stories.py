@@ -103,6 +103,8 @@ async def test_a_node_of_another_type_takes_more_and_pods_over_a_lowered_limit_s
         await town.lab.forward(120)
         on = Counter(one.spec.node_name for one in await town.pods())
         assert on["small-1"] == 14
+        (over,) = await town.said("VolumeLimitExceeded")
+        assert over.startswith("14 volumes of disk.csi.azure.com are here, and the limit is 4")
 
 
 @pytest.mark.virtual

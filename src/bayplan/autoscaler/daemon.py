@@ -38,11 +38,12 @@ from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Unty
 from bayplan.client.events import NoEvents, Notes
 from bayplan.fit import Profile
 from bayplan.fit.events import Event
+from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSIDriver, StorageClass
 from bayplan.kube.workloads import DaemonSet, Job
 from bayplan.nodegroups import NodeGroupError, Provider
-from bayplan.observe import LiveSnapshot, follow
+from bayplan.observe import LimitCollector, LimitWatch, LiveSnapshot, follow
 
 log = logging.getLogger(__name__)
 NAME = "cluster-autoscaler"
@@ -70,6 +71,7 @@ class AutoscalerDaemon:
         self._expanders = parse_expanders(self._options.expander)
         self._profile = profile or Profile()
         registry = registry or CollectorRegistry()
+        registry.register(LimitCollector("bayplan_autoscaler", lambda: self._limits))
         self._metrics = AutoscalerMetrics(registry)
         self._scale_down = ScaleDownMetrics(registry)
         self._instance = instance
@@ -77,6 +79,7 @@ class AutoscalerDaemon:
         """Where a dry run shows what it would do; None if it is none."""
         self.loop: Loop | None = None
         """The loop at work, while it leads."""
+        self._limits: LimitWatch | None = None
         self.is_starting = False
         """Whether it leads, and has not the whole picture yet."""
         self.ready = asyncio.Event()
@@ -106,7 +109,7 @@ class AutoscalerDaemon:
                 speaking.cancel()
                 if self.loop is not None:
                     await self.loop.close()
-                self.loop = None
+                self.loop = self._limits = None
 
     async def _begin(
         self, client: Client, live: LiveSnapshot, provider: Provider, notes: Notes
@@ -117,6 +120,9 @@ class AutoscalerDaemon:
         sight = Sight(snapshot, Known(daemon_sets.objects, drivers, classes), options)
         live.observer.listen(sight.hear)
         await live.synced()
+        # The scheduler writes events of what is wrong with limits; here it is logged and counted.
+        self._limits = LimitWatch(snapshot, _warn_of_node)
+        self._limits.start(live.observer)
         await daemon_sets.synced.wait()
         sight.templates.gpu_label = await gpu_label(provider)
         daemon_sets.on_change(lambda _: sight.daemons_changed())
@@ -172,6 +178,10 @@ class AutoscalerDaemon:
         """The ConfigMap of the priority expander, whether or not there is one."""
         which = Selection(self._options.namespace, fields=f"metadata.name={CONFIG_MAP}")
         return live.informers.of(CONFIG_MAPS, which)
+
+
+def _warn_of_node(node: Node, _reason: str, text: str) -> None:
+    log.warning("%s", text, extra={"node": node.name})
 
 
 async def _finish(notes: Notes, provider: Provider) -> None:

@@ -3,6 +3,7 @@
 from bayplan.observe.comparing import Comparison, Difference, compare
 from bayplan.observe.following import LiveSnapshot, follow
 from bayplan.observe.kinds import OBSERVED, which
+from bayplan.observe.limitwatch import LimitCollector, LimitWatch
 from bayplan.observe.observer import Listener, Observer
 from bayplan.observe.setaside import Problem, ProblemListener, SetAside
 
@@ -10,6 +11,8 @@ __all__ = [
     "OBSERVED",
     "Comparison",
     "Difference",
+    "LimitCollector",
+    "LimitWatch",
     "Listener",
     "LiveSnapshot",
     "Observer",

@@ -17,7 +17,7 @@ from bayplan.client import Client, Recorder, Reporter
 from bayplan.client.events import NoEvents, Notes
 from bayplan.fit import Profile
 from bayplan.kube.gates import VOLUME_LIMIT_SCALING
-from bayplan.observe import LiveSnapshot, follow
+from bayplan.observe import LimitCollector, LimitWatch, LiveSnapshot, follow
 from bayplan.queues import Ledger
 from bayplan.scheduler.batch.following import follow_queues
 from bayplan.scheduler.batch.metrics import QueueMetrics
@@ -50,6 +50,7 @@ class SchedulerDaemon:
         self._profile = rules(settings, profile)
         registry = registry or CollectorRegistry()
         registry.register(QueueMetrics(self._ledger))
+        registry.register(LimitCollector("bayplan_scheduler", lambda: self._limits))
         self._metrics = SchedulerMetrics(registry)
         self._metrics.read(
             pending=self._pending,
@@ -63,6 +64,7 @@ class SchedulerDaemon:
         self.scheduler: Scheduler | None = None
         """The scheduler at work, while it leads."""
         self.live: LiveSnapshot | None = None
+        self._limits: LimitWatch | None = None
         self.ready = asyncio.Event()
         """Set while it has the whole picture."""
 
@@ -82,13 +84,15 @@ class SchedulerDaemon:
             beside.append(asyncio.ensure_future(following))
             try:
                 await live.synced()
+                self._limits = LimitWatch(live.snapshot, scheduler.warn_of_node)
+                self._limits.start(live.observer)
                 self.ready.set()
                 await scheduler.run()
             finally:
                 self.ready.clear()
                 for one in beside:
                     one.cancel()
-                self.live = self.scheduler = None
+                self.live = self.scheduler = self._limits = None
 
     def _is_busy(self) -> bool:
         """Whether binds wait; events can wait longer."""

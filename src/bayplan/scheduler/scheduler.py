@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Collection
 
 from bayplan.client import Untyped
@@ -45,6 +46,9 @@ GRACE = 4.0
 """Seconds to finish what is under way when the scheduler is told to stop: less than there are
 between the end of a lease that was lost and its next holder.
 """
+
+
+log = logging.getLogger(__name__)
 
 
 class Scheduler:
@@ -90,6 +94,11 @@ class Scheduler:
     def warn(self, about: Untyped, notice: Notice) -> None:
         """Tell those who run us, in the name of our first profile."""
         self._desk.note(self._desk.first_name, about, notice)
+
+    def warn_of_node(self, node: Node, reason: str, text: str) -> None:
+        """Tell those who run us of something wrong with a node."""
+        log.warning("%s", text, extra={"node": node.name})
+        self._desk.note(self._desk.first_name, node, Notice("Warning", reason, "Scheduling", text))
 
     async def run(self) -> None:
         """Schedule until cancelled, then finish what is under way."""

@@ -1,0 +1,83 @@
+"""Nodes with wrong values in their status, and ours at work: passed over, told, never unlimited.
+
+API servers refuse what is negative, and take fractions; dumps can have both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.client import Client
+from bayplan.embedded.simulation.clusterfile import parse_cluster
+from bayplan.kube.events import Event
+from bayplan.kube.nodes import Node
+from bayplan.lab import VirtualLab
+from tests.autoscaler.running import story, virtual_town
+from tests.node.running import overwrite, seen
+from tests.scheduler.running import node, scheduling
+from tests.scheduler.storied import DRIVER, claim, csinode, with_volume
+
+NAME = "bayplan-wrong"
+KEY = f"attachable-volumes-csi-{DRIVER}"
+
+
+async def a_wrong_value(client: Client, namespace: str) -> None:
+    """No pod comes by it; once it is set right, pods come up to the limit."""
+    size = {"cpu": "4", "memory": "32Gi", "pods": "110", KEY: "1500m"}
+    await client.create({**node(NAME), "status": {"capacity": size, "allocatable": size}})
+    await client.create(csinode(NAME, limit=None))
+    for name in ("a", "b"):
+        await claim(client, namespace, name)
+    async with scheduling(client) as it:
+        await client.create(with_volume(namespace, "a"))
+        await it.until(lambda: "exceed max volume count" in it.said_of(namespace, "a"))
+        told = await seen(client, Event, lambda one: one.reason == "UnreadableAttachLimit")
+        assert told.note == f"{KEY}: '1500m' cannot be a limit of volumes, and is passed over"
+        await overwrite(client, NAME, KEY, "1")
+        assert await it.placed(namespace, "a") == [NAME]
+        await client.create(with_volume(namespace, "b"))
+        await it.until(lambda: "exceed max volume count" in it.said_of(namespace, "b"))
+        await overwrite(client, NAME, KEY, "0")
+        over = await seen(client, Event, lambda one: one.reason == "VolumeLimitExceeded")
+        assert over.note.startswith(f"1 volumes of {DRIVER} are here, and the limit is 0")
+        assert over.regarding.name == NAME
+        assert it.node_of(namespace, "a") == NAME
+
+
+async def test_a_wrong_value_over_https(client: Client, namespace: str) -> None:
+    await a_wrong_value(client, namespace)
+
+
+@pytest.mark.virtual
+async def test_a_wrong_value_in_virtual_time() -> None:
+    async with VirtualLab(parse_cluster(b"seed: 1\n", "empty", Path())) as lab:
+        await a_wrong_value(lab.client(), "default")
+
+
+@pytest.mark.virtual
+async def test_nothing_is_bought_in_the_belief_that_a_wrong_value_is_no_limit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    spec = story(
+        "6-old-limits-by-node-type",
+        ("attachLimits:\n  prefix: both\n", ""),
+        ("max: 10", "max: 1"),
+    )
+    async with virtual_town(spec) as town:
+        while len(await town.nodes()) < 3:
+            await town.lab.forward(1)
+        for name in ("small-1", "large-1"):
+            await overwrite(town.client, name, "attachable-volumes-azure-disk", "500m")
+        await town.lab.forward(120)
+        # Of Azure disks at least the old fallback is known: sixteen.
+        on = [one.spec.node_name for one in await town.pods() if one.spec.node_name]
+        assert 0 < on.count("small-1") <= 16
+        assert on.count("large-1") <= 16
+        assert (await town.client.get(Node, "small-1")).status.allocatable[
+            "attachable-volumes-azure-disk"
+        ] == "500m"
+    said = [r.message for r in caplog.records if r.name == "bayplan.autoscaler.daemon"]
+    wrong = "attachable-volumes-azure-disk: '500m' cannot be a limit of volumes, and is passed over"
+    assert said.count(wrong) == 2

@@ -89,6 +89,12 @@ def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
     return ApiError(409, "Conflict", message, _about(group, plural, name))
 
 
+def failed_precondition(group: str, plural: str, name: str, key: str, why: str) -> ApiError:
+    """The stored object is not the one that the request means, as the store itself says it."""
+    said = "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg:"
+    return conflict(group, plural, name, f"{said.format(key)} Precondition failed: {why}")
+
+
 def modified(group: str, plural: str, name: str) -> ApiError:
     """Somebody else wrote first."""
     advice = "please apply your changes to the latest version and try again"
@@ -120,7 +126,7 @@ def forbidden(group: str, plural: str, name: str, why: str) -> ApiError:
 
 def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """Fields of the object hold what they must not hold."""
-    texts = [f"{cause.field}: {cause.message}" for cause in causes]
+    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     details = _about(group, kind, name)
     details["causes"] = [cause._asdict() for cause in causes]

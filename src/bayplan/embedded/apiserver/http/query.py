@@ -143,8 +143,8 @@ def delete_options(query: Query, body: JsonObject) -> DeleteOptions:
     preconditions = body.get("preconditions") or {}
     if not isinstance(preconditions, dict) or not isinstance(grace, int | None):
         raise bad_request("the delete options cannot be read")
-    if grace is not None and (grace < 0 or grace > 2**31):
-        raise bad_request("gracePeriodSeconds must not be negative")
+    if grace is not None and not -(2**63) <= grace < 2**63:
+        raise bad_request("gracePeriodSeconds is not a number of seconds")
     if propagation not in _PROPAGATIONS:
         problem = not_supported("propagationPolicy", propagation, (*_PROPAGATIONS[1:], "nil"))
         raise invalid_options("DeleteOptions", problem)

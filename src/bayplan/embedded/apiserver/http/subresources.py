@@ -20,6 +20,7 @@ from bayplan.embedded.apiserver.http.wire.responses import Response, json_respon
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.patch.patches import MERGE_PATCH, STRATEGIC_PATCH, Patch
+from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest import writing
 from bayplan.embedded.apiserver.rest.conforming import conform
 from bayplan.embedded.apiserver.rest.metadata import settle_name
@@ -45,21 +46,34 @@ async def _body(exchange: Exchange, kind: Kind) -> JsonObject:
     return conformed(exchange, await exchange.body(), kind)
 
 
+def _check_address(call: Call, obj: JsonObject, kind: str) -> None:
+    """What is made beside a pod names the pod, in the pod's namespace."""
+    meta = obj.get("metadata") or {}
+    if meta.get("namespace") and meta["namespace"] != call.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if (meta.get("name") or "") != call.name:
+        raise bad_request(f"name in URL does not match name in {kind} object")
+
+
 async def create_binding(exchange: Exchange) -> Answer:
     """Bind a pod to a node."""
     binding = await _body(exchange, _BINDING)
-    name = (binding.get("metadata") or {}).get("name") or ""
-    wanted = exchange.call.name or name
+    name = exchange.call.name or (binding.get("metadata") or {}).get("name") or ""
     pods = exchange.backend.catalog.stored("pods")
-    if name not in ("", wanted) or pods is None:
-        raise bad_request("name in URL does not match name in Binding object")
-    await bind(exchange.backend, replace(exchange.call, kind=pods, name=wanted), binding)
+    if pods is None:
+        raise no_such_path()
+    call = replace(exchange.call, kind=pods, name=name)
+    _check_address(call, binding, "Binding")
+    await bind(exchange.backend, call, binding)
     return json_response(_CREATED, 201)
 
 
 async def create_eviction(exchange: Exchange) -> Answer:
     """Evict a pod."""
     eviction = await _body(exchange, _EVICTION)
+    _check_address(exchange.call, eviction, "Eviction")
     options = delete_options({}, eviction.get("deleteOptions") or {})
     await evict(exchange.backend, *with_options(exchange.call, options))
     return json_response(_CREATED, 201)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bayplan.embedded.apiserver.errors import conflict, modified
@@ -14,11 +14,12 @@ from bayplan.embedded.apiserver.rest.writing import finished, other_uid
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.table import strategy_of
-from bayplan.kube.times import timestamp
+from bayplan.kube.times import read_time, timestamp
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _ATTEMPTS = 5
+_MOST_GRACE = 2**31
 
 
 class Deleted(NamedTuple):
@@ -94,11 +95,10 @@ def _propagate(obj: JsonObject, wish: str) -> bool:
 def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeleteOptions) -> bool:
     """Set (or shorten) the deletion time; says whether anything changed."""
     meta = obj["metadata"]
+    if "deletionTimestamp" in meta:
+        return _shorten(meta, options, backend.clock.now())
     grace = _grace(call, obj, options)
-    if "deletionTimestamp" in meta and (meta.get("deletionGracePeriodSeconds") or 0) <= grace:
-        return False
-    if "deletionTimestamp" not in meta:
-        strategy_of(call.kind.storage).prepare_delete(obj, backend.now())
+    strategy_of(call.kind.storage).prepare_delete(obj, backend.now())
     due = backend.clock.now() + timedelta(seconds=grace)
     meta["deletionTimestamp"] = timestamp(due)
     if call.kind.storage != "namespaces":
@@ -110,6 +110,22 @@ def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeleteOptions)
     return True
 
 
+def _shorten(meta: JsonObject, options: DeleteOptions, now: datetime) -> bool:
+    """Who is going can only be told to go sooner."""
+    before, after = meta.get("deletionGracePeriodSeconds") or 0, _bounded(options.grace_seconds)
+    if after is None or after >= before:
+        return False
+    due = (read_time(meta["deletionTimestamp"]) or now) - timedelta(seconds=before - after)
+    meta["deletionTimestamp"] = timestamp(due)
+    meta["deletionGracePeriodSeconds"] = after
+    return True
+
+
+def _bounded(grace: int | None) -> int | None:
+    """Less than no time is a second, as everywhere in Kubernetes."""
+    return grace if grace is None else 1 if grace < 0 else min(grace, _MOST_GRACE)
+
+
 def _grace(call: Call, obj: JsonObject, options: DeleteOptions) -> int:
     """Only pods that a node runs get time to end."""
     if call.kind.storage != "pods":
@@ -117,7 +133,7 @@ def _grace(call: Call, obj: JsonObject, options: DeleteOptions) -> int:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
-    if options.grace_seconds is not None:
-        return options.grace_seconds
-    default: int = spec.get("terminationGracePeriodSeconds", 30)
-    return default
+    wanted = options.grace_seconds
+    if wanted is None:
+        wanted = spec.get("terminationGracePeriodSeconds", 30)
+    return _bounded(wanted) or 0

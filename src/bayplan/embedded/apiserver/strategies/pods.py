@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
-from bayplan.embedded.apiserver.strategies.poddefaults import default_pod
+from bayplan.embedded.apiserver.strategies.poddefaults import default_pod, default_pod_addresses
 from bayplan.embedded.apiserver.strategies.podsettling import (
     drop_disabled,
     merge_label_keys,
     settle_app_armor,
 )
+from bayplan.embedded.apiserver.strategies.podstatus import keep_unsaid
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.validation.pods.annotations import (
     annotation_change_problems,
@@ -24,6 +25,7 @@ from bayplan.embedded.apiserver.validation.pods.spec import (
     new_pod_problems,
     pod_spec_problems,
 )
+from bayplan.embedded.apiserver.validation.pods.status import pod_status_problems
 from bayplan.embedded.apiserver.validation.pods.totals import qos_class
 from bayplan.embedded.apiserver.validation.pods.updates import spec_change_problems
 
@@ -78,6 +80,11 @@ def _prepare_create(pod: JsonObject) -> None:
     pod["status"] = status
 
 
+def _prepare_status(new: JsonObject, old: JsonObject, _: str) -> None:
+    keep_unsaid(new, old)
+    default_pod_addresses(new["status"])
+
+
 def _prepare_update(new: JsonObject, _: JsonObject) -> None:
     drop_disabled(new["spec"])
 
@@ -103,12 +110,21 @@ def _validate_update(new: JsonObject, old: JsonObject) -> list[Cause]:
     ]
 
 
+def _validate_status(new: JsonObject, old: JsonObject) -> list[Cause]:
+    annotations, before = (one["metadata"].get("annotations") or {} for one in (new, old))
+    found = annotation_change_problems(annotations, before, "metadata.annotations")
+    found += annotation_meanings_problems(annotations, new["spec"], "metadata.annotations")
+    return found + pod_status_problems(new, old)
+
+
 PODS = Strategy(
     default=default_pod,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
+    prepare_status=_prepare_status,
     validate=_validate,
     validate_new=_validate_new,
     validate_update=_validate_update,
+    validate_status=_validate_status,
     returns_deleted=True,
 )

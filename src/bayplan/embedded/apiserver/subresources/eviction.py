@@ -8,46 +8,70 @@ spends anything, so the pod is deleted only if it is still as it was when that w
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import ApiError
+from dataclasses import replace
+
+from bayplan.embedded.apiserver.errors import ApiError, conflict, forbidden, modified
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.selectors import select
 from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.strategies.podstatus import set_condition
 
 _BUDGETS = "poddisruptionbudgets.policy"
 _RETRY_SECONDS = 10
 _ATTEMPTS = 5
 _MOST_DISRUPTED = 2000
 """Evictions that the disruption controller has not taken note of yet."""
-_CONDITION = "DisruptionTarget"
+_DISRUPTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 _SEVERAL = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
     "support."
 )
 
 
-class _Changed(Exception):  # noqa: N818 - an outcome that is handled here
-    """The pod is no longer what it was when its eviction was decided."""
-
-
 async def evict(backend: Backend, call: Call, options: DeleteOptions) -> None:
     """Delete a pod, or say that its budget does not allow it now (429)."""
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         pod = backend.require(call)
-        budget = None if _harmless(pod) else _budget(backend, call, pod)
-        free = budget is None or _free(budget.object(), pod)
-        if budget is not None and not free:
-            await _spend(backend, call, budget)
+        if not _harmless(pod):
+            return await _evict_guarded(backend, call, options, pod)
         try:
-            await _mark(backend, call, pod if free and not _over(pod) else None)
-        except _Changed:
-            continue
-        inner = Call(call.user, call.kind, call.namespace, call.name, dry_run=call.dry_run)
-        await deleting.delete(backend, inner, options)
-        return
-    raise _refusal(f"The pod {call.name} changes too often.", _RETRY_SECONDS)
+            return await _mark_and_delete(
+                backend, call, options if _over(pod) else _as_it_is(options, pod)
+            )
+        except ApiError as problem:
+            again = problem.code == 409 and not options.resource_version
+            if not again or attempt == _ATTEMPTS - 1:
+                raise
+    raise modified("", "pods", call.name)
+
+
+async def _evict_guarded(backend: Backend, call: Call, options: DeleteOptions, pod: Entry) -> None:
+    budget = _budget(backend, call, pod)
+    if budget is None or not _free(budget.object(), pod):
+        if budget is not None:
+            await _spend(backend, call, budget)
+        return await _mark_and_delete(backend, call, options)
+    try:
+        return await _mark_and_delete(backend, call, _as_it_is(options, pod))
+    except ApiError as problem:
+        if problem.code == 409 and not options.resource_version:
+            raise _busy(budget.key.name) from problem
+        raise
+
+
+def _as_it_is(options: DeleteOptions, pod: Entry) -> DeleteOptions:
+    """The same deletion, but only of the pod as it was judged."""
+    if options.resource_version:
+        return options
+    return replace(options, resource_version=str(pod.revision))
 
 
 def _over(pod: Entry) -> bool:
@@ -83,31 +107,38 @@ def _ready(pod: JsonObject) -> bool:
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
-async def _mark(backend: Backend, call: Call, judged: Entry | None) -> None:
-    """Let the pod say why it goes; _Changed if it is not as it was judged."""
-    if call.dry_run:
-        return
+async def _mark_and_delete(backend: Backend, call: Call, options: DeleteOptions) -> None:
+    """Let the pod say why it goes, and delete it."""
+    if not call.dry_run:
+        options = await _mark(backend, call, options)
+    inner = Call(call.user, call.kind, call.namespace, call.name, dry_run=call.dry_run)
+    await deleting.delete(backend, inner, options)
 
+
+async def _mark(backend: Backend, call: Call, options: DeleteOptions) -> DeleteOptions:
     def mark(obj: JsonObject) -> JsonObject:
-        if judged is not None and obj["metadata"]["resourceVersion"] != str(judged.revision):
-            raise _Changed
-        status = obj.setdefault("status", {})
-        others = [one for one in status.get("conditions") or () if one["type"] != _CONDITION]
-        status["conditions"] = [*others, _disrupted(backend.now())]
+        _check(call, options, obj["metadata"])
+        set_condition(obj.setdefault("status", {}), _DISRUPTED, backend.now())
         return obj
 
     one = Call(call.user, call.kind, call.namespace, call.name, "status")
-    await writing.change(backend, one, mark, trusted=True)
+    marked = await writing.change(backend, one, mark, trusted=True)
+    if not options.resource_version:
+        return options
+    return replace(options, resource_version=str(marked.revision))
 
 
-def _disrupted(now: str) -> JsonObject:
-    return {
-        "type": _CONDITION,
-        "status": "True",
-        "reason": "EvictionByEvictionAPI",
-        "message": "Eviction API: evicting",
-        "lastTransitionTime": now,
-    }
+def _check(call: Call, options: DeleteOptions, meta: JsonObject) -> None:
+    for wanted, name, shown, guess in (
+        (options.uid, "uid", "UID", "deleted and then recreated"),
+        (options.resource_version, "resourceVersion", "ResourceVersion", "modified"),
+    ):
+        if wanted and wanted != meta[name]:
+            why = (
+                f"the {shown} in the precondition ({wanted}) does not match the {shown} in record "
+                f"({meta[name]}). The object might have been {guess}"
+            )
+            raise conflict("", "Pod", call.name, why)
 
 
 def _covers(budget: Entry, pod: Entry) -> bool:
@@ -124,25 +155,71 @@ async def _spend(backend: Backend, call: Call, budget: Entry) -> None:
 
     def take(obj: JsonObject) -> JsonObject:
         status = obj.setdefault("status", {})
-        if (status.get("observedGeneration") or 0) < (obj["metadata"].get("generation") or 0):
-            said = f"The disruption budget {name} is still being processed by the server."
-            raise _refusal(said, _RETRY_SECONDS)
-        if len(status.get("disruptedPods") or ()) > _MOST_DISRUPTED:
-            raise ApiError(403, "Forbidden", f"{name}: too many evictions are not confirmed yet")
-        if (status.get("disruptionsAllowed") or 0) <= 0:
-            healthy, wanted = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
-            raise _refusal(
-                f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} "
-                "currently"
-            )
+        _refuse_disruption(obj, status)
         status["disruptionsAllowed"] -= 1
-        status.setdefault("disruptedPods", {})[call.name] = backend.now()
+        if not status["disruptionsAllowed"]:
+            _say_spent(status, backend.now())
+        status["disruptedPods"] = {**(status.get("disruptedPods") or {}), call.name: backend.now()}
         return obj
 
     await writing.change(backend, one, take, trusted=True)
 
 
+def _refuse_disruption(budget: JsonObject, status: JsonObject) -> None:
+    name, allowed = budget["metadata"]["name"], status.get("disruptionsAllowed") or 0
+    if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
+        raise _busy(name)
+    if allowed < 0:
+        why = "pdb disruptions allowed is negative"
+        raise forbidden("policy", "poddisruptionbudget", name, why)
+    if len(status.get("disruptedPods") or ()) > _MOST_DISRUPTED:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise forbidden("policy", "poddisruptionbudget", name, why)
+    if allowed == 0:
+        raise _refusal(f"The disruption budget {name} {_spent(status)}")
+
+
+def _allowance(status: JsonObject) -> JsonObject:
+    """What a budget says of whether it allows anything."""
+    for one in status.get("conditions") or ():
+        if one.get("type") == "DisruptionAllowed":
+            found: JsonObject = one
+            return found
+    return {}
+
+
+def _spent(status: JsonObject) -> str:
+    """Why a budget allows nothing now."""
+    one = _allowance(status)
+    said = one.get("message") if one.get("status") == "False" else ""
+    healthy, wanted = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
+    not_now = "does not allow evicting pods currently"
+    if said and one.get("reason") == "SyncFailed":
+        return f"{not_now} because it failed sync: {said}"
+    if healthy <= wanted:
+        return f"needs {wanted} healthy pods and has {healthy} currently"
+    return f"{not_now} ({one.get('reason')}): {said}" if said else not_now
+
+
+def _say_spent(status: JsonObject, now: str) -> None:
+    """Let the budget itself say that it is spent, before its controller does."""
+    before = _allowance(status)
+    kept = [one for one in status.get("conditions") or () if one != before]
+    since = before.get("lastTransitionTime") if before.get("status") == "False" else now
+    spent: JsonObject = {"type": "DisruptionAllowed", "status": "False"}
+    if status.get("observedGeneration"):
+        spent["observedGeneration"] = status["observedGeneration"]
+    spent |= {"lastTransitionTime": since, "reason": "InsufficientPods", "message": ""}
+    status["conditions"] = [*kept, spent]
+
+
+def _busy(name: str) -> ApiError:
+    said = f"The disruption budget {name} is still being processed by the server."
+    return _refusal(said, _RETRY_SECONDS)
+
+
 def _refusal(why: str, retry_after: int = 0) -> ApiError:
+    """A refusal; it says when to come again only if that is a matter of seconds."""
     message = "Cannot evict pod as it would violate the pod's disruption budget."
     cause = {"reason": "DisruptionBudget", "message": why}
     details: JsonObject = {"causes": [cause]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.errors import Cause
-from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.schema.internal import difference, internal_form
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -23,6 +23,7 @@ _FROZEN = (
     "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
     "to 1 if it was previously negative)"
 )
+_OF_NODES = ("nodeSelectorTerms", "matchExpressions", "matchFields")
 _ONLY_ADDED = "only additions are allowed (no mutations or deletions)"
 
 
@@ -97,12 +98,30 @@ def _gate_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
 
 def _other_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     """Whatever is left of a change when what may change is taken out must be nothing."""
-    rest = _without_allowed(new, old)
+    rest = _emptied(_without_allowed(new, old), old)
     found = _gated_change_problems(rest, old) if old.get("schedulingGates") else []
     if not same_spec(rest, old):
         shown = difference(_written(old), _written(rest), "core.PodSpec")
         found.append(forbidden_field("spec", f"{_FROZEN}\n{shown}"))
     return found
+
+
+def _emptied(new: JsonObject, old: JsonObject) -> JsonObject:
+    """Show lists of node selectors that have lost all items as empty, not as absent."""
+    if not new.get("affinity") or not old.get("affinity"):
+        return new
+    return {**new, "affinity": _with_empty_lists(new["affinity"], old["affinity"])}
+
+
+def _with_empty_lists(new: JsonValue, old: JsonValue) -> JsonValue:
+    if isinstance(new, list) and isinstance(old, list):
+        pairs = zip(new, old, strict=False)
+        return [_with_empty_lists(one, before) for one, before in pairs] + new[len(old) :]
+    if not isinstance(new, dict) or not isinstance(old, dict):
+        return new
+    lost = (name for name in _OF_NODES if old.get(name) and not new.get(name))
+    kept = {name: _with_empty_lists(item, old.get(name)) for name, item in new.items()}
+    return kept | {name: [] for name in lost}
 
 
 def _written(spec: JsonObject) -> JsonObject:
@@ -161,7 +180,7 @@ def _node_affinity_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     shown = [internal_form(term, "core.NodeSelectorTerm") for term in after]
     if before and len(before) != len(after):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [bad_value(field, shown or None, why)]
+        return [bad_value(field, shown if new.get(REQUIRED) else None, why)]
     return [
         bad_value(f"{field}[{index}]", shown[index], _ONLY_ADDED)
         for index, term in enumerate(before)

@@ -1,0 +1,210 @@
+"""What a pod's status may become: addresses, conditions, containers that ended, claims it got."""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.schema.internal import internal_form
+from bayplan.embedded.apiserver.validation.addresses import address_problems, is_dual_stack
+from bayplan.embedded.apiserver.validation.causes import (
+    bad_value,
+    duplicate,
+    forbidden_field,
+    immutable,
+    required,
+)
+from bayplan.embedded.apiserver.validation.names import (
+    dns_label,
+    name_problems,
+    qualified_name,
+    subdomain,
+)
+from bayplan.embedded.apiserver.validation.pods.containerstatus import container_status_problems
+
+_SYSTEM = ("PodScheduled", "Ready", "Initialized")
+_NOT_NEGATIVE = "must be a non-negative integer"
+_LISTS = {
+    "containerStatuses": "containers",
+    "initContainerStatuses": "initContainers",
+    "ephemeralContainerStatuses": "",
+}
+
+
+def pod_status_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+    """What is wrong with a pod's new status."""
+    status, before = new.get("status") or {}, old.get("status") or {}
+    found = _condition_problems(status.get("conditions") or [])
+    found += _nomination_problems(status, before, old["spec"])
+    if (status.get("observedGeneration") or 0) < 0:
+        wrong = status["observedGeneration"]
+        found.append(bad_value("status.observedGeneration", wrong, _NOT_NEGATIVE))
+    if (status.get("qosClass") or "") != (before.get("qosClass") or ""):
+        found.append(immutable("status.qosClass", status.get("qosClass") or ""))
+    found += _transition_problems(status, before, old["spec"])
+    found += _claim_problems(status, new["spec"])
+    found += _address_problems(status, before, "podIPs", "core.PodIP")
+    found += _host_address_problems(status, before)
+    return found + container_status_problems(status, new["spec"])
+
+
+def _condition_problems(conditions: list[JsonObject]) -> list[Cause]:
+    found: list[Cause] = []
+    for index, one in enumerate(conditions):
+        at, seen = f"status.conditions[{index}]", one.get("observedGeneration") or 0
+        if seen < 0:
+            found.append(bad_value(f"{at}.observedGeneration", seen, _NOT_NEGATIVE))
+        kind = one.get("type") or ""
+        if kind not in _SYSTEM:
+            found += name_problems(qualified_name, kind, f"{at}.Type")
+    return found
+
+
+def _nomination_problems(status: JsonObject, before: JsonObject, spec: JsonObject) -> list[Cause]:
+    node, field = status.get("nominatedNodeName") or "", "status.nominatedNodeName"
+    if not node or node == (before.get("nominatedNodeName") or ""):
+        return []
+    found = name_problems(subdomain, node, field)
+    if spec.get("nodeName"):
+        why = "may not be set on pods that are already bound to a node"
+        found.append(forbidden_field(field, why))
+    return found
+
+
+def _transition_problems(status: JsonObject, before: JsonObject, spec: JsonObject) -> list[Cause]:
+    """A container that has ended for good does not come back."""
+    found: list[Cause] = []
+    for field, kind in _LISTS.items():
+        if not before.get(field):
+            continue
+        after = {one.get("name"): one for one in reversed(status.get(field) or [])}
+        for index, one in enumerate(before[field]):
+            ended, now = _ended(one), after.get(one.get("name"))
+            if ended is None or now is None or _ended(now) is not None:
+                continue
+            if not _may_return(one.get("name") or "", ended, kind, spec):
+                why = "may not be transitioned to non-terminated state"
+                found.append(forbidden_field(f"status.{field}[{index}].state", why))
+    return found
+
+
+def _ended(status: JsonObject) -> int | None:
+    """The code with which a container has ended, if it has."""
+    ended = (status.get("state") or {}).get("terminated")
+    return None if ended is None else ended.get("exitCode") or 0
+
+
+def _may_return(name: str, code: int, kind: str, spec: JsonObject) -> bool:
+    if not kind:
+        return False
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    rules = (rule for one in containers for rule in one.get("restartPolicyRules") or ())
+    if any(rule.get("action") == "RestartAllContainers" for rule in rules):
+        return True
+    own = next((one for one in spec.get(kind) or () if one.get("name") == name), None)
+    return own is not None and _restarts(own, spec, code)
+
+
+def _restarts(container: JsonObject, spec: JsonObject, code: int) -> bool:
+    policy = container.get("restartPolicy")
+    if policy is not None and any(
+        _matches(rule.get("exitCodes") or {}, code)
+        for rule in container.get("restartPolicyRules") or ()
+    ):
+        return True
+    policy = policy or spec.get("restartPolicy")
+    return code != 0 if policy == "OnFailure" else policy != "Never"
+
+
+def _matches(codes: JsonObject, code: int) -> bool:
+    listed = code in (codes.get("values") or ())
+    return listed if codes.get("operator") == "In" else not listed and bool(codes)
+
+
+def _claim_problems(status: JsonObject, spec: JsonObject) -> list[Cause]:
+    known = {one.get("name") for one in spec.get("resourceClaims") or ()}
+    found: list[Cause] = []
+    seen: set[str] = set()
+    for index, one in enumerate(status.get("resourceClaimStatuses") or ()):
+        at, name = f"status.resourceClaimStatuses[{index}]", one.get("name") or ""
+        if name not in known:
+            why = "must match the name of an entry in `spec.resourceClaims`"
+            found.append(bad_value(f"{at}.name", name, why))
+        if name in seen:
+            found.append(duplicate(f"{at}.name", name))
+        seen.add(name)
+        if one.get("resourceClaimName") is not None:
+            field = f"{at}.resourceClaimName"
+            found += name_problems(subdomain, one["resourceClaimName"], field)
+    extended = status.get("extendedResourceClaimStatus")
+    return found if extended is None else found + _extended_problems(extended, spec)
+
+
+def _extended_problems(status: JsonObject, spec: JsonObject) -> list[Cause]:
+    at = "status.extendedResourceClaimStatus"
+    containers = {
+        one.get("name"): one
+        for kind in ("initContainers", "containers")
+        for one in spec.get(kind) or ()
+    }
+    mappings = status.get("requestMappings") or []
+    found: list[Cause] = []
+    if not mappings:
+        why = "at least one request mapping is required"
+        found.append(required(f"{at}.requestMappings", why))
+    seen: set[tuple[str, str, str]] = set()
+    for index, one in enumerate(mappings):
+        place = f"{at}.requestMappings[{index}]"
+        names = ("containerName", "resourceName", "requestName")
+        key = (one.get(names[0]) or "", one.get(names[1]) or "", one.get(names[2]) or "")
+        found += _mapping_problems(key, containers, place)
+        found += name_problems(dns_label, key[2], f"{at}.requestName")
+        if key in seen:
+            pairs = zip(names, key, strict=True)
+            found += [duplicate(f"{place}.{name}", value) for name, value in pairs]
+        seen.add(key)
+    name = status.get("resourceClaimName") or ""
+    if not name:
+        return [*found, required(f"{at}.resourceClaimName")]
+    return found + name_problems(subdomain, name, f"{at}.resourceClaimName")
+
+
+def _mapping_problems(
+    key: tuple[str, str, str], containers: dict[str | None, JsonObject], at: str
+) -> list[Cause]:
+    container, resource, _ = key
+    where = "in spec.initContainers.{0} or spec.containers.{0}"
+    if container not in containers:
+        why = f"must match the name of an entry {where.format('name')}"
+        return [bad_value(f"{at}.containerName", container, why)]
+    asked = (containers[container].get("resources") or {}).get("requests") or {}
+    if resource in asked:
+        return []
+    why = f"must match the extended resource name of an entry {where.format('resources.requests')}"
+    return [bad_value(f"{at}.resourceName", resource, why)]
+
+
+def _address_problems(
+    status: JsonObject, before: JsonObject, field: str, type_name: str
+) -> list[Cause]:
+    given = status.get(field) or []
+    if not given:
+        return []
+    kept = [one.get("ip") or "" for one in before.get(field) or ()]
+    addresses = [one.get("ip") or "" for one in given]
+    found: list[Cause] = []
+    for index, address in enumerate(addresses):
+        found += address_problems(address, f"status.{field}[{index}]", kept)
+    if len(addresses) > 1 and (not is_dual_stack(addresses) or len(addresses) > 2):
+        shown = [internal_form(one, type_name) for one in given]
+        why = "may specify no more than one IP for each IP family"
+        found.append(bad_value(f"status.{field}", shown, why))
+    return found
+
+
+def _host_address_problems(status: JsonObject, before: JsonObject) -> list[Cause]:
+    given = status.get("hostIPs") or []
+    found: list[Cause] = []
+    if given and (given[0].get("ip") or "") != (status.get("hostIP") or ""):
+        why = "must be equal to `hostIP`"
+        found.append(bad_value("status.hostIPs[0].ip", given[0].get("ip") or "", why))
+    return found + _address_problems(status, before, "hostIPs", "core.HostIP")

@@ -72,7 +72,7 @@ def test_lists_without_a_merge_key_are_replaced() -> None:
 def test_primitive_lists_merge_and_lose_single_values() -> None:
     before: dict[str, Any] = {"metadata": {"finalizers": ["a/1", "b/2"]}}
     added = strategic(before, {"metadata": {"finalizers": ["c/3"]}})
-    assert added["metadata"]["finalizers"] == ["a/1", "b/2", "c/3"]
+    assert added["metadata"]["finalizers"] == ["c/3", "a/1", "b/2"]
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a/1"]}}
     assert strategic(before, patch)["metadata"]["finalizers"] == ["b/2"]
 

@@ -77,13 +77,15 @@ def _merge_list(
     existing: list[JsonValue] = current if isinstance(current, list) else []
     if not field.merge_key:
         found = existing + [item for item in patch if item not in existing]
-        return _ordered_primitives(found, order)
+        rank = order if isinstance(order, list) else patch
+        return _placed(found, found, existing, rank)
     if any(isinstance(item, dict) and item.get(_DIRECTIVE) == "replace" for item in patch):
         return [_plain(item) for item in patch if item.keys() != {_DIRECTIVE}]
     found = list(existing)
+    before = [_get(item, field.merge_key) for item in existing]
     for item in patch:
         _merge_element(found, item, field)
-    return _ordered(found, order, field.merge_key)
+    return _ordered(found, patch if order is None else order, field.merge_key, before)
 
 
 def _merge_element(found: list[JsonValue], item: JsonValue, field: FieldType) -> None:
@@ -108,37 +110,37 @@ def _position(found: list[JsonValue], key: str, value: JsonValue) -> int | None:
     return None
 
 
-def _ordered(found: list[JsonValue], order: JsonValue, key: str) -> list[JsonValue]:
-    """Elements in the order asked for; those that the order does not name keep their neighbours."""
-    if order is None:
-        return found
+def _ordered(
+    found: list[JsonValue], order: JsonValue, key: str, before: list[JsonValue]
+) -> list[JsonValue]:
+    """Elements in the order asked for; those that it does not name stay before what they were."""
     if not isinstance(order, list) or not all(isinstance(item, dict) for item in order):
         raise PatchError(f"{_ORDER_PREFIX} must be a list of objects with the key {key}")
     rank = [item.get(key) for item in order]
-    return _interleaved(found, [_get(item, key) for item in found], rank)
-
-
-def _ordered_primitives(found: list[JsonValue], order: JsonValue) -> list[JsonValue]:
-    return _interleaved(found, found, order) if isinstance(order, list) else found
+    return _placed(found, [_get(item, key) for item in found], before, rank)
 
 
 def _get(item: JsonValue, key: str) -> JsonValue:
     return item.get(key) if isinstance(item, dict) else None
 
 
-def _interleaved(
-    found: list[JsonValue], keys: list[JsonValue], rank: list[JsonValue]
+def _placed(
+    found: list[JsonValue], keys: list[JsonValue], before: list[JsonValue], rank: list[JsonValue]
 ) -> list[JsonValue]:
-    """The ranked elements in their rank, with each unranked one after what it stood after."""
-    ranked = [item for _, item in sorted(_ranked(found, keys, rank), key=lambda pair: pair[0])]
-    places = iter(ranked)
-    return [next(places) if key in rank else item for item, key in zip(found, keys, strict=True)]
+    """Elements that are ranked, in their rank, among the others, which stay in their order.
 
-
-def _ranked(
-    found: list[JsonValue], keys: list[JsonValue], rank: list[JsonValue]
-) -> list[tuple[int, JsonValue]]:
-    return [(rank.index(key), item) for item, key in zip(found, keys, strict=True) if key in rank]
+    One that is not ranked comes first only if it stood before the ranked one, and both were there.
+    """
+    pairs = list(zip(keys, found, strict=True))
+    ranked = sorted((pair for pair in pairs if pair[0] in rank), key=lambda p: rank.index(p[0]))
+    others = [pair for pair in pairs if pair[0] not in rank]
+    placed: list[JsonValue] = []
+    while ranked and others:
+        both = (others[0][0], ranked[0][0])
+        known = all(key in before for key in both)
+        first = known and before.index(both[0]) < before.index(both[1])
+        placed.append((others if first else ranked).pop(0)[1])
+    return placed + [item for _, item in ranked or others]
 
 
 def _delete_from_primitives(merged: JsonObject, patch: JsonObject) -> None:
@@ -161,7 +163,8 @@ def _order_untouched(merged: JsonObject, patch: JsonObject, type_: ObjectType | 
             continue
         known = type_.fields.get(field) if type_ is not None else None
         if known is not None and known.merge_key and isinstance(merged[field], list):
-            merged[field] = _ordered(merged[field], order, known.merge_key)
+            before = [_get(item, known.merge_key) for item in merged[field]]
+            merged[field] = _ordered(merged[field], order, known.merge_key, before)
 
 
 def _plain(value: JsonValue) -> JsonValue:

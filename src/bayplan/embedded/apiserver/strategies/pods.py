@@ -28,6 +28,7 @@ from bayplan.embedded.apiserver.validation.pods.spec import (
 from bayplan.embedded.apiserver.validation.pods.status import pod_status_problems
 from bayplan.embedded.apiserver.validation.pods.totals import qos_class
 from bayplan.embedded.apiserver.validation.pods.updates import spec_change_problems
+from bayplan.embedded.apiserver.validation.pods.warnings import name_warnings, spec_warnings
 
 _WORTH_KEEPING = 16 * 1024
 """Bytes of a spec whose judgement is kept."""
@@ -38,6 +39,7 @@ class _Judged(NamedTuple):
 
     problems: tuple[Cause, ...]
     qos: str
+    warnings: tuple[str, ...]
 
 
 @lru_cache(256)
@@ -47,7 +49,7 @@ def _judged_before(spec: bytes, pod: str) -> _Judged:
 
 def _judge(spec: JsonObject, pod: str) -> _Judged:
     found = [*pod_spec_problems(spec, "spec", pod), *new_pod_problems(spec, "spec")]
-    return _Judged(tuple(found), qos_class(spec))
+    return _Judged(tuple(found), qos_class(spec), tuple(spec_warnings(spec, {})))
 
 
 def _judged(pod: JsonObject) -> _Judged:
@@ -117,6 +119,16 @@ def _validate_status(new: JsonObject, old: JsonObject) -> list[Cause]:
     return found + pod_status_problems(new, old)
 
 
+def _warnings(pod: JsonObject, old: JsonObject | None) -> list[str]:
+    """A pod's author is told once, when it is new."""
+    if old is not None:
+        return []
+    meta = pod["metadata"]
+    annotated = bool(meta.get("annotations"))
+    known = spec_warnings(pod["spec"], meta) if annotated else _judged(pod).warnings
+    return [*name_warnings(pod), *known]
+
+
 PODS = Strategy(
     default=default_pod,
     prepare_create=_prepare_create,
@@ -126,5 +138,6 @@ PODS = Strategy(
     validate_new=_validate_new,
     validate_update=_validate_update,
     validate_status=_validate_status,
+    warnings=_warnings,
     returns_deleted=True,
 )

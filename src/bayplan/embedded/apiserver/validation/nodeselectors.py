@@ -50,21 +50,23 @@ def node_selector_problems(selector: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def node_selector_term_problems(term: JsonObject, field: str) -> list[Cause]:
-    """What is wrong with one term of a node selector."""
+def node_selector_term_problems(
+    term: JsonObject, field: str, *, any_value: bool = False
+) -> list[Cause]:
+    """What is wrong with one term of a node selector; `any_value` lets pass what no label has."""
     found: list[Cause] = []
     for index, one in enumerate(term.get("matchExpressions") or ()):
-        found += _expression_problems(one, f"{field}.matchExpressions[{index}]")
+        found += _expression_problems(one, f"{field}.matchExpressions[{index}]", any_value)
     for index, one in enumerate(term.get("matchFields") or ()):
         found += _field_problems(one, f"{field}.matchFields[{index}]")
     return found
 
 
-def _expression_problems(expression: JsonObject, field: str) -> list[Cause]:
+def _expression_problems(expression: JsonObject, field: str, any_value: bool) -> list[Cause]:
     values = expression.get("values") or []
     found = _operator_problems(expression.get("operator") or "", values, field)
     found += name_problems(qualified_name, expression.get("key") or "", f"{field}.key")
-    for index, value in enumerate(values):
+    for index, value in enumerate(() if any_value else values):
         found += name_problems(label_value, value, f"{field}.values[{index}]")
     return found
 

@@ -7,18 +7,18 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
 from bayplan.embedded.apiserver.validation.names import (
     dns_label,
-    label_value,
     name_problems,
     qualified_name,
-    subdomain,
+)
+from bayplan.embedded.apiserver.validation.nodeselectors import (
+    node_selector_problems,
+    node_selector_term_problems,
 )
 from bayplan.embedded.apiserver.validation.selectors import selector_problems
-from bayplan.kube.names import is_label_value, is_qualified_name
+from bayplan.kube.names import is_qualified_name
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_WITH_VALUES = ("In", "NotIn")
-_OPERATOR = "not a valid selector operator"
 
 
 def affinity_problems(affinity: JsonObject, at: str) -> list[Cause]:
@@ -53,70 +53,7 @@ def _node_affinity_problems(affinity: JsonObject, at: str) -> list[Cause]:
         place = f"{at}.{PREFERRED}[{index}]"
         found += _weight_problems(term, place)
         preference = term.get("preference") or {}
-        found += node_term_problems(preference, f"{place}.preference", any_value=True)
-    return found
-
-
-def node_selector_problems(selector: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a selector of nodes."""
-    terms = selector.get("nodeSelectorTerms") or ()
-    field = f"{at}.nodeSelectorTerms"
-    if not terms:
-        return [required(field, "must have at least one node selector term")]
-    return [
-        cause
-        for index, term in enumerate(terms)
-        for cause in node_term_problems(term, f"{field}[{index}]")
-    ]
-
-
-def node_term_problems(term: JsonObject, at: str, *, any_value: bool = False) -> list[Cause]:
-    """What is wrong with one of a selector's alternatives."""
-    found: list[Cause] = []
-    for index, one in enumerate(term.get("matchExpressions") or ()):
-        found += _label_problems(one, f"{at}.matchExpressions[{index}]", any_value)
-    for index, one in enumerate(term.get("matchFields") or ()):
-        found += _field_problems(one, f"{at}.matchFields[{index}]")
-    return found
-
-
-def _label_problems(requirement: JsonObject, at: str, any_value: bool) -> list[Cause]:
-    found, key = _count_problems(requirement, at), requirement.get("key") or ""
-    if not is_qualified_name(key):
-        found += name_problems(qualified_name, key, f"{at}.key")
-    for index, value in enumerate(() if any_value else requirement.get("values") or ()):
-        if not is_label_value(value):
-            found += name_problems(label_value, value, f"{at}.values[{index}]")
-    return found
-
-
-def _count_problems(requirement: JsonObject, at: str) -> list[Cause]:
-    operator, values = requirement.get("operator") or "", requirement.get("values") or ()
-    if operator in _WITH_VALUES:
-        why = "must be specified when `operator` is 'In' or 'NotIn'"
-        return [] if values else [required(f"{at}.values", why)]
-    if operator in ("Exists", "DoesNotExist"):
-        why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        return [forbidden_field(f"{at}.values", why)] if values else []
-    if operator in ("Gt", "Lt"):
-        why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        return [] if len(values) == 1 else [required(f"{at}.values", why)]
-    return [bad_value(f"{at}.operator", operator, _OPERATOR)]
-
-
-def _field_problems(requirement: JsonObject, at: str) -> list[Cause]:
-    operator, values = requirement.get("operator") or "", requirement.get("values") or ()
-    found: list[Cause] = []
-    if operator not in _WITH_VALUES:
-        found.append(bad_value(f"{at}.operator", operator, _OPERATOR))
-    elif len(values) != 1:
-        why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        found.append(required(f"{at}.values", why))
-    key = requirement.get("key") or ""
-    if key != "metadata.name":
-        return [*found, bad_value(f"{at}.key", key, "not a valid field selector key")]
-    for index, value in enumerate(values):
-        found += name_problems(subdomain, value, f"{at}.values[{index}]")
+        found += node_selector_term_problems(preference, f"{place}.preference", any_value=True)
     return found
 
 

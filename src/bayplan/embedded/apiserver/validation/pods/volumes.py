@@ -10,16 +10,13 @@ from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
     duplicate,
     forbidden_field,
-    not_supported,
     out_of_range,
     required,
-    too_long,
 )
 from bayplan.embedded.apiserver.validation.names import dns_label, name_problems, subdomain
-from bayplan.embedded.apiserver.validation.paths import backstep_problems, descending_problems
+from bayplan.embedded.apiserver.validation.paths import descending_problems
 from bayplan.embedded.apiserver.validation.pods.choices import (
     Rule,
-    choice,
     needed,
     optional_name,
     required_choice,
@@ -33,22 +30,15 @@ from bayplan.embedded.apiserver.validation.pods.projections import (
     projected_problems,
     secret_problems,
 )
+from bayplan.embedded.apiserver.validation.volumes import driver_name_problems
+from bayplan.embedded.apiserver.validation.volumesources import source_rule
 from bayplan.kube.quantity import parse as amount
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_HOST_PATH_TYPES = (
-    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",
-    "Socket",
-)  # fmt: skip
 _ISCSI = {
     "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([0-9A-Za-z\-.]+)(:[^,;*&$|\s]+)\Z"),
     "eui": re.compile(r"^eui.[0-9A-Za-z]{16}\Z"),
     "naa": re.compile(r"^naa.[0-9A-Za-z]{32}\Z"),
-}
-_DISK_URIS = {
-    True: "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/"
-    "{disk-id}",
-    False: "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
 }
 
 
@@ -113,36 +103,9 @@ def _empty_dir(source: JsonObject, at: str) -> list[Cause]:
     return [forbidden_field(f"{at}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
 
 
-def _host_path(source: JsonObject, at: str) -> list[Cause]:
-    if not source.get("path"):
-        return [required(f"{at}.path")]
-    found = backstep_problems(source["path"], f"{at}.path")
-    return found + choice(source.get("type"), f"{at}.type", _HOST_PATH_TYPES)
-
-
 def _git_repo(source: JsonObject, at: str) -> list[Cause]:
     found = needed("repository")(source, at)
     return found + descending_problems(source.get("directory") or "", f"{at}.directory")
-
-
-def _disk(name: str) -> Rule:
-    """A cloud's disk by its name, perhaps one partition of it."""
-
-    def check(source: JsonObject, at: str) -> list[Cause]:
-        found = needed(name)(source, at)
-        partition = source.get("partition") or 0
-        if not 0 <= partition <= 255:
-            found.append(out_of_range(f"{at}.partition", partition, 1, 255))
-        return found
-
-    return check
-
-
-def _nfs(source: JsonObject, at: str) -> list[Cause]:
-    found, path = needed("server", "path")(source, at), source.get("path") or ""
-    if not path.startswith("/"):
-        found.append(bad_value(f"{at}.path", path, "must be an absolute path"))
-    return found
 
 
 def _iscsi(source: JsonObject, at: str) -> list[Cause]:
@@ -181,79 +144,10 @@ def _portal_problems(volume: JsonObject, at: str) -> list[Cause]:
     return [bad_value(f"{at}.name", name, why)]
 
 
-def _flocker(source: JsonObject, at: str) -> list[Cause]:
-    name, uid = source.get("datasetName") or "", source.get("datasetUUID")
-    found = []
-    if not name and not uid:
-        found.append(required(at, "one of datasetName and datasetUUID is required"))
-    if name and uid:
-        why = "datasetName and datasetUUID can not be specified simultaneously"
-        found.append(bad_value(at, "resource", why))
-    if "/" in name:
-        found.append(bad_value(f"{at}.datasetName", name, "must not contain '/'"))
-    return found
-
-
-def _fibre_channel(source: JsonObject, at: str) -> list[Cause]:
-    targets, ids, field = source.get("targetWWNs"), source.get("wwids"), f"{at}.targetWWNs"
-    if not targets:
-        why = "must specify either targetWWNs or wwids, but not both"
-        return [] if ids else [required(field, why)]
-    found = []
-    if ids:
-        why = "targetWWNs and wwids can not be specified simultaneously"
-        found.append(bad_value(field, targets, why))
-    if source.get("lun") is None:
-        found.append(required(f"{at}.lun", "lun is required if targetWWNs is specified"))
-    else:
-        found += _lun_problems(source["lun"], at)
-    return found
-
-
 def _cinder(source: JsonObject, at: str) -> list[Cause]:
     found = needed("volumeID")(source, at)
     if source.get("secretRef") is not None:
         found += needed("name")(source["secretRef"], f"{at}.secretRef")
-    return found
-
-
-def _flex(source: JsonObject, at: str) -> list[Cause]:
-    found = needed("driver")(source, at)
-    for key in source.get("options") or {}:
-        domain = f".{key.partition('/')[0].lower()}"
-        if domain.endswith((".kubernetes.io", ".k8s.io")):
-            why = "kubernetes.io and k8s.io namespaces are reserved"
-            found.append(bad_value(f"{at}.options[{key}]", key, why))
-    return found
-
-
-def _quobyte(source: JsonObject, at: str) -> list[Cause]:
-    registry, found = source.get("registry") or "", []
-    pairs = "must be a host:port pair or multiple pairs separated by commas"
-    if not registry:
-        found.append(required(f"{at}.registry", pairs))
-    elif len(source.get("tenant") or "") >= 65:
-        why = "must be a UUID and may not exceed a length of 64 characters"
-        found.append(required(f"{at}.tenant", why))
-    else:
-        found += [
-            bad_value(f"{at}.registry", registry, pairs)
-            for pair in registry.split(",")
-            if not re.fullmatch(r"([^:\[\]]*|\[[^\[\]]*\]):[^:\[\]]*", pair)
-        ]
-    return found + needed("volume")(source, at)
-
-
-def _azure_disk(source: JsonObject, at: str) -> list[Cause]:
-    found = needed("diskName", "diskURI")(source, at)
-    kind, uri = source.get("kind"), source.get("diskURI") or ""
-    caching = source.get("cachingMode")
-    found += choice(caching, f"{at}.cachingMode", ("None", "ReadOnly", "ReadWrite"))
-    found += choice(kind, f"{at}.kind", ("Dedicated", "Managed", "Shared"))
-    if kind is not None:
-        managed = kind == "Managed"
-        if not uri.startswith("/subscriptions/" if managed else "https://"):
-            found.append(not_supported(f"{at}.diskURI", uri, (_DISK_URIS[managed],)))
     return found
 
 
@@ -263,14 +157,6 @@ def _storage_os(source: JsonObject, at: str) -> list[Cause]:
     if source.get("secretRef") is not None:
         found += needed("name")(source["secretRef"], f"{at}.secretRef")
     return found
-
-
-def driver_name_problems(name: str, at: str) -> list[Cause]:
-    """What is wrong with the name of a CSI driver."""
-    if not name:
-        return [required(at)]
-    found = [too_long(at, 63)] if len(name) > 63 else []
-    return found + [bad_value(at, name, why) for why in subdomain(name.lower())]
 
 
 def _csi(source: JsonObject, at: str) -> list[Cause]:
@@ -296,36 +182,29 @@ def _image(source: JsonObject, at: str) -> list[Cause]:
     return required_choice(source.get("pullPolicy"), f"{at}.pullPolicy", PULL_POLICIES)
 
 
-_RULES: dict[str, Rule] = {
+_OWN_RULES: dict[str, Rule] = {
     "emptyDir": _empty_dir,
-    "hostPath": _host_path,
     "gitRepo": _git_repo,
-    "gcePersistentDisk": _disk("pdName"),
-    "awsElasticBlockStore": _disk("volumeID"),
     "secret": secret_problems,
-    "nfs": _nfs,
     "iscsi": _iscsi,
-    "glusterfs": needed("endpoints", "path"),
-    "flocker": _flocker,
     "persistentVolumeClaim": needed("claimName"),
-    "rbd": needed("monitors", "image"),
     "cinder": _cinder,
-    "cephfs": needed("monitors"),
-    "quobyte": _quobyte,
     "downwardAPI": downward_problems,
-    "fc": _fibre_channel,
-    "flexVolume": _flex,
     "configMap": config_problems,
-    "azureFile": needed("secretName", "shareName"),
-    "vsphereVolume": needed("volumePath"),
-    "photonPersistentDisk": needed("pdID"),
-    "portworxVolume": needed("volumeID"),
-    "azureDisk": _azure_disk,
     "storageos": _storage_os,
     "projected": projected_problems,
-    "scaleIO": needed("gateway", "system", "volumeName"),
     "csi": _csi,
     "ephemeral": _ephemeral,
     "image": _image,
+}
+_ORDER = (
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs",
+    "iscsi", "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte",
+    "downwardAPI", "fc", "flexVolume", "configMap", "azureFile", "vsphereVolume",
+    "photonPersistentDisk", "portworxVolume", "azureDisk", "storageos", "projected", "scaleIO",
+    "csi", "ephemeral", "image",
+)  # fmt: skip
+_RULES: dict[str, Rule] = {
+    kind: _OWN_RULES[kind] if kind in _OWN_RULES else source_rule(kind, "") for kind in _ORDER
 }
 """Every kind of volume, in the order in which they are looked at."""

@@ -1,0 +1,296 @@
+"""What the author of a pod, or of a template, should know although it is not refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.validation.addresses import address_warnings
+from bayplan.embedded.apiserver.validation.causes import quoted
+from bayplan.embedded.apiserver.validation.claims import claim_spec_warnings
+from bayplan.embedded.apiserver.validation.names import dns_label, label_value
+from bayplan.embedded.apiserver.validation.nodeselectors import (
+    expression_deprecations,
+    label_deprecation,
+)
+from bayplan.embedded.apiserver.validation.pods.affinity import PREFERRED, REQUIRED
+from bayplan.embedded.apiserver.validation.pods.annotations import (
+    APP_ARMOR,
+    SECCOMP,
+    SECCOMP_OF_CONTAINER,
+)
+from bayplan.embedded.apiserver.validation.pods.choices import containers_of
+from bayplan.embedded.apiserver.validation.pods.overlaps import overlap_warnings
+from bayplan.embedded.apiserver.validation.quantities import is_fraction
+
+_NOBODY = "a null labelSelector results in matching no pod"
+_OLD_ANNOTATIONS = {
+    "scheduler.alpha.kubernetes.io/critical-pod": (
+        'non-functional in v1.16+; use the "priorityClassName" field instead'
+    ),
+    "security.alpha.kubernetes.io/sysctls": (
+        'non-functional in v1.11+; use the "sysctls" field instead'
+    ),
+    "security.alpha.kubernetes.io/unsafe-sysctls": (
+        'non-functional in v1.11+; use the "sysctls" field instead'
+    ),
+}
+_OLD_VOLUMES = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_APP_ARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+_BYTES = ("memory", "ephemeral-storage")
+
+
+def name_warnings(pod: JsonObject) -> list[str]:
+    """What to tell of a pod's name, and of annotations that it should not have any more."""
+    meta = pod["metadata"]
+    annotations = meta.get("annotations") or {}
+    found = _armor_warnings(pod["spec"], annotations) if annotations else []
+    wrong = dns_label(meta.get("name") or "")
+    if not wrong:
+        return found
+    advice = (
+        "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label "
+        f"is recommended: [{' '.join(wrong)}]"
+    )
+    return [*found, f"metadata.name: {advice}"]
+
+
+def _armor_warnings(spec: JsonObject, annotations: JsonObject) -> list[str]:
+    """Annotations that have become fields, or that say nothing as they are."""
+    if (spec.get("os") or {}).get("name") == "windows":
+        return []
+    keys = (f"{APP_ARMOR}{one.get('name')}" for one, _ in containers_of(spec, ""))
+    found = (key for key in keys if key in annotations)
+    return [f"metadata.annotations[{key}]: {_APP_ARMOR}" for key in found]
+
+
+def template_warnings(template: JsonObject, at: str) -> list[str]:
+    """What to tell the author of a template of pods."""
+    return spec_warnings(template.get("spec") or {}, template.get("metadata") or {}, at)
+
+
+def spec_warnings(spec: JsonObject, meta: JsonObject, base: str = "") -> list[str]:
+    """What to tell of a spec and its metadata, which stand below `base`."""
+    inside = f"{base}." if base else ""
+    at, annotations = f"{inside}spec", meta.get("annotations") or {}
+    found = [*_label_warnings(spec, at), *_spread_warnings(spec, at)]
+    for key, said in _OLD_ANNOTATIONS.items():
+        if key in annotations:
+            found.append(f"{inside}metadata.annotations[{key}]: {said}")
+    found += _volume_warnings(spec, at)
+    found += overlap_warnings(spec.get("volumes") or [])
+    found += _list_warnings(spec, at)
+    found += _fraction_warnings(spec.get("overhead"), f"{at}.overhead")
+    found += _profile_warnings(spec, annotations, f"{inside}metadata.annotations")
+    for container, place in containers_of(spec, at):
+        found += _container_warnings(container, place)
+    found += _port_warnings(spec, at)
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        why = "must be >= 0; negative values are invalid and will be treated as 1"
+        found.append(f"{at}.terminationGracePeriodSeconds: {why}")
+    return [*found, *_affinity_warnings(spec, at), *_address_warnings(spec, at)]
+
+
+def _label_warnings(spec: JsonObject, at: str) -> Iterator[str]:
+    for key in spec.get("nodeSelector") or {}:
+        if said := label_deprecation(key):
+            yield f"{at}.nodeSelector[{key}]: {said}"
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    place = f"{at}.affinity.nodeAffinity"
+    for index, term in enumerate((affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
+        field = f"{place}.{REQUIRED}.nodeSelectorTerms[{index}].matchExpressions"
+        yield from expression_deprecations(term.get("matchExpressions"), field)
+    for index, term in enumerate(affinity.get(PREFERRED) or ()):
+        field = f"{place}.{PREFERRED}[{index}].preference.matchExpressions"
+        wanted = (term.get("preference") or {}).get("matchExpressions") or []
+        yield from expression_deprecations(wanted, field)
+        for number, one in enumerate(wanted):
+            for where, value in enumerate(one.get("values") or ()):
+                for why in label_value(value):
+                    yield f"{field}[{number}].values[{where}]: {value} is invalid, {why}"
+
+
+def _spread_warnings(spec: JsonObject, at: str) -> Iterator[str]:
+    for index, one in enumerate(spec.get("topologySpreadConstraints") or ()):
+        place, key = f"{at}.topologySpreadConstraints[{index}]", one.get("topologyKey") or ""
+        if said := label_deprecation(key):
+            yield f"{place}.topologyKey: {key} is {said}"
+        if one.get("labelSelector") is None:
+            yield f"{place}.labelSelector: {_NOBODY}"
+
+
+def _volume_warnings(spec: JsonObject, at: str) -> list[str]:
+    found: list[str] = []
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        place = f"{at}.volumes[{index}]"
+        for kind, said in _OLD_VOLUMES.items():
+            if volume.get(kind) is not None:
+                shown = "storageOS" if kind == "storageos" else kind
+                found.append(f"{place}.{shown}: {said}")
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is not None:
+            field = f"{place}.ephemeral.volumeClaimTemplate.spec"
+            found += claim_spec_warnings(template.get("spec") or {}, field)
+    return found
+
+
+def _list_warnings(spec: JsonObject, at: str) -> list[str]:
+    aliases = [one.get("ip") or "" for one in spec.get("hostAliases") or ()]
+    secrets = [one.get("name") or "" for one in spec.get("imagePullSecrets") or ()]
+    found = [
+        f"{at}.hostAliases[{index}].ip: duplicate ip {quoted(ip)}"
+        for index, ip in enumerate(aliases)
+        if ip in aliases[:index]
+    ]
+    place = f"{at}.imagePullSecrets"
+    found += [
+        f"{place}[{index}].name: duplicate name {quoted(name)}"
+        for index, name in enumerate(secrets)
+        if name in secrets[:index]
+    ]
+    return found + [
+        f'{place}[{index}].name: invalid empty name ""'
+        for index, name in enumerate(secrets)
+        if not name
+    ]
+
+
+def _fraction_warnings(amounts: JsonObject | None, at: str) -> list[str]:
+    return [
+        f"{at}[{name}]: fractional byte value {quoted((amounts or {})[name])} is invalid, must be "
+        "an integer"
+        for name in _BYTES
+        if is_fraction(amounts, name)
+    ]
+
+
+def _profile_warnings(spec: JsonObject, annotations: JsonObject, at: str) -> list[str]:
+    if not annotations:
+        return []
+    owners = [(SECCOMP, spec)]
+    containers = containers_of(spec, "")
+    owners += [(f"{SECCOMP_OF_CONTAINER}{one.get('name')}", one) for one, _ in containers]
+    return [
+        f"{at}[{key}]: {_SECCOMP}"
+        for key, owner in owners
+        if key in annotations and (owner.get("securityContext") or {}).get("seccompProfile") is None
+    ]
+
+
+def _container_warnings(container: JsonObject, at: str) -> list[str]:
+    resources = container.get("resources") or {}
+    found = []
+    for name in _BYTES:
+        for kind in ("limits", "requests"):
+            one = {key: value for key, value in (resources.get(kind) or {}).items() if key == name}
+            found += _fraction_warnings(one, f"{at}.resources.{kind}")
+    seen: set[str] = set()
+    for index, variable in enumerate(container.get("env") or ()):
+        name = variable.get("name") or ""
+        if name in seen and _hides(variable, f"$({name})"):
+            why = f"hides previous definition of {quoted(name)}"
+            found.append(f"{at}.env[{index}]: {why}, which may be dropped when using apply")
+        seen.add(name)
+    return found
+
+
+def _hides(variable: JsonObject, reference: str) -> bool:
+    value = variable.get("value") or ""
+    return variable.get("valueFrom") is not None or value == reference or reference not in value
+
+
+class _Port(NamedTuple):
+    at: str
+    host_ip: str
+    host_port: int
+
+
+def _port_warnings(spec: JsonObject, at: str) -> list[str]:
+    found: list[str] = []
+    known: dict[tuple[int, str], list[_Port]] = {}
+    names: list[tuple[str, str]] = []
+    for container, place in containers_of(spec, at):
+        for index, port in enumerate(container.get("ports") or ()):
+            one = _Port(
+                f"{place}.ports[{index}]", port.get("hostIP") or "", port.get("hostPort") or 0
+            )
+            if one.host_ip and not one.host_port:
+                found.append(f"{one.at}: hostIP set without hostPort: {_shown_port(port)}")
+            key = (port.get("containerPort") or 0, port.get("protocol") or "")
+            found += [text for other in known.get(key, ()) if (text := _clash(one, other))]
+            known.setdefault(key, []).append(one)
+            names.append((port.get("name") or "", one.at))
+    return found + _name_warnings(names)
+
+
+def _shown_port(port: JsonObject) -> str:
+    """A port as Go prints a struct."""
+    fields = {"Name": "name", "HostPort": "hostPort", "ContainerPort": "containerPort"}
+    fields |= {"Protocol": "protocol", "HostIP": "hostIP"}
+    zeros = {"HostPort": 0, "ContainerPort": 0}
+    said = [f"{go}:{port.get(name) or zeros.get(go, '')}" for go, name in fields.items()]
+    return "{" + " ".join(said) + "}"
+
+
+def _clash(one: _Port, other: _Port) -> str:
+    if one[1:] == other[1:]:
+        return f"{one.at}: duplicate port definition with {other.at}"
+    if not one.host_port or not other.host_port:
+        return f"{one.at}: overlapping port definition with {other.at}"
+    if one.host_port == other.host_port and bool(one.host_ip) != bool(other.host_ip):
+        return f"{one.at}: dangerously ambiguous port definition with {other.at}"
+    return ""
+
+
+def _name_warnings(names: list[tuple[str, str]]) -> list[str]:
+    first: dict[str, str] = {}
+    found = []
+    for name, at in names:
+        if name and name in first:
+            other = first[name]
+            why = f"duplicate port name {quoted(name)} with {other}"
+            uses = f"services and probes that select ports by name will use {other}"
+            found.append(f"{at}: {why}, {uses}")
+        first.setdefault(name, at)
+    return found
+
+
+def _affinity_warnings(spec: JsonObject, at: str) -> Iterator[str]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = (spec.get("affinity") or {}).get(kind) or {}
+        for index, term in enumerate(terms.get(REQUIRED) or ()):
+            if term.get("labelSelector") is None:
+                yield f"{at}.affinity.{kind}.{REQUIRED}[{index}].labelSelector: {_NOBODY}"
+        for index, term in enumerate(terms.get(PREFERRED) or ()):
+            if (term.get("podAffinityTerm") or {}).get("labelSelector") is None:
+                place = f"{at}.affinity.{kind}.{PREFERRED}[{index}]"
+                yield f"{place}.podAffinityTerm.labelSelector: {_NOBODY}"
+
+
+def _address_warnings(spec: JsonObject, at: str) -> Iterator[str]:
+    for index, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
+        yield from address_warnings(server, f"{at}.dnsConfig.nameservers[{index}]")
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        yield from address_warnings(alias.get("ip") or "", f"{at}.hostAliases[{index}].ip")
+
+
+def status_warnings(status: JsonObject) -> list[str]:
+    """What to tell of a pod's addresses."""
+    return [
+        text
+        for field in ("podIPs", "hostIPs")
+        for index, one in enumerate(status.get(field) or ())
+        for text in address_warnings(one.get("ip") or "", f"status.{field}[{index}].ip")
+    ]

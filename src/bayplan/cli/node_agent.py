@@ -28,6 +28,7 @@ from bayplan.cli.node_limits import LimitOptions, Publishing, pages
 from bayplan.client import Client
 from bayplan.client.errors import ClientError
 from bayplan.images.agent.node import NodeImageOptions, serve_node
+from bayplan.images.agent.node_status import MOST_IMAGES, NO_LIMIT
 from bayplan.images.agent.rollback import UnreadableGateStateError
 from bayplan.images.collection.policy import CollectionPolicy
 from bayplan.images.credentials.keyring import PodKeyring, keyring_of_file
@@ -75,7 +76,7 @@ class PullOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class CollectionOptions:
-    """How images are collected."""
+    """How images are collected, and told of."""
 
     image_gc_high_threshold: int = 85
     """Percent of the disk from which on images are removed."""
@@ -85,6 +86,10 @@ class CollectionOptions:
     """Seconds for which a new image is safe."""
     image_maximum_gc_age: float = 0.0
     """Seconds after which an unused image goes whatever the disk says; 0 for never."""
+    node_status_images: bool = True
+    """Tell which images are there in the node's status."""
+    node_status_max_images: int = MOST_IMAGES
+    """At most so many, the largest first; -1 for all."""
 
 
 async def node_agent(  # noqa: PLR0913 - one for each group of options
@@ -198,9 +203,18 @@ def _options(
             providers=_providers(pulls),
             provider_folder=pulls.image_credential_provider_bin_dir or Path(),
             progress_deadline=pulls.image_pull_progress_deadline,
+            status_images=_status_images(collection),
         )
     except ValueError as error:
         raise BadInput(str(error)) from error
+
+
+def _status_images(options: CollectionOptions) -> int | None:
+    if options.node_status_max_images < NO_LIMIT:
+        raise ValueError(
+            f"--node-status-max-images {options.node_status_max_images}: must be -1 or more"
+        )
+    return options.node_status_max_images if options.node_status_images else None
 
 
 def _collection_policy(options: CollectionOptions) -> CollectionPolicy:

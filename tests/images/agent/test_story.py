@@ -82,7 +82,10 @@ async def agent(
     client: Client, runtime: CriRuntime, folder: Path, clock: VirtualClock
 ) -> AsyncIterator[CollectorRegistry]:
     metrics = CollectorRegistry()
-    options = NodeImageOptions(NODE, folder / "state", collection=EVERYTHING_GOES)
+    # The rounds of the status would be woken with those that the tests wait for.
+    options = NodeImageOptions(
+        NODE, folder / "state", collection=EVERYTHING_GOES, status_images=None
+    )
     task = asyncio.ensure_future(serve_node(client, runtime, options, clock, metrics))
     try:
         yield metrics

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bayplan.client.client import Client
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.client.events import Recorder
 from bayplan.client.resources import SERVICE_ACCOUNTS, Resource
+from bayplan.client.verbs.patches import merge
 from bayplan.client.verbs.subresources import deletion, token_request
 from bayplan.images.credentials.providers.provider import Token, TokenUnavailableError
 from bayplan.images.manager.cluster import (
@@ -19,6 +20,7 @@ from bayplan.images.manager.cluster import (
 )
 from bayplan.images.runtime.objects import PodIdentity
 from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference
+from bayplan.kube.nodes import ContainerImage, Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.secrets import Secret, ServiceAccount
 from bayplan.kube.times import read_time
@@ -95,6 +97,23 @@ class LiveWorkloads:
             await self.client.delete(Pod, pod.namespace, pod.name, options=options)
         except NotFoundError:
             return
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNodeStatus:
+    """A node's list of images on the API server."""
+
+    client: Client
+    node: str
+
+    async def images(self) -> list[ContainerImage]:
+        """What it says now."""
+        return (await self.client.get(Node, self.node)).status.images
+
+    async def tell(self, images: Sequence[ContainerImage]) -> None:
+        """Replace the list, and touch nothing else."""
+        change = merge({"status": {"images": list(images)}})
+        await self.client.patch(Node, self.node, change=change, subresource="status")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 The runtime is waited for, however late it comes. The gate's state is noted before anything is
 pulled, and pulls that an earlier run did not see end are settled. Then every pod that is bound to
-the node gets its images, and housekeeping makes its rounds, until the agent is cancelled.
+the node gets its images, the node's status tells which are there, and housekeeping makes its
+rounds, until the agent is cancelled.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 from prometheus_client import CollectorRegistry
 
@@ -19,7 +21,14 @@ from bayplan.client.events import Recorder, Reporter
 from bayplan.client.informers import Change, Informers
 from bayplan.client.verbs.reading import Selection
 from bayplan.images.agent.housekeeping import Housekeeping
-from bayplan.images.agent.live import LiveCluster, LiveEvents
+from bayplan.images.agent.live import LiveCluster, LiveEvents, LiveNodeStatus
+from bayplan.images.agent.node_status import (
+    MOST_IMAGES,
+    PERIOD,
+    REPORT_PERIOD,
+    ImageTeller,
+    NodeStatus,
+)
 from bayplan.images.agent.pod_images import PodImages
 from bayplan.images.agent.rollback import GateLedger
 from bayplan.images.collection.collector import Collector
@@ -42,7 +51,7 @@ from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageRuntime
 from bayplan.kube.clock import Clock
-from bayplan.kube.pacing import TokenBucket
+from bayplan.kube.pacing import Backoff, TokenBucket
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import RuntimeClass
 
@@ -67,6 +76,8 @@ class NodeImageOptions:
     providers: ProviderConfig | None = None
     provider_folder: Path = Path()
     progress_deadline: float = DEFAULT_PROGRESS_DEADLINE
+    status_images: int | None = MOST_IMAGES
+    """How many images the node's status tells; None leaves the status alone."""
     probe: DiskProbe = probe_disk
 
 
@@ -80,6 +91,8 @@ class Surroundings:
     clock: Clock
     metrics: CollectorRegistry
     accounts: ServiceAccounts | None = None
+    status: NodeStatus | None = None
+    rng: Random = field(default_factory=Random)
 
 
 class NodeImages:
@@ -102,6 +115,20 @@ class NodeImages:
         self.housekeeping = Housekeeping(
             collector, memory, self.ledger, around.events, counters, clock, node
         )
+
+        self._teller = self._told_by(around, seen)
+
+    def _told_by(self, around: Surroundings, seen: ImageRuntime) -> ImageTeller | None:
+        limit = self._options.status_images
+        if around.status is None or limit is None:
+            return None
+        backoff = Backoff(around.rng, first=PERIOD, longest=REPORT_PERIOD)
+        return ImageTeller(seen, around.status, around.clock, backoff, limit)
+
+    async def tell(self) -> None:
+        """Keep the node's status true, if that is wanted."""
+        if self._teller is not None:
+            await self._teller.run()
 
     def _manager(
         self, around: Surroundings, seen: ImageRuntime, memory: PullMemory, counters: ImageMetrics
@@ -177,7 +204,16 @@ async def serve_node(
         async with Informers(client) as informers:
             classes = informers.of(RuntimeClass).objects
             cluster = LiveCluster(client, classes)
-            around = Surroundings(runtime, cluster, LiveEvents(recorder), clock, metrics, cluster)
+            around = Surroundings(
+                runtime,
+                cluster,
+                LiveEvents(recorder),
+                clock,
+                metrics,
+                cluster,
+                LiveNodeStatus(client, options.node),
+                client.rng,
+            )
             await _serve(NodeImages(options, around), informers, options.node)
     finally:
         sending.cancel()
@@ -188,7 +224,9 @@ async def _serve(images: NodeImages, informers: Informers, node: str) -> None:
     await images.start()
     await informers.synced()
     pods.on_change(images.pod_changed)
+    telling = asyncio.ensure_future(images.tell())
     try:
         await images.housekeeping.run()
     finally:
+        telling.cancel()
         await images.pods.stop()

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from bayplan.cli.fix_text import RISKS
 from bayplan.cli.main import run
+from bayplan.fit.explanation.fix import Risk
 from tests.cli.clusters import EXAMPLE, dump, node, pod
 
 Captured = pytest.CaptureFixture[str]
@@ -146,7 +148,7 @@ def test_json_has_the_documented_shape(capsys: Captured) -> None:
     assert data["leftOut"] == 0
     assert set(found) == {
         "pod", "standing", "fits", "node", "message", "why", "refusedBefore", "nodes",
-        "preemption", "fixes", "pods", "unjudged", "judged", "placed",
+        "preemption", "fixes", "sought", "pods", "unjudged", "judged", "placed",
     }  # fmt: skip
     assert found["judged"] == {
         "scheduler": "bayplan",
@@ -313,3 +315,19 @@ def test_a_misspelt_kind_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
     told = capsys.readouterr().err
     assert "passed over: Pood (v1); did you mean Pod?" in told
     assert "ConfigMap" not in told
+
+
+def test_where_no_fix_is_found_it_is_said_how_far_was_looked(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    where = dump(tmp_path, pod("p"))  # without a node there is nothing to repair, or to add to
+    assert explain("-f", where, "p") == 1
+    assert "No fix of up to" in capsys.readouterr().out
+    assert explain("-f", where, "p", "-o", "json") == 1
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert found["sought"]["mostSteps"] > 0
+    assert found["sought"]["nearest"] is None
+
+
+def test_every_risk_has_its_words() -> None:
+    assert set(RISKS) == set(Risk)

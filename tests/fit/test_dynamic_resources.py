@@ -44,7 +44,34 @@ def refused(pod: Pod, *more: KubeObject) -> str:
     assert not found.unjudged
     assert found.refused_before.plugin == "DynamicResources"
     (reason,) = found.refused_before.reasons
+    assert reason in found.message
     return reason
+
+
+def test_of_a_claim_that_is_missing_nothing_else_is_said() -> None:
+    found = snapshot_of().explain(make_pod("p").device("c").obj(), with_fixes=False)
+    assert found.message == 'could not find ResourceClaim "default/c"'
+
+
+def test_the_line_for_a_missing_class_is_kube_schedulers() -> None:
+    claim = make_resource_claim("c").first_of("fpga").obj()
+    snapshot = Snapshot([*NODES, claim], profile=Profile().as_kube_scheduler())
+    found = snapshot.explain(make_pod("p").device("c").obj(), with_fixes=False)
+    assert found.message == (
+        "0/2 nodes are available: request any/try-0: device class fpga does not exist."
+        " no new claims to deallocate,"
+        " preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
+
+
+def test_the_line_where_allocated_devices_are_elsewhere_is_kube_schedulers() -> None:
+    claim = make_resource_claim("c").allocated(name_term("b")).obj()
+    snapshot = Snapshot([*NODES, claim], profile=Profile().as_kube_scheduler())
+    found = snapshot.explain(make_pod("p").cpu("5").device("c").obj(), with_fixes=False)
+    assert found.message == (
+        "0/2 nodes are available: 2 Insufficient cpu. still not schedulable,"
+        " preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
 
 
 def test_a_claim_that_is_missing_refuses() -> None:

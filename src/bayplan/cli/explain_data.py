@@ -10,6 +10,7 @@ from bayplan.cli.pending import Alike, end_of
 from bayplan.cli.queues_data import waiting_data
 from bayplan.cli.whose import Judged
 from bayplan.fit.explanation import Fix, NodeAnswer, Step
+from bayplan.fit.explanation.sought import Sought
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import Refusal
 
@@ -39,6 +40,7 @@ def as_data(one: Alike, held: WaitingGroup | None = None) -> JsonValue:
         "nodes": [_node(node) for node in explanation.nodes],
         "preemption": _preemption(preemption) if preemption else None,
         "fixes": [_fix(fix) for fix in explanation.fixes],
+        "sought": _sought(explanation.sought) if explanation.sought else None,
     }
 
 
@@ -92,6 +94,23 @@ def _fix(fix: Fix) -> JsonValue:
         "node": fix.node,
         "cost": round(fix.cost, 3),
         "steps": [_step(step) for step in fix.steps],
+    }
+
+
+def _sought(sought: Sought) -> JsonValue:
+    miss = sought.nearest
+    return {
+        "nodes": sought.nodes,
+        "tried": sought.tried,
+        "kinds": sought.kinds,
+        "mostSteps": sought.most_steps,
+        "nearest": None
+        if miss is None
+        else {
+            "node": miss.node,
+            "reasons": [reason for one in miss.refusals for reason in one.reasons],
+            "details": list(miss.details),
+        },
     }
 
 

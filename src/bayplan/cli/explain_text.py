@@ -95,7 +95,8 @@ def _heading(one: Alike, held: WaitingGroup | None) -> Iterator[RenderableType]:
     waits = "waits for its queue" if len(one.pods) == 1 else "wait for their queue"
     text = f"{waits} {held.queue}, position {held.position}: {held.text}"
     yield Text.assemble(name, " ", Text(printable(text), style="yellow"))
-    yield indented(Text.assemble("As for nodes, it ", _verdict(one)))
+    each = "As for nodes, it " if len(one.pods) == 1 else "As for nodes, each "
+    yield indented(Text.assemble(each, _verdict(one, of_one=True)))
 
 
 def _one(one: Alike, *, wide: bool, brief: bool, says_rules: bool) -> Iterator[RenderableType]:
@@ -121,8 +122,8 @@ def _indented(text: str) -> RenderableType:
     return indented(Text(printable(text)))
 
 
-def _verdict(one: Alike) -> Text:
-    found, several = one.explanation, len(one.pods) > 1
+def _verdict(one: Alike, *, of_one: bool = False) -> Text:
+    found, several = one.explanation, len(one.pods) > 1 and not of_one
     match found.standing:
         case Standing.GATED:
             place = f"; without them it fits node {found.node}" if found.node else (

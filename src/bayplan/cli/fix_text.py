@@ -11,7 +11,7 @@ from bayplan.cli.output import indented, printable, unwrapped
 from bayplan.fit.explanation import Explanation, Fix
 from bayplan.fit.explanation.fix import Risk
 
-_RISKS = {
+RISKS = {
     Risk.EVICTS: "a pod that runs is ended",
     Risk.UNBALANCES: "pods are spread less evenly",
     Risk.RELAXES_A_RULE: "something that was asked for is given up",
@@ -27,6 +27,9 @@ _RISKS = {
 def fix_blocks(found: Explanation, most: int) -> Iterator[RenderableType]:
     """The nearest fixes, or how far was looked for them."""
     if not found.fixes:
+        if found.sought is not None:
+            yield ""
+            yield indented(Text(printable(found.sought.summary)))
         return
     yield ""
     yield indented(Text("Nearest fixes, each tried on a copy of this cluster:", style="bold"))
@@ -50,5 +53,5 @@ def _fix(number: int, fix: Fix) -> Iterator[RenderableType]:
         yield from _command(step.command)
     risks = dict.fromkeys(risk for step in fix.steps for risk in step.risks)
     if risks:
-        said = "; ".join(_RISKS[risk] for risk in risks)
+        said = "; ".join(RISKS[risk] for risk in risks)
         yield indented(indented(Text(f" Risk: {said}.", style="dim")))

@@ -16,6 +16,7 @@ from bayplan.cli.whose import Bench, Judged
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.explanation import Explanation, Standing
 from bayplan.fit.explanation.explain import standing_of
+from bayplan.fit.filters.dynamic_resources import CANNOT_JUDGE
 from bayplan.kube.pods import Pod
 
 if TYPE_CHECKING:
@@ -125,7 +126,9 @@ def end_of(one: Alike, held: Held) -> tuple[str, str]:
         return "are gated", found.message
     if found.fits:
         return "fit", ""
-    return "cannot be judged" if found.unjudged else "fit nowhere", cause_of(one)
+    if found.unjudged:
+        return "cannot be judged", CANNOT_JUDGE
+    return "fit nowhere", cause_of(one)
 
 
 def cause_of(alike: Alike) -> str:

@@ -32,8 +32,14 @@ def unschedulable_message(snapshot: Snapshot, pod: Pod, preemption: Preemption |
 def message_before_nodes(
     snapshot: Snapshot, pod: Pod, refusal: Refusal, preemption: Preemption | None
 ) -> str:
-    """The line for a pod that is refused before any node is looked at."""
-    count = len(snapshot.cluster.slots)
+    """The line for a pod that is refused before any node is looked at.
+
+    Of a pod whose claims to devices are missing kube-scheduler writes nothing; that is said here
+    as it is.
+    """
+    devices, count = snapshot.needs_of(pod).devices, len(snapshot.cluster.slots)
+    if devices.missing:
+        return devices.missing
     line = summary_before_nodes(count, refusal) if count else NO_NODES
     if preemption is not None and count and _is_cut_short(snapshot, pod, refusal):
         return f"{line} {NO_STATE}"
@@ -60,8 +66,9 @@ def _with_preemption(snapshot: Snapshot, pod: Pod, line: str, preemption: Preemp
     if not said or not len(snapshot.cluster.slots):
         return line
     if snapshot.profile.plugins_for(pod).deallocates_claims:
-        has_any = snapshot.needs_of(pod).devices != NO_DEVICES
-        said = f"{NO_CLAIMS_HELP if has_any else NO_CLAIMS}, {said}"
+        devices = snapshot.needs_of(pod).devices
+        looks = devices != NO_DEVICES and devices.ready
+        said = f"{NO_CLAIMS_HELP if looks else NO_CLAIMS}, {said}"
     return f"{line} {said}"
 
 

@@ -32,6 +32,10 @@ ENDS = {
     "are gated": "is gated",
 }
 """How it may end for pods, and for one."""
+CHOOSING = frozenset(
+    {"NodeAffinity", "NodeName", "NodeUnschedulable", "PreFilterResult", "TaintToleration"}
+)
+"""Plugins by which pods, or nodes, choose whom they have to do with at all."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -132,25 +136,16 @@ def end_of(one: Alike, held: Held) -> tuple[str, str]:
 
 
 def cause_of(alike: Alike) -> str:
-    """The one thing to say of pods that do not fit: what refuses them where there could be room.
-
-    Nodes that lack something which could be free come before those that can never do; of these, the
-    reason of most nodes.
+    """The one thing to say of pods that do not fit: what most nodes lack of those that they may go
+    to; if they may go to none, what most nodes say to that.
     """
     found = alike.explanation
     if found.refused_before is not None:
         return ", ".join(_QUOTED.sub("…", one) for one in found.refused_before.reasons)
-    return _usual(found, {"Unschedulable"}) or _usual(found, set()) or "there are no nodes"
-
-
-def _usual(found: Explanation, codes: set[str]) -> str:
-    """What most nodes say, of those that refuse by one of these codes; of all if there are none."""
-    said = Counter(
-        one.refusal.reasons
-        for one in found.nodes
-        if one.refusal is not None and (not codes or one.refusal.code in codes)
-    )
-    return ", ".join(said.most_common(1)[0][0]) if said else ""
+    refusals = [one.refusal for one in found.nodes if one.refusal is not None]
+    asked = [one for one in refusals if one.plugin not in CHOOSING]
+    said = Counter(one.reasons for one in asked or refusals)
+    return ", ".join(said.most_common(1)[0][0]) if said else "there are no nodes"
 
 
 def pods_in(groups: Sequence[Alike]) -> int:

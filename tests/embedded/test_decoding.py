@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.embedded.apiserver.http.wire.syntax import syntax_problem
+from bayplan.embedded.apiserver.schema.syntax import syntax_problem
 from tests.embedded.http_client import JSON_PATCH, MERGE, STRATEGIC, Http
 
 CMS = "/api/v1/namespaces/default/configmaps"

@@ -134,9 +134,9 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiErr
     return ApiError(422, "Invalid", message, details)
 
 
-def invalid_options(kind: str, cause: Cause) -> ApiError:
+def invalid_options(kind: str, *causes: Cause) -> ApiError:
     """A request's options hold what they must not hold."""
-    return invalid("meta.k8s.io", kind, "", [cause])
+    return invalid("meta.k8s.io", kind, "", list(causes))
 
 
 def expired(message: str) -> ApiError:

@@ -39,6 +39,7 @@ def _kind(spec: JsonObject, version: JsonObject, kept: str) -> Kind:
         tuple(names.get("categories") or ()),
         tuple(_selectable(version)),
         list_kind=names.get("listKind") or "",
+        conditional=True,
         custom=CustomSchema(
             storage_version=kept,
             schema=(version.get("schema") or {}).get("openAPIV3Schema"),

@@ -25,7 +25,7 @@ from bayplan.embedded.apiserver.http.query import Query, parse_query, write_opti
 from bayplan.embedded.apiserver.http.requestinfo import RequestInfo, parse_path
 from bayplan.embedded.apiserver.http.reviews import Reviews
 from bayplan.embedded.apiserver.http.subresources import create_binding, subresource_handler
-from bayplan.embedded.apiserver.http.wire.bodies import Disconnected, Receive
+from bayplan.embedded.apiserver.http.wire.bodies import Disconnected, Receive, media_type
 from bayplan.embedded.apiserver.http.wire.negotiation import negotiate
 from bayplan.embedded.apiserver.http.wire.responses import Send, Stream, error_response
 from bayplan.embedded.apiserver.identity.authenticator import Authenticator
@@ -151,7 +151,8 @@ class App:
 
     def _exchange(self, incoming: Incoming, kind: Kind, verb: str) -> Exchange:
         info, headers = incoming.info, incoming.headers
-        options = write_options(incoming.query)
+        content_type = headers.get(b"content-type")
+        options = write_options(incoming.query, verb, media_type(content_type))
         call = Call(
             incoming.user,
             kind,
@@ -167,7 +168,6 @@ class App:
             may_create=lambda: self._authorize(incoming.user, "create", info, info.name),
         )
         form = negotiate(headers.get(b"accept"))
-        content_type = headers.get(b"content-type")
         return Exchange(
             self._backend,
             call,

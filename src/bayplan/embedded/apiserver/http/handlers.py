@@ -51,9 +51,12 @@ from bayplan.embedded.apiserver.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest import applying, deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.conforming import conform
-from bayplan.embedded.apiserver.rest.listing import list_page
+from bayplan.embedded.apiserver.rest.listing import list_page, parse_version
 from bayplan.embedded.apiserver.rest.templates import wording_of
 from bayplan.embedded.apiserver.rest.watching import Watch
+from bayplan.embedded.apiserver.schema import unmarshal
+from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
+from bayplan.embedded.apiserver.schema.types import require_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ def conformed(exchange: Exchange, body: bytes, kind: Kind | None = None) -> Json
 
 async def get(exchange: Exchange) -> Answer:
     """One object."""
+    parse_version(exchange.query.get("resourceVersion", ""))
     return exchange.renderer().one(exchange.backend.require(exchange.call))
 
 
@@ -190,14 +194,29 @@ async def patch(exchange: Exchange) -> Answer:
 
 
 async def _deletion(exchange: Exchange) -> tuple[Call, DeleteOptions]:
-    """What is to be deleted, and how: the body may say more than the query."""
+    """What is to be deleted, and how; a body says it instead of the query."""
     raw = await exchange.body()
+    body = _delete_body(exchange, raw) if raw else None
+    return with_options(exchange.call, delete_options(exchange.query, body))
+
+
+def _delete_body(exchange: Exchange, raw: bytes) -> JsonObject:
     try:
-        body = reading.typed(decode_value(raw, media_type(exchange.content_type))) if raw else {}
+        body = reading.typed(decode_value(raw, media_type(exchange.content_type)))
     except Unreadable as problem:
         told = f"couldn't get version/kind; json parse error: {problem}"
         raise bad_request(told) from problem
-    return with_options(exchange.call, delete_options(exchange.query, body))
+    kind, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "meta.k8s.io/v1"
+    if kind != "DeleteOptions":
+        scheme = "pkg/apis/meta/internalversion/scheme/register.go:27"
+        told = f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"'
+        raise bad_request(told)
+    type_ = require_type("meta.DeleteOptions")
+    try:
+        check_object(body, type_, Report([], whole=False))
+    except (Mismatch, RecursionError) as problem:
+        raise bad_request(unmarshal.problem(body, type_) or str(problem)) from problem
+    return body
 
 
 def with_options(call: Call, options: DeleteOptions) -> tuple[Call, DeleteOptions]:

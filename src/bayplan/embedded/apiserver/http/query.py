@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from bayplan.embedded.apiserver.errors import Cause, bad_request, invalid_options
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.kinds.fields import ALWAYS
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.kinds.views import kept_field
+from bayplan.embedded.apiserver.patch.patches import APPLY_PATCH
 from bayplan.embedded.apiserver.request import DeleteOptions
+from bayplan.embedded.apiserver.rest.labels import parse_labels
 from bayplan.embedded.apiserver.rest.listing import ListOptions
-from bayplan.embedded.apiserver.rest.selectors import Selector, parse_fields, parse_labels
+from bayplan.embedded.apiserver.rest.selectors import Selector, parse_fields
 from bayplan.embedded.apiserver.rest.watching import WatchOptions
-from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, not_supported
+from bayplan.embedded.apiserver.validation.causes import (
+    bad_value,
+    forbidden_field,
+    not_supported,
+    required,
+    too_long,
+)
 
 Query = dict[str, str]
 _MOST_LIST = 2**31
 _LONGEST_WATCH = 24 * 3600.0
 _DEFAULT_WATCH = 1800.0
 _MATCHES = ("", "Exact", "NotOlderThan")
-_PROPAGATIONS = ("", "Orphan", "Background", "Foreground")
-_VALIDATIONS = ("Ignore", "Warn", "Strict")
+_PROPAGATIONS = ("Foreground", "Background", "Orphan")
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
+_LONGEST_NUMBER = 20
 
 
 def parse_query(raw: bytes) -> Query:
@@ -37,27 +46,31 @@ def parse_query(raw: bytes) -> Query:
 
 
 def flag(query: Query, name: str) -> bool:
-    """A boolean parameter."""
-    return query.get(name, "").lower() in ("true", "1", "t")
+    """A boolean parameter: whatever is not `false` or `0` is true."""
+    text = query.get(name)
+    return text is not None and text != "0" and text.lower() != "false"
 
 
-def number(query: Query, name: str, default: int, most: int) -> int:
-    """A whole number that is not negative."""
+def number(query: Query, name: str, default: int) -> int:
+    """A whole number."""
     text = query.get(name)
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and int(text[:20]) <= most):
-        raise bad_request(f"{name}: Invalid value: {text!r}: must be a number up to {most}")
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > _LONGEST_NUMBER or not -(2**63) <= int(text) < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
 
 
 def selector(query: Query, kind: Kind, namespace: str, name: str = "") -> Selector:
     """Which objects a list, a watch or a collection's deletion is about."""
-    fields = parse_fields(query.get("fieldSelector", ""), (*ALWAYS, *kind.fields))
+    labels = parse_labels(query.get("labelSelector", ""))
+    fields = parse_fields(query.get("fieldSelector", ""), kind)
     return Selector(
         namespace,
         name,
-        parse_labels(query.get("labelSelector", "")),
+        labels,
         tuple(one._replace(key=kept_field(kind, one.key)) for one in fields),
     )
 
@@ -65,27 +78,35 @@ def selector(query: Query, kind: Kind, namespace: str, name: str = "") -> Select
 def list_options(query: Query) -> ListOptions:
     """How to list."""
     match, version = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
-    problem = _match_problem(match, version)
-    if problem is not None:
-        raise invalid_options("ListOptions", problem)
-    limit = number(query, "limit", 0, _MOST_LIST)
-    return ListOptions(version, match, limit, query.get("continue", ""))
+    limit = number(query, "limit", 0)
+    found = _list_problems(query, match, version)
+    if found:
+        raise invalid_options("ListOptions", *found)
+    return ListOptions(version, match, max(0, min(limit, _MOST_LIST)), query.get("continue", ""))
 
 
-def _match_problem(match: str, version: str) -> Cause | None:
-    field = "resourceVersionMatch"
-    if match not in _MATCHES:
-        return not_supported(field, match, _MATCHES[1:])
+def _list_problems(query: Query, match: str, version: str) -> list[Cause]:
+    field, found = "resourceVersionMatch", []
     if match and not version:
-        return forbidden_field(field, f"{field} is forbidden unless resourceVersion is provided")
+        found.append(
+            forbidden_field(field, f"{field} is forbidden unless resourceVersion is provided")
+        )
+    if match and query.get("continue"):
+        found.append(forbidden_field(field, f"{field} is forbidden when continue is provided"))
+    if match not in _MATCHES:
+        found.append(not_supported(field, match, (*_MATCHES[1:], "")))
     if match == "Exact" and version == "0":
-        return forbidden_field(field, f'{field} "Exact" is forbidden for resourceVersion "0"')
-    return None
+        why = f'{field} "exact" is forbidden for resourceVersion "0"'
+        found.append(forbidden_field(field, why))
+    if "sendInitialEvents" in query:
+        why = "sendInitialEvents is forbidden for list"
+        found.append(forbidden_field("sendInitialEvents", why))
+    return found
 
 
 def watch_options(query: Query, select: Selector) -> WatchOptions:
     """How to watch."""
-    timeout = number(query, "timeoutSeconds", int(_DEFAULT_WATCH), 2**31)
+    timeout = max(0, number(query, "timeoutSeconds", int(_DEFAULT_WATCH)))
     initial = query.get("sendInitialEvents")
     return WatchOptions(
         selector=select,
@@ -106,52 +127,97 @@ class WriteOptions(NamedTuple):
     force: bool
 
 
-def write_options(query: Query) -> WriteOptions:
-    """How to write."""
-    if not query:
+def write_options(query: Query, verb: str, content_type: str = "") -> WriteOptions:
+    """How to write, as far as the query says it; 422 if what it says is not allowed."""
+    if verb not in _OPTIONS or not (query or content_type == APPLY_PATCH):
         return _DEFAULT_WRITE
-    validation = query.get("fieldValidation") or "Warn"
+    manager, validation = query.get("fieldManager", ""), query.get("fieldValidation") or "Warn"
+    found = _force_problems(query, manager, content_type) if verb == "patch" else []
+    found += _manager_problems(manager) + _dry_run_problems(_dry_runs(query))
     if validation not in _VALIDATIONS:
-        problem = not_supported("fieldValidation", validation, ("", *_VALIDATIONS))
-        raise invalid_options("CreateOptions", problem)
-    manager = query.get("fieldManager", "")
-    if len(manager) > 128 or not manager.isprintable():
-        problem = bad_value("fieldManager", manager, "must be printable and at most 128 long")
-        raise invalid_options("PatchOptions", problem)
-    return WriteOptions(dry_run(query.get("dryRun", "")), manager, validation, flag(query, "force"))
+        found.append(not_supported("fieldValidation", validation, ("", *_VALIDATIONS)))
+    if found:
+        raise invalid_options(_OPTIONS[verb], *found)
+    return WriteOptions(bool(_dry_runs(query)), manager, validation, flag(query, "force"))
 
 
 _DEFAULT_WRITE = WriteOptions(False, "", "Warn", False)
+_OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
-def dry_run(text: str) -> bool:
+def _force_problems(query: Query, manager: str, content_type: str) -> list[Cause]:
+    if content_type == APPLY_PATCH:
+        return [] if manager else [required("fieldManager", "is required for apply patch")]
+    if "force" not in query:
+        return []
+    return [forbidden_field("force", "may not be specified for non-apply patch")]
+
+
+def _manager_problems(manager: str) -> list[Cause]:
+    long = [too_long("fieldManager", 128)] if len(manager.encode()) > 128 else []
+    return long + [
+        bad_value("fieldManager", manager, f"invalid character {_code(letter)} (at position {at})")
+        for at, letter in enumerate(manager)
+        if not letter.isprintable()
+    ]
+
+
+def _code(letter: str) -> str:
+    return f"U+{ord(letter):04X}"
+
+
+def _dry_runs(query: Query) -> list[str]:
+    return [query["dryRun"]] if "dryRun" in query else []
+
+
+def _dry_run_problems(asked: list[str]) -> list[Cause]:
     """`All` or nothing."""
-    if text not in ("", "All"):
-        raise invalid_options("PatchOptions", not_supported("dryRun", [text], ("All",)))
-    return text == "All"
+    return [] if all(one == "All" for one in asked) else [not_supported("dryRun", asked, ("All",))]
 
 
-def delete_options(query: Query, body: JsonObject) -> DeleteOptions:
-    """How to delete: the body's options, else the query's."""
-    grace = body.get("gracePeriodSeconds")
-    if grace is None and query.get("gracePeriodSeconds"):
-        grace = number(query, "gracePeriodSeconds", 30, 2**31)
-    propagation = body.get("propagationPolicy") or query.get("propagationPolicy", "")
-    orphan = body.get("orphanDependents")
-    if orphan is not None and not propagation:
+def delete_options(query: Query, body: JsonObject | None) -> DeleteOptions:
+    """How to delete: as the body says, if there is one, else as the query does."""
+    given = body if body is not None else _queried(query)
+    propagation, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
+    dry_runs = given.get("dryRun") or []
+    found = _propagation_problems(propagation, orphan) + _dry_run_problems(dry_runs)
+    if found:
+        raise invalid_options("DeleteOptions", *found)
+    if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
-    preconditions = body.get("preconditions") or {}
-    if not isinstance(preconditions, dict) or not isinstance(grace, int | None):
-        raise bad_request("the delete options cannot be read")
-    if grace is not None and not -(2**63) <= grace < 2**63:
-        raise bad_request("gracePeriodSeconds is not a number of seconds")
-    if propagation not in _PROPAGATIONS:
-        problem = not_supported("propagationPolicy", propagation, (*_PROPAGATIONS[1:], "nil"))
-        raise invalid_options("DeleteOptions", problem)
+    preconditions = given.get("preconditions") or {}
+    grace = given.get("gracePeriodSeconds")
     return DeleteOptions(
-        grace,
-        propagation,
-        str(preconditions.get("uid") or ""),
-        str(preconditions.get("resourceVersion") or ""),
-        dry_run(",".join(map(str, body.get("dryRun") or ()))),
+        None if grace is None else _grace(grace),
+        propagation or "",
+        preconditions.get("uid") or "",
+        preconditions.get("resourceVersion") or "",
+        bool(dry_runs),
     )
+
+
+def _grace(asked: int) -> int:
+    """Less than nothing is the shortest time that there is."""
+    return 1 if asked < 0 else asked
+
+
+def _queried(query: Query) -> JsonObject:
+    given: JsonObject = {"dryRun": _dry_runs(query)}
+    if query.get("gracePeriodSeconds"):
+        given["gracePeriodSeconds"] = number(query, "gracePeriodSeconds", 0)
+    if "orphanDependents" in query:
+        given["orphanDependents"] = flag(query, "orphanDependents")
+    if "propagationPolicy" in query:
+        given["propagationPolicy"] = query["propagationPolicy"]
+    return given
+
+
+def _propagation_problems(propagation: str | None, orphan: bool | None) -> list[Cause]:
+    found: list[Cause] = []
+    field = "propagationPolicy"
+    if propagation is not None and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        found.append(bad_value(field, propagation, why))
+    if propagation is not None and propagation not in _PROPAGATIONS:
+        found.append(not_supported(field, propagation, (*_PROPAGATIONS, "nil")))
+    return found

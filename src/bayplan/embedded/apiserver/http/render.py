@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bayplan.embedded.apiserver.errors import bad_request
+from bayplan.embedded.apiserver.errors import ApiError, bad_request
 from bayplan.embedded.apiserver.http.query import Query
 from bayplan.embedded.apiserver.http.wire.negotiation import Form
 from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
@@ -13,6 +13,7 @@ from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.kinds.views import viewed
 from bayplan.embedded.apiserver.rest.deleting import Deleted
 from bayplan.embedded.apiserver.rest.listing import Page
+from bayplan.embedded.apiserver.schema.roots import package_of
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.embedded.apiserver.tables.render import partial, table
@@ -28,12 +29,18 @@ class Renderer:
         self._kind = kind
         self._form = form
         self._clock = clock
+        self._begins = encode({"kind": kind.kind, "apiVersion": kind.api_version})[:-1] + b","
         self._include = query.get("includeObject", "")
-        if self._include not in _INCLUDES:
-            raise bad_request(f"includeObject: Unsupported value: {self._include!r}")
+        if form.transform == "Table" and self._include not in _INCLUDES:
+            raise bad_request(
+                "Unable to convert to Table as requested: includeObject: Invalid value: "
+                f"\"{self._include}\": must be 'Metadata', 'Object', 'None', or empty"
+            )
 
     def one(self, entry: Entry, code: int = 200) -> Response:
         """One object."""
+        if self._form.transform == "PartialObjectMetadataList":
+            raise self._other_form("is not a list", self._kind.kind)
         return self._response(self._data(entry), code)
 
     def page(self, page: Page) -> Response:
@@ -42,10 +49,19 @@ class Renderer:
         transform = self._form.transform
         if transform == "Table":
             return self._response(encode(self._table(page.entries, meta)))
+        if transform == "PartialObjectMetadata":
+            raise self._other_form("is a list", self._kind.list_kind)
         head = {"kind": self._kind.list_kind, "apiVersion": self._kind.api_version}
         if transform:
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": self._form.meta_version}
         return self._response(_joined({**head, "metadata": meta}, self._items(page.entries)))
+
+    def _other_form(self, what: str, kind: str) -> ApiError:
+        inner = f"{package_of(self._kind.group)}.{kind}"
+        if self._kind.custom is not None:
+            inner = "unstructured.Unstructured" + ("List" if kind.endswith("List") else "")
+        wanted = f"you requested {self._form.transform}, but the requested object"
+        return ApiError(406, "NotAcceptable", f"{wanted} {what} (*{inner})")
 
     def deleted(self, deleted: Deleted) -> Response:
         """What is left of a deleted object: nothing but a Status, or the object on its way."""
@@ -75,12 +91,21 @@ class Renderer:
             meta = {"resourceVersion": str(entry.revision)}
             return encode(self._table((entry,), meta))
         obj = self._view(entry)
-        return encode(partial(obj) if self._form.transform else obj)
+        return encode(partial(obj, self._form.meta_version) if self._form.transform else obj)
 
     def _items(self, entries: Sequence[Entry]) -> list[bytes]:
-        if self._is_plain():
-            return [entry.data for entry in entries]
-        return [self._data(entry) for entry in entries]
+        """Custom resources say in lists, too, of which kind they are; built-in ones do not."""
+        if self._form.transform or self._kind.custom is not None:
+            return [self._data(entry) for entry in entries]
+        if viewed(self._kind) is not None:
+            return [encode(_untyped(self._view(entry))) for entry in entries]
+        begun = len(self._begins)
+        return [
+            b"{" + entry.data[begun:]
+            if entry.data.startswith(self._begins)
+            else encode(_untyped(entry.object()))
+            for entry in entries
+        ]
 
     def _view(self, entry: Entry) -> JsonObject:
         obj, view = entry.object(), viewed(self._kind)
@@ -89,6 +114,7 @@ class Renderer:
     def _table(self, entries: Sequence[Entry], meta: JsonObject) -> JsonObject:
         objects = (entry.object() for entry in entries)
         made = table(self._kind, objects, self._clock.now(), self._include)
+        made["apiVersion"] = self._form.meta_version
         made["metadata"] = meta
         return made
 
@@ -96,6 +122,10 @@ class Renderer:
         if self._form.media_type == "application/yaml":
             data = _yaml(decode(data))
         return Response(data, code, self._form.content_type)
+
+
+def _untyped(obj: JsonObject) -> JsonObject:
+    return {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
 
 
 def _list_meta(page: Page, *, custom: bool) -> JsonObject:

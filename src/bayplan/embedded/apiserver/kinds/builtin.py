@@ -11,7 +11,14 @@ _apps = partial(Kind, "apps", "v1", categories=("all",), generations=True)
 _storage = partial(Kind, "storage.k8s.io", "v1", namespaced=False)
 _device = partial(Kind, "resource.k8s.io", "v1")
 _rbac = partial(Kind, "rbac.authorization.k8s.io", "v1")
-_admission = partial(Kind, "admissionregistration.k8s.io", "v1", namespaced=False, generations=True)
+_admission = partial(
+    Kind,
+    "admissionregistration.k8s.io",
+    "v1",
+    namespaced=False,
+    generations=True,
+    conditional=True,
+)
 _review = partial(Kind, verbs=("create",), namespaced=False)
 
 _EVENT_FIELDS = (
@@ -134,10 +141,10 @@ WORKLOADS = (
 
 STORAGE = (
     _storage("StorageClass", "storageclasses", short_names=("sc",)),
-    _storage("CSINode", "csinodes"),
-    _storage("CSIDriver", "csidrivers"),
-    _storage("VolumeAttachment", "volumeattachments", subresources=("status",)),
-    _storage("CSIStorageCapacity", "csistoragecapacities", namespaced=True),
+    _storage("CSINode", "csinodes", conditional=True),
+    _storage("CSIDriver", "csidrivers", conditional=True),
+    _storage("VolumeAttachment", "volumeattachments", subresources=("status",), conditional=True),
+    _storage("CSIStorageCapacity", "csistoragecapacities", namespaced=True, conditional=True),
 )
 
 CLUSTER = (
@@ -155,15 +162,17 @@ CLUSTER = (
         "PodDisruptionBudget",
         "poddisruptionbudgets",
         short_names=("pdb",),
+        conditional=True,
         subresources=("status",),
         generations=True,
     ),
-    Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
+    Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False, conditional=True),
     Kind(
         "coordination.k8s.io",
         "v1",
         "Lease",
         "leases",
+        conditional=True,
     ),
     Kind(
         "events.k8s.io",
@@ -212,6 +221,7 @@ EXTENSION = (
         "v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",
+        conditional=True,
         short_names=("crd", "crds"),
         categories=("api-extensions",),
         namespaced=False,

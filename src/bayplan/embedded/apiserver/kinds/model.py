@@ -56,6 +56,8 @@ class Kind:
     custom: CustomSchema | None = None
     generations: bool = False
     """Whether a change of the spec counts up `metadata.generation`."""
+    conditional: bool = False
+    """Whether whoever changes an object must say which version of it was changed."""
     resource: str = field(init=False, default="")
     api_version: str = field(init=False, default="")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bayplan.embedded.apiserver.errors import bad_request, invalid_options, not_found
+from bayplan.embedded.apiserver.errors import bad_request, not_found
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.patch import apply as serverside
 from bayplan.embedded.apiserver.patch.managed import Manager
@@ -14,7 +14,6 @@ from bayplan.embedded.apiserver.rest import metadata, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.conforming import conform
 from bayplan.embedded.apiserver.store.entry import Entry
-from bayplan.embedded.apiserver.validation.causes import required
 
 
 async def apply(backend: Backend, call: Call, wanted: JsonValue) -> tuple[Entry, bool]:
@@ -47,9 +46,6 @@ def _intent(backend: Backend, call: Call, wanted: JsonObject) -> serverside.Inte
 
 def _check(call: Call, wanted: JsonValue) -> JsonObject:
     kind = call.kind
-    if not call.field_manager:
-        problem = required("fieldManager", "is required for apply patch")
-        raise invalid_options("PatchOptions", problem)
     if not isinstance(wanted, dict):
         raise bad_request("an apply's body must be an object")
     if (wanted.get("kind"), wanted.get("apiVersion")) != (kind.kind, kind.api_version):

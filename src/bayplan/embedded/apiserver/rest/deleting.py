@@ -10,7 +10,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
 from bayplan.embedded.apiserver.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
-from bayplan.embedded.apiserver.rest.writing import finished, other_uid
+from bayplan.embedded.apiserver.rest.writing import finished
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.table import strategy_of
@@ -33,7 +33,7 @@ async def delete(backend: Backend, call: Call, options: DeleteOptions) -> Delete
     """Delete an object, or mark it so."""
     for _ in range(_ATTEMPTS):
         current = backend.require(call)
-        _check_preconditions(call, options, current)
+        _check_preconditions(backend, call, options, current)
         request = AdmissionRequest("DELETE", call, None, current.object())
         await backend.admission.mutate(request)
         await backend.admission.validate(request)
@@ -44,24 +44,35 @@ async def delete(backend: Backend, call: Call, options: DeleteOptions) -> Delete
     raise modified(call.kind.group, call.kind.plural, call.name)
 
 
-def _check_preconditions(call: Call, options: DeleteOptions, current: Entry) -> None:
-    kind = call.kind
+def _check_preconditions(
+    backend: Backend, call: Call, options: DeleteOptions, current: Entry
+) -> None:
+    kind = backend.catalog.stored(call.kind.storage) or call.kind
     if options.uid and options.uid != current.uid:
-        raise conflict(kind.group, kind.plural, call.name, other_uid(options.uid, current.uid))
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({current.uid}). The object might have been deleted and then recreated"
+        )
+        raise conflict(kind.group, kind.kind, call.name, why)
     if options.resource_version and options.resource_version != str(current.revision):
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-            f"ResourceVersion in object meta: {current.revision}"
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
+            f"the ResourceVersion in record ({current.revision}). "
+            "The object might have been modified"
         )
-        raise conflict(kind.group, kind.plural, call.name, why)
+        raise conflict(kind.group, kind.kind, call.name, why)
 
 
 def _delete(backend: Backend, call: Call, options: DeleteOptions, current: Entry) -> Deleted:
     obj = current.object()
     changed = _propagate(obj, _wish(call, obj, options)) | _mark(backend, call, obj, options)
-    if call.dry_run:
+    if finished(obj) and not current.deleting and call.kind.storage != "pods":
+        obj = current.object()  # nobody ever sees it going
+    elif call.dry_run:
         return Deleted(Entry(call.key, current.revision, encode(obj), obj, {}), finished(obj))
-    if finished(obj):
+    if call.dry_run:
+        return Deleted(current, gone=True)
+    if finished(obj) or (not current.deleting and "deletionTimestamp" not in obj["metadata"]):
         return Deleted(backend.store.remove(call.key, obj, current), gone=True)
     if not changed:
         return Deleted(current, gone=False)

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.embedded.apiserver.errors import bad_request, expired, too_large_version
+from bayplan.embedded.apiserver.errors import ApiError, bad_request, expired, too_large_version
 from bayplan.embedded.apiserver.rest.selectors import Selector
+from bayplan.embedded.apiserver.schema.syntax import syntax_problem
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import Store
 
@@ -69,7 +70,10 @@ def _pinned(
 
 
 def _exact_revision(store: Store, options: ListOptions) -> int:
-    asked = parse_version(options.resource_version)
+    try:
+        asked = parse_version(options.resource_version)
+    except ApiError as problem:
+        raise bad_request(f"invalid resource version: {problem}") from problem
     if asked > store.revision:
         raise too_large_version(asked, store.revision)
     exact = options.match == "Exact" or (not options.match and options.limit > 0)
@@ -79,7 +83,8 @@ def _exact_revision(store: Store, options: ListOptions) -> int:
 def parse_version(text: str) -> int:
     """A resource version as a number; "" is 0."""
     if text and not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise bad_request(f"resourceVersion: Invalid value: {text!r}: must be a number")
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise ApiError(500, "", f'resourceVersion: Invalid value: "{text}": {why}')
     return int(text or 0)
 
 
@@ -105,6 +110,14 @@ def _read_token(options: ListOptions) -> _Position | None:
     if options.resource_version not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(options.token), type=_Position)
+        token = base64.urlsafe_b64decode(options.token + "=" * (-len(options.token) % 4))
     except (ValueError, binascii.Error) as problem:
-        raise bad_request("continue key is not valid") from problem
+        raise _bad_token("illegal base64 data at input byte 0") from problem
+    try:
+        return msgspec.json.decode(token, type=_Position)
+    except ValueError as problem:
+        raise _bad_token(syntax_problem(token) or str(problem)) from problem
+
+
+def _bad_token(why: str) -> ApiError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")

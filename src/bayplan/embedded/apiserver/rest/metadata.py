@@ -10,7 +10,12 @@ from bayplan.embedded.apiserver.errors import Cause, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, metadata_of
 from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
-from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
+from bayplan.embedded.apiserver.validation.causes import (
+    bad_value,
+    forbidden_field,
+    immutable,
+    required,
+)
 from bayplan.embedded.apiserver.validation.names import (
     annotation_problems,
     as_prefix,
@@ -47,8 +52,6 @@ def free_name(prefix: str, rng: Random, is_taken: Callable[[str], bool]) -> str:
 def address(call: Call, obj: JsonObject, rng: Random, is_taken: Callable[[str], bool]) -> str:
     """Settle a new object's namespace and name; gives the name."""
     meta = metadata_of(obj)
-    if meta.get("resourceVersion"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = free_name(meta["generateName"], rng, is_taken)
     settle_namespace(call, meta)
@@ -93,14 +96,12 @@ def _name_mismatch(given: str, wanted: str) -> Exception:
 def stamp(obj: JsonObject, now: str, uid: str, generations: bool) -> None:
     """Set what the server owns on a new object."""
     meta = obj["metadata"]
-    for field in (*_SERVER_OWNED, "selfLink", "resourceVersion"):
+    for field in (*_SERVER_OWNED, "selfLink"):
         meta.pop(field, None)
     meta["uid"] = uid
     meta["creationTimestamp"] = now
     if generations:
         meta["generation"] = 1
-    else:
-        meta.pop("generation", None)
 
 
 def keep(new: JsonObject, old: JsonObject) -> None:
@@ -108,11 +109,14 @@ def keep(new: JsonObject, old: JsonObject) -> None:
     meta, before = new["metadata"], old["metadata"]
     if "managedFields" in before and "managedFields" not in meta:
         meta["managedFields"] = before["managedFields"]
-    for field in (*_SERVER_OWNED, "generation", "generateName"):
+    for field in ("uid", "creationTimestamp", "generation"):
         if field in before:
             meta[field] = before[field]
         else:
             meta.pop(field, None)
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if field in before:
+            meta[field] = before[field]
     meta.pop("selfLink", None)
 
 
@@ -140,32 +144,89 @@ def _name_problems(meta: JsonObject, strategy: Strategy) -> list[Cause]:
 
 def _finalizer_problems(meta: JsonObject) -> list[Cause]:
     found: list[Cause] = []
-    for name in meta.get("finalizers") or ():
+    names = meta.get("finalizers") or ()
+    for name in names:
         found += name_problems(qualified_name, name, "metadata.finalizers")
+    if "orphan" in names and "foregroundDeletion" in names:
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(bad_value("metadata.finalizers", names, why))
     return found
 
 
 def _owner_problems(meta: JsonObject) -> list[Cause]:
-    found = []
+    found: list[Cause] = []
+    controller = ""
+    field = "metadata.ownerReferences"
     owners = meta.get("ownerReferences") or ()
-    for index, owner in enumerate(owners):
-        for field in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(field):
-                where = f"metadata.ownerReferences[{index}].{field}"
-                found.append(bad_value(where, owner.get(field) or "", "must not be empty"))
-    if sum(1 for owner in owners if owner.get("controller")) > 1:
-        why = "Only one reference can have Controller set to true"
-        found.append(bad_value("metadata.ownerReferences", len(owners), why))
+    for owner in owners:
+        found += _reference_problems(owner, field)
+        if not owner.get("controller"):
+            continue
+        named = f"{owner.get('kind')}/{owner.get('name')}"
+        if controller:
+            why = (
+                'Only one reference can have Controller set to true. Found "true" in references '
+                f"for {controller} and {named}"
+            )
+            found.append(bad_value(field, owners, why))
+        controller = controller or named
     return found
+
+
+def _reference_problems(owner: JsonObject, field: str) -> list[Cause]:
+    version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
+    found = []
+    if not version or version.count("/") > 1:
+        found.append(bad_value(f"{field}.apiVersion", version, "version must not be empty"))
+    found += [
+        bad_value(f"{field}.{name}", "", "must not be empty")
+        for name in ("kind", "name", "uid")
+        if not owner.get(name)
+    ]
+    if (version, kind) == ("v1", "Event"):
+        why = "/v1, Kind=Event is disallowed from being an owner"
+        found.append(bad_value(field, owner, why))
+    return found
+
+
+def drop_repeated_owners(call: Call, obj: JsonObject) -> None:
+    """An owner that is named twice is named once, and the client is told."""
+    owners = obj["metadata"].get("ownerReferences") or []
+    if len(owners) < 2:
+        return
+    kept: list[JsonObject] = []
+    repeated: list[str] = []
+    for owner in owners:
+        if owner in kept:
+            repeated.append(owner.get("uid") or "")
+        else:
+            kept.append(owner)
+    if repeated:
+        obj["metadata"]["ownerReferences"] = kept
+        call.warn(f"{_REPEATED_OWNERS}{', '.join(dict.fromkeys(repeated))}")
+
+
+_REPEATED_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in "
+    "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
+    "UID(s) observed: "
+)
 
 
 def change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     """Which changes of metadata are not allowed."""
     meta, before = new["metadata"], old["metadata"]
-    if not before.get("deletionTimestamp"):
-        return []
+    found = [
+        immutable(f"metadata.{field}", meta[field])
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds")
+        if meta.get(field) != before.get(field)
+    ]
     added = sorted(set(meta.get("finalizers") or ()) - set(before.get("finalizers") or ()))
-    if not added:
-        return []
-    why = f"no new finalizers can be added if the object is being deleted, found new {added}"
-    return [forbidden_field("metadata.finalizers", why)]
+    if added and before.get("deletionTimestamp"):
+        shown = "[]string{" + ", ".join(f'"{name}"' for name in added) + "}"
+        why = (
+            "no new finalizers can be added if the object is being deleted, found new finalizers "
+            f"{shown}"
+        )
+        found.insert(0, forbidden_field("metadata.finalizers", why))
+    return found

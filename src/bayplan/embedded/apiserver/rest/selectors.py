@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 
 from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject
+from bayplan.embedded.apiserver.kinds.fields import ALWAYS
+from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.kube.meta import LabelSelector
 from bayplan.kube.selectors.labels import compile_selector
 from bayplan.kube.selectors.requirement import SelectorError
 
-_KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
-_SET = re.compile(rf"\s*({_KEY})\s+(in|notin)\s+\(([^()]*)\)\s*$")
-_EQUAL = re.compile(rf"\s*({_KEY})\s*(==|=|!=|>|<)\s*([A-Za-z0-9._-]*)\s*$")
-_EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*$")
-_SPLIT = re.compile(r",(?![^()]*\))")
 _FIELD = re.compile(r"\s*([^=!]+?)\s*(==|=|!=)(.*)$")
 _FIELD_SPLIT = re.compile(r"(?<!\\),")
 
@@ -56,6 +53,15 @@ _OPERATORS: dict[str, Callable[[str | None, frozenset[str]], bool]] = {
 }
 
 
+_UNSET = {
+    "spec.unschedulable": "false",
+    "spec.hostNetwork": "false",
+    "status.successful": "0",
+    "status.replicas": "0",
+}
+"""What fields are selected by that nobody has set, where that is not the empty text."""
+
+
 class Selector(NamedTuple):
     """Which objects a list or a watch is about."""
 
@@ -87,35 +93,17 @@ class Selector(NamedTuple):
             elif key == "metadata.namespace":
                 value = entry.key.namespace
             else:
-                value = entry.fields.get(key)
+                value = entry.fields.get(key, _UNSET.get(key))
             if not _OPERATORS[operator](value, wanted):
                 return False
         return True
 
 
-def parse_labels(text: str) -> tuple[Requirement, ...]:
-    """Read `a=b,c!=d,e in (f,g),!h`."""
-    return tuple(_label(part) for part in _SPLIT.split(text)) if text.strip() else ()
-
-
-def _label(part: str) -> Requirement:
-    if found := _SET.match(part):
-        values = frozenset(value.strip() for value in found[3].split(","))
-        return Requirement(found[1], found[2], values)
-    if found := _EQUAL.match(part):
-        operator = {"=": "in", "==": "in", "!=": "notin"}.get(found[2], found[2])
-        return Requirement(found[1], operator, frozenset((found[3],)))
-    if found := _EXISTS.match(part):
-        return Requirement(found[2], "absent" if found[1] else "exists", frozenset())
-    raise bad_request(f"unable to parse requirement: {part.strip()!r} is not a label selector")
-
-
-def parse_fields(text: str, known: Iterable[str]) -> tuple[Requirement, ...]:
+def parse_fields(text: str, kind: Kind) -> tuple[Requirement, ...]:
     """Read `spec.nodeName=a,status.phase!=Running`; only the known fields can be selected by."""
-    if not text.strip():
+    if not text:
         return ()
-    allowed = set(known)
-    return tuple(_field(part, allowed) for part in _FIELD_SPLIT.split(text))
+    return tuple(_field(part, text, kind) for part in _FIELD_SPLIT.split(text) if part)
 
 
 def the_one_name(text: str) -> str:
@@ -127,15 +115,24 @@ def the_one_name(text: str) -> str:
     return ""
 
 
-def _field(part: str, allowed: set[str]) -> Requirement:
+def _field(part: str, whole: str, kind: Kind) -> Requirement:
     found = _FIELD.match(part)
     if found is None:
-        raise bad_request(f"invalid selector: {part.strip()!r}; can't understand it")
-    if found[1] not in allowed:
-        raise bad_request(f"field label not supported: {found[1]}")
+        raise bad_request(f"invalid selector: '{whole}'; can't understand '{part}'")
+    if found[1] not in (*ALWAYS, *kind.fields):
+        raise bad_request(_unselectable(found[1], kind))
     operator = "field!=" if found[2] == "!=" else "field="
     value = re.sub(r"\\(.)", r"\1", found[3])
     return Requirement(found[1], operator, frozenset((value,)))
+
+
+def _unselectable(field: str, kind: Kind) -> str:
+    if kind.storage == "jobs.batch":
+        return f'field label "{field}" not supported for Job'
+    if kind.fields or kind.custom is not None:
+        return f"field label not supported: {field}"
+    known = ", ".join(f'"{name}"' for name in ALWAYS)
+    return f'"{field}" is not a known field selector: only {known}'
 
 
 def select(selector: JsonObject, labels: dict[str, str]) -> bool:

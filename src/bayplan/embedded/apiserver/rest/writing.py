@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from bayplan.embedded.apiserver.errors import Cause, already_exists, conflict, invalid, modified
+from bayplan.embedded.apiserver.errors import (
+    ApiError,
+    Cause,
+    already_exists,
+    conflict,
+    invalid,
+    modified,
+)
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode, metadata_of
 from bayplan.embedded.apiserver.kinds.views import to_kept, to_shown
 from bayplan.embedded.apiserver.patch.managed import Manager, track
@@ -30,7 +37,7 @@ from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.strategies.table import strategy_of
-from bayplan.embedded.apiserver.validation.causes import bad_value
+from bayplan.embedded.apiserver.validation.causes import bad_value, immutable
 
 Compute = Callable[[JsonObject], JsonObject]
 """Makes the object that is wanted out of the object that is there (which it may change)."""
@@ -47,12 +54,12 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
         conform(call, obj)
     call = _addressed(backend, call, obj)
     require_namespace(backend, call)
-    obj = to_kept(call.kind, obj)
-    _type_meta(backend, call, obj)
+    obj = _typed(backend, call, to_kept(call.kind, obj))
     strategy.default(obj)
     request = AdmissionRequest("CREATE", call, obj)
     await backend.admission.mutate(request)
     obj = request.object or obj
+    metadata.drop_repeated_owners(call, obj)
     _check_address(call, obj)
     _prepare_new(backend, call, obj, strategy)
     found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
@@ -73,10 +80,11 @@ def _addressed(backend: Backend, call: Call, obj: JsonObject) -> Call:
     return replace(call, name=metadata.address(call, obj, backend.rng, is_taken))
 
 
-def _type_meta(backend: Backend, call: Call, obj: JsonObject) -> None:
+def _typed(backend: Backend, call: Call, obj: JsonObject) -> JsonObject:
+    """An object that says first of which kind it is, so that lists can leave it out."""
     kept = backend.catalog.stored(call.kind.storage) or call.kind
-    obj["kind"] = kept.kind
-    obj["apiVersion"] = kept.api_version
+    named: JsonObject = {"kind": kept.kind, "apiVersion": kept.api_version}
+    return named | obj | named
 
 
 def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strategy) -> None:
@@ -101,6 +109,8 @@ def _store_new(backend: Backend, call: Call, obj: JsonObject) -> Entry:
         raise already_exists(call.kind.group, call.kind.plural, call.name, going=taken.deleting)
     if call.dry_run:
         return Entry(call.key, 0, encode(obj), obj, {})
+    if obj["metadata"].get("resourceVersion"):
+        raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
     return backend.store.put(call.key, obj, None)
 
 
@@ -120,6 +130,7 @@ async def update(
 ) -> tuple[Entry, bool]:
     """Replace an object; says whether it was created. `trusted` as with `create`."""
     strategy = strategy_of(call.kind.storage)
+    _check_address(call, obj)
     current = backend.store.get(call.key)
     if current is None and strategy.create_on_update and not call.subresource:
         call.may_create()
@@ -152,13 +163,24 @@ async def change(backend: Backend, call: Call, compute: Compute, *, trusted: boo
 def _check_preconditions(call: Call, wanted: JsonObject, current: Entry) -> None:
     _check_address(call, wanted)
     meta, kind = wanted["metadata"], call.kind
-    if meta.get("resourceVersion") not in (None, "", "0", str(current.revision)):
-        raise modified(kind.group, kind.plural, call.name)
+    if meta.get("uid") not in (None, "", current.uid) and not call.patching:
+        raise conflict(kind.group, kind.plural, call.name, _stored_other(meta["uid"], current))
+    _check_version(call, str(meta.get("resourceVersion") or ""), current)
     if meta.get("uid") not in (None, "", current.uid):
-        if call.patching:
-            immutable = bad_value("metadata.uid", meta["uid"], "field is immutable")
-            raise invalid(kind.group, kind.kind, call.name, [immutable])
-        raise conflict(kind.group, kind.plural, call.name, other_uid(meta["uid"], current.uid))
+        raise invalid(kind.group, kind.kind, call.name, [immutable("metadata.uid", meta["uid"])])
+
+
+def _check_version(call: Call, version: str, current: Entry) -> None:
+    """A change is made to the version that it names; some kinds take no change without one."""
+    kind = call.kind
+    if not version.isdigit() and version:
+        raise ApiError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if not version or not int(version):
+        if kind.conditional:
+            field, why = "metadata.resourceVersion", "must be specified for an update"
+            raise invalid(kind.group, kind.plural, call.name, [bad_value(field, 0, why)])
+    elif version != str(current.revision):
+        raise modified(kind.group, kind.plural, call.name)
 
 
 def _check_address(call: Call, obj: JsonObject) -> None:
@@ -173,11 +195,16 @@ def other_uid(wanted: str, found: str) -> str:
     return f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
 
 
+def _stored_other(wanted: str, found: Entry) -> str:
+    key = "/".join(("", "registry", *filter(None, found.key)))
+    told = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"
+    return f"{told}, AdditionalErrorMsg: {other_uid(wanted, found.uid)}"
+
+
 async def _store_change(backend: Backend, call: Call, wanted: JsonObject, current: Entry) -> Entry:
     strategy = strategy_of(call.kind.storage)
     old = current.object()
-    new = _merge_scope(call, wanted, old)
-    _type_meta(backend, call, new)
+    new = _typed(backend, call, _merge_scope(call, wanted, old))
     if call.subresource not in _UNVALIDATED:
         strategy.default(new)
     request = AdmissionRequest("UPDATE", call, new, old)
@@ -185,6 +212,7 @@ async def _store_change(backend: Backend, call: Call, wanted: JsonObject, curren
     if not admitted:
         await backend.admission.mutate(request)
     new = request.object or new
+    metadata.drop_repeated_owners(call, new)
     _check_address(call, new)
     _prepare_change(call, new, old, strategy, backend.now)
     _track_owners(backend, call, new, old)

@@ -104,10 +104,10 @@ def _safe_cell(column: Column, obj: JsonObject, now: datetime) -> JsonValue:
         return "<unknown>"
 
 
-def partial(obj: JsonObject) -> JsonObject:
+def partial(obj: JsonObject, api_version: str = "meta.k8s.io/v1") -> JsonObject:
     """An object's metadata alone."""
     return {
         "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": api_version,
         "metadata": obj["metadata"],
     }

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 from bayplan.embedded.apiserver.errors import ApiError, too_large, unsupported_media_type
-from bayplan.embedded.apiserver.http.wire.syntax import syntax_problem
 from bayplan.embedded.apiserver.jsontypes import JsonValue, decode
+from bayplan.embedded.apiserver.schema.syntax import syntax_problem
 
 BODY_BYTES = 3 * 1024 * 1024
 BODY_SECONDS = 30.0

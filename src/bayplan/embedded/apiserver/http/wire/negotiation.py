@@ -8,6 +8,9 @@ from typing import NamedTuple
 from bayplan.embedded.apiserver.errors import not_acceptable
 
 OFFERED = ("application/json", "application/yaml")
+_NAMED = (*OFFERED, "application/vnd.kubernetes.protobuf")
+"""What is said to be offered: every client that asks for the last takes others, too."""
+_VERSIONS = ("v1", "v1beta1")
 _TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -16,13 +19,19 @@ class Form(NamedTuple):
 
     media_type: str = "application/json"
     transform: str = ""
+    version: str = "v1"
+
+    @property
+    def meta_version(self) -> str:
+        """The apiVersion of what is transformed."""
+        return f"meta.k8s.io/{self.version}"
 
     @property
     def content_type(self) -> bytes:
         """The header's value."""
         if not self.transform:
             return self.media_type.encode()
-        return f"{self.media_type};as={self.transform};v=v1;g=meta.k8s.io".encode()
+        return f"{self.media_type};as={self.transform};v={self.version};g=meta.k8s.io".encode()
 
 
 PLAIN = Form()
@@ -37,7 +46,7 @@ def negotiate(accept: bytes | None) -> Form:
     for _, form in sorted(choices, key=lambda choice: -choice[0]):
         if form is not None:
             return form
-    raise not_acceptable(OFFERED)
+    raise not_acceptable(_NAMED)
 
 
 def _parse(part: str) -> tuple[float, Form | None]:
@@ -59,4 +68,5 @@ def _form(media_type: str, parameters: dict[str, str]) -> Form | None:
     if not transform:
         return Form(media_type)
     known = transform in _TRANSFORMS and parameters.get("g") == "meta.k8s.io"
-    return Form(media_type, transform) if known and parameters.get("v") == "v1" else None
+    version = parameters.get("v", "")
+    return Form(media_type, transform, version) if known and version in _VERSIONS else None

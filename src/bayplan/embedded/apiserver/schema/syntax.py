@@ -34,7 +34,11 @@ def quoted(letter: str) -> str:
     if letter.isprintable():
         return f"'{letter}'"
     named = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\v": "\\v"}
-    return "'" + (named.get(letter) or f"\\x{ord(letter):02x}") + "'"
+    return "'" + (named.get(letter) or _escaped(letter)) + "'"
+
+
+def _escaped(letter: str) -> str:
+    return f"\\x{ord(letter):02x}" if letter < "\x80" else f"\\u{ord(letter):04x}"
 
 
 class _Scanner:

@@ -1,0 +1,100 @@
+"""What a request may say beside its body, and which changes must say which version they change."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.rest.labels import parse_labels
+from tests.embedded.http_client import Http
+
+CMS = "/api/v1/namespaces/default/configmaps"
+NODES = "/api/v1/nodes"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+        ("=a", "found '=', expected: !, identifier, or 'end of string'"),
+        ("a=b)", "found ')', expected: ',' or 'end of string'"),
+        ("a=b,", "found '', expected: identifier after ','"),
+        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+    ],
+)
+def test_label_selectors_that_cannot_be_read(text: str, problem: str) -> None:
+    with pytest.raises(ApiError) as found:
+        parse_labels(text)
+    assert found.value.message == problem
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "selected"),
+    [
+        ("a in (x,)", {"a": ""}, True),
+        ("a notin (x)", {}, True),
+        ("!a", {"a": "x"}, False),
+        ("a>1,a<3", {"a": "2"}, True),
+        ("in=in", {"in": "in"}, True),
+        ("", {"a": "x"}, True),
+    ],
+)
+def test_label_selectors_select(text: str, labels: dict[str, str], selected: bool) -> None:
+    assert all(one.holds(labels) for one in parse_labels(text)) is selected
+
+
+async def test_what_nobody_has_set_can_be_selected_by(http: Http) -> None:
+    await http.post(NODES, {"metadata": {"name": "a"}})
+    await http.post(NODES, {"metadata": {"name": "b"}, "spec": {"unschedulable": True}})
+    reply = await http.get(NODES + "?fieldSelector=spec.unschedulable%3Dfalse")
+    assert [node["metadata"]["name"] for node in reply.body["items"]] == ["a"]
+
+
+async def test_built_in_objects_do_not_repeat_their_kind_in_lists(http: Http) -> None:
+    await http.post(CMS, {"metadata": {"name": "a"}})
+    reply = await http.get(CMS)
+    assert reply.body["kind"] == "ConfigMapList"
+    assert [sorted(item) for item in reply.body["items"]] == [["metadata"]]
+
+
+async def test_some_kinds_are_changed_only_by_who_names_the_version(http: Http) -> None:
+    made = (await http.post(LEASES, {"metadata": {"name": "a"}})).body
+    blind = await http.put(f"{LEASES}/a", {"metadata": {"name": "a"}})
+    assert (blind.code, blind.body["details"]["causes"][0]["field"]) == (
+        422,
+        "metadata.resourceVersion",
+    )
+    assert (await http.put(f"{LEASES}/a", made)).code == 200
+    await http.post(CMS, {"metadata": {"name": "a"}})
+    assert (await http.put(f"{CMS}/a", {"metadata": {"name": "a"}})).code == 200
+
+
+async def test_a_deletion_says_one_thing_about_dependents(http: Http) -> None:
+    await http.post(CMS, {"metadata": {"name": "a"}})
+    both = {"orphanDependents": True, "propagationPolicy": "Background"}
+    reply = await http.delete(f"{CMS}/a", both)
+    assert (reply.code, reply.body["details"]["kind"]) == (422, "DeleteOptions")
+    other = await http.delete(f"{CMS}/a", {"preconditions": {"uid": "x"}})
+    assert "the UID in the precondition (x) does not match" in other.body["message"]
+
+
+async def test_an_owner_that_is_named_twice_is_named_once(http: Http) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    made = await http.post(CMS, {"metadata": {"name": "a", "ownerReferences": [owner, owner]}})
+    assert made.body["metadata"]["ownerReferences"] == [owner]
+    assert "duplicate UID(s) observed: u" in made.headers["Warning"]
+    broken = {**owner, "apiVersion": "a/b/c"}
+    refused = await http.post(CMS, {"metadata": {"name": "b", "ownerReferences": [broken]}})
+    assert refused.body["details"]["causes"][0]["field"] == "metadata.ownerReferences.apiVersion"
+
+
+async def test_nobody_but_the_server_says_when_an_object_goes(http: Http) -> None:
+    await http.post(CMS, {"metadata": {"name": "a"}})
+    going = {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z"}
+    reply = await http.put(f"{CMS}/a", {"metadata": going})
+    assert (reply.code, reply.body["details"]["causes"][0]["field"]) == (
+        422,
+        "metadata.deletionTimestamp",
+    )

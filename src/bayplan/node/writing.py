@@ -84,7 +84,10 @@ class Writer:
 
     def _complain(self, node: Node, want: Wanted, page: Page) -> None:
         """Say once what is wrong with a node: a type that nobody knows, limits that are none."""
-        said = [("UnknownInstanceType", f"{one.rule} gives {one.count}") for one in want.guesses]
+        said = [
+            ("UnknownInstanceType", f"{one.rule}; {one.count} is a guess until it is configured")
+            for one in want.guesses
+        ]
         wrong = unreadable_limits(node.status.allocatable)
         page.unreadable = len(wrong)
         said += [

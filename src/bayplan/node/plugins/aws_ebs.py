@@ -24,6 +24,7 @@ from bayplan.node.machine import Machine
 from bayplan.node.plugins.base import (
     Found,
     Terms,
+    named,
     read_table,
     require_cloud,
     reserved,
@@ -75,7 +76,7 @@ def _found(machine: Machine, terms: Terms) -> Found:
     row = table().get(machine.instance_type)
     places, said = _left(row or UNKNOWN, terms)
     left, kept = reserved(places, terms, FEWEST)
-    name = machine.instance_type if row is not None else "an unknown type"
+    name = named(machine, is_known=row is not None)
     return Found(left, f"aws-ebs {name}: {said}{kept}", is_guess=row is None)
 
 

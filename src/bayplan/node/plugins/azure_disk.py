@@ -12,6 +12,7 @@ from bayplan.node.machine import Machine
 from bayplan.node.plugins.base import (
     Found,
     Terms,
+    named,
     read_table,
     require_cloud,
     reserved,
@@ -48,9 +49,9 @@ def table() -> _Table:
 
 
 def _found(machine: Machine, terms: Terms) -> Found:
-    known, name = table(), machine.instance_type
-    disks = known.rows.get(name.lower())
+    known = table()
+    disks = known.rows.get(machine.instance_type.lower())
     count = known.otherwise if disks is None else disks
     left, kept = reserved(count, terms)
-    said = "an unknown size" if disks is None else name
+    said = named(machine, is_known=disks is not None)
     return Found(left, f"azure-disk {said}: {count} data disks{kept}", is_guess=disks is None)

@@ -89,6 +89,12 @@ def written(machine: Machine, terms: Terms, plugin: str) -> Found | None:
     return None if row is None else Found(row.limit, f"{plugin} {row.types}: as configured")
 
 
+def named(machine: Machine, *, is_known: bool) -> str:
+    """The type as a rule names it."""
+    name = machine.instance_type or "no type"
+    return name if is_known else f"{name}, not in the table"
+
+
 def reserved(count: int, terms: Terms, fewest: int = 0) -> tuple[int, str]:
     """What is left without the places that are kept on every machine, and how to say so."""
     kept = terms.reserve.volumes

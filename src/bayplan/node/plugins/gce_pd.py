@@ -86,8 +86,7 @@ def _by_family(known: _Table, family: str, name: str) -> tuple[int, str, bool]:
         return known.families[family], f"{name}: family {family}", False
     size, steps = _SIZE.match(name), known.by_size.get(family, ())
     if not steps or size is None:
-        said = f"an unknown {'size' if steps else 'family'}"
-        return known.otherwise, said, True
+        return known.otherwise, f"{name or 'no type'}, not in the table: {known.otherwise}", True
     count, bound = _step(steps, int(size[1]))
     return count, f"{name}: Hyperdisk, {family} {bound}", False
 

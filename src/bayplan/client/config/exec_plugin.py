@@ -86,7 +86,7 @@ class Plugin:
     def _read(self, output: bytes) -> ExecStatus:
         try:
             answer = msgspec.json.decode(output, type=ExecCredential)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise ConfigError(f"{self._name}: the answer is not an ExecCredential") from None
         if answer.api_version != self.settings.api_version:
             raise ConfigError(f"{self._name}: answered another version than it was asked in")

@@ -10,6 +10,7 @@ from bayplan.images.registry.client import Login
 from bayplan.images.registry.credentials import Credentials, Keyring, decode_auth
 from bayplan.images.store.entries import Entry
 
+_LARGEST_UID = 2**63 - 1
 _CODES: list[tuple[type[Exception], grpc.StatusCode]] = [
     (UnknownHandlerError, grpc.StatusCode.INVALID_ARGUMENT),
     (errors.InvalidReferenceError, grpc.StatusCode.INVALID_ARGUMENT),
@@ -26,7 +27,7 @@ _CODES: list[tuple[type[Exception], grpc.StatusCode]] = [
 def to_image(entry: Entry, handler: str, *, pinned: bool) -> cri.Image:
     """Describe an entry; the handler is spelled as the CRI knows it."""
     user = entry.user.partition(":")[0]
-    numeric = user.isascii() and user.isdigit()
+    numeric = user.isascii() and user.isdigit() and int(user) <= _LARGEST_UID
     return cri.Image(
         id=entry.image_id,
         repo_tags=entry.tags,

@@ -27,6 +27,7 @@ from bayplan.images.cri.watching import Watchers
 
 _LOG = logging.getLogger(__name__)
 _SOCKET_MODE = 0o660
+_WORDS_LIMIT = 2000
 _Asked = TypeVar("_Asked", bound=Message)
 _Told = TypeVar("_Told", bound=Message)
 _Context = grpc.aio.ServicerContext[Message, Message]
@@ -130,6 +131,8 @@ def _stream(
 
 async def _abort(context: _Context, error: Exception) -> NoReturn:
     code, words = to_status(error)
+    # It travels in a header, which clients bound.
+    words = words if len(words) <= _WORDS_LIMIT else f"{words[:_WORDS_LIMIT]}…"
     if code is grpc.StatusCode.INTERNAL:
         _LOG.error("a request failed", exc_info=error)
     else:

@@ -11,6 +11,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from bayplan.images.platforms.matcher import Matcher, Rank
 from bayplan.images.platforms.platform import Platform
 
+_DESCRIBED = 20
+_DESCRIBED_LETTERS = 60
 ATTESTATION_ANNOTATION = "vnd.docker.reference.type"
 
 
@@ -61,6 +63,8 @@ def choose(entries: Iterable[_Entry], matcher: Matcher) -> Choice[_Entry]:
 
 
 def describe(offered: Sequence[Platform]) -> str:
-    """List platforms for an error message, each once."""
-    names = dict.fromkeys(str(platform) for platform in offered)
-    return ", ".join(names) or "none"
+    """List platforms for an error message, each once, and only so many."""
+    names = list(dict.fromkeys(str(platform)[:_DESCRIBED_LETTERS] for platform in offered))
+    more = len(names) - _DESCRIBED
+    rest = [f"and {more} more"] if more > 0 else []
+    return ", ".join(names[:_DESCRIBED] + rest) or "none"

@@ -24,6 +24,7 @@ from bayplan.images.registry.reference import DOCKER_HUB, Reference, is_digest
 from bayplan.images.registry.retry import Retrier, TransientError
 from bayplan.images.registry.transport import Request, Transport
 
+_ADDRESS_LIMIT = 5
 _Result = TypeVar("_Result")
 
 
@@ -161,7 +162,7 @@ class RegistryClient:
         # A manifest's addresses may lead where a redirect of its registry could.
         base = self._hosts(source.reference.registry)[-1].base
         failure: PullError = NotFoundError(f"{descriptor.digest} has no address over HTTP")
-        for url in descriptor.urls:
+        for url in descriptor.urls[:_ADDRESS_LIMIT]:
             if not url.startswith(("https://", "http://")):
                 continue
             try:

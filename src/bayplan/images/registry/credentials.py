@@ -117,7 +117,7 @@ def _decode(data: bytes, kind: type[_T], place: str) -> _T:
         raise ValueError(f"{place}: a Docker configuration of more than {_SIZE_LIMIT} bytes")
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         # The decoder's message may quote the content, which is secret.
         raise ValueError(f"{place}: not a Docker configuration in JSON") from None
 

@@ -60,7 +60,8 @@ async def download(open_body: Opener, sink: Sink, size: int, retrier: Retrier, p
 
     if sink.received >= size:
         return
-    await retrier.run(attempt, lambda: sink.received)
+    # Crumbs are no progress: a server could keep us at it with a byte at a time.
+    await retrier.run(attempt, lambda: sink.received // _STEP)
 
 
 def _continues(response: aiohttp.ClientResponse, start: int) -> bool:

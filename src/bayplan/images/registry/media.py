@@ -17,6 +17,7 @@ MANIFEST_LIMIT = 4 * 1024 * 1024
 CONFIG_LIMIT = 8 * 1024 * 1024
 ENTRY_LIMIT = 1000
 LAYER_LIMIT = 500
+USER_LIMIT = 256
 
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -144,6 +145,8 @@ def decode_config(data: bytes, manifest: Manifest) -> ImageConfig:
     contents, layers = len(config.diff_ids), len(manifest.layers)
     if contents != layers:
         raise IntegrityError(f"config {digest} names {contents} layers, its manifest {layers}")
+    if config.config and len(config.config.user) > USER_LIMIT:
+        raise IntegrityError(f"config {digest}: the user's name has more than {USER_LIMIT} letters")
     for diff_id in config.diff_ids:
         if not is_digest(diff_id):
             raise IntegrityError(f"config {digest}: {diff_id!r} is no digest of a layer")
@@ -179,5 +182,5 @@ def document_type(data: bytes, claimed: str, digest: str) -> str:
 def _decode(data: bytes, kind: type[_Document], name: str) -> _Document:
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise IntegrityError(f"{name} cannot be read: {error}") from error

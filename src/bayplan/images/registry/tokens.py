@@ -128,7 +128,7 @@ class Tokens:
             body += more
         try:
             return msgspec.json.decode(body, type=_Answer)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise AuthenticationError(f"token server {place} answers no JSON") from None
 
     def _keep(self, key: TokenKey, header: str, expires: float) -> str:

@@ -201,7 +201,7 @@ async def _reason(response: aiohttp.ClientResponse) -> str:
     body = await response.content.read(_REASON_LIMIT)
     try:
         errors = msgspec.json.decode(body, type=_Complaints).errors
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return ""
     text = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
     return f" ({''.join(c for c in text if c.isprintable())[:300]})" if text else ""

@@ -18,6 +18,7 @@ from bayplan.images.registry.reference import parse_reference
 from bayplan.images.store.database import Database, Facts
 from bayplan.images.store.entries import Content, Entry, EntryKey
 
+_DIGEST_LIMIT = 32
 _ID = re.compile(r"(?:sha256:)?([0-9a-f]{4,64})")
 
 
@@ -92,8 +93,7 @@ class Catalogue:
         async with self._writing:
             before = self._entries.get(entry.key)
             if before is not None:
-                names = tuple(dict.fromkeys((*before.names, *entry.names)))
-                entry = msgspec.structs.replace(entry, names=names)
+                entry = msgspec.structs.replace(entry, names=_joined(before, entry))
             changed = [entry, *self._robbed(entry)]
             await asyncio.to_thread(self._database.write, changed, [], facts)
             for one in changed:
@@ -135,3 +135,15 @@ class Catalogue:
         for name in entry.names:
             if self._names.get((entry.handler, name)) == entry.key:
                 del self._names[entry.handler, name]
+
+
+def _joined(before: Entry, entry: Entry) -> tuple[str, ...]:
+    """Join old names and new ones.
+
+    An index can change with every pull and still be the same image: of the digests only the latest
+    are kept, so that what lists images stays bounded.
+    """
+    names = list(dict.fromkeys((*before.names, *entry.names)))
+    digests = [name for name in names if "@" in name]
+    forgotten = set(digests[:-_DIGEST_LIMIT]) - set(entry.names)
+    return tuple(name for name in names if name not in forgotten)

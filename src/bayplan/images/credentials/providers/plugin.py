@@ -99,7 +99,7 @@ class Plugin:
         try:
             response = msgspec.json.decode(output, type=Response)
             _ = response.cache_seconds
-        except (msgspec.MsgspecError, UnicodeDecodeError, DurationError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, DurationError):
             raise self._error("the answer is not a CredentialProviderResponse") from None
         if response.api_version != self.settings.api_version:
             raise self._error("answered another version than it was asked in")

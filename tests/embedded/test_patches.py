@@ -91,6 +91,13 @@ def test_retain_keys_drops_the_other_members_of_a_union() -> None:
     assert after["spec"]["volumes"] == [{"name": "v", "hostPath": {"path": "/x"}}]
 
 
+def test_a_budgets_selector_is_taken_whole() -> None:
+    budget = spec(selector={"matchLabels": {"app": "a"}}, minAvailable=1)
+    patch = {"spec": {"selector": {"matchLabels": {"tier": "b"}}}}
+    merged = apply_strategic_patch(budget, patch, require_type("policy.PodDisruptionBudget"))
+    assert merged == spec(selector={"matchLabels": {"tier": "b"}}, minAvailable=1)
+
+
 def test_null_removes_a_field() -> None:
     assert strategic(spec(nodeName="n", hostNetwork=True), spec(nodeName=None)) == spec(
         hostNetwork=True

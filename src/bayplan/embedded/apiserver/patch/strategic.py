@@ -54,6 +54,8 @@ def _merge_field(
     field = type_.fields.get(name) if type_ is not None else None
     if value is None:
         merged.pop(name, None)
+    elif isinstance(value, dict) and field is not None and field.replace:
+        merged[name] = _plain(value)
     elif isinstance(value, dict):
         merged[name] = apply_strategic_patch(merged.get(name), value, _inner(field))
     elif isinstance(value, list):

@@ -2,11 +2,11 @@
 
 A type is a name at the start of a line; its fields follow, indented: the protobuf number, the name,
 the type, and flags. `[]T` is a list, `map:T` a map from strings. Flags: `inline` (its fields stand
-in the parent's JSON), `merge` or `merge=KEY` (strategic merge), `retain` (retainKeys), `keys=A,B`
-(a list that is a map by these keys), `set`, `atomic`, `always` (printed also when it says nothing),
-`pointer` (its zero is not the same as its absence), `go=T` (the name of its type in Kubernetes'
-messages, where it is not plain). What is neither printed always nor a pointer is left out when it
-is empty.
+in the parent's JSON), `merge` or `merge=KEY` (strategic merge), `replace` (an object that a
+strategic merge takes whole), `retain` (retainKeys), `keys=A,B` (a list that is a map by these
+keys), `set`, `atomic`, `always` (printed also when it says nothing), `pointer` (its zero is not the
+same as its absence), `go=T` (the name of its type in Kubernetes' messages, where it is not plain).
+What is neither printed always nor a pointer is left out when it is empty.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class FieldType:
     inline: bool = False
     merge: bool = False
     merge_key: str = ""
+    replace: bool = False
     retain_keys: bool = False
     list_keys: tuple[str, ...] = ()
     is_set: bool = False
@@ -157,6 +158,7 @@ def _field(parts: list[str], package: str) -> FieldType:
         inline="inline" in options,
         merge="merge" in options,
         merge_key=options.get("merge", ""),
+        replace="replace" in options,
         retain_keys="retain" in options,
         list_keys=tuple(options["keys"].split(",")) if "keys" in options else (),
         is_set="set" in options,

@@ -146,9 +146,11 @@ def _quoted_letter(letter: str) -> str:
 
 
 def _shown_float(value: float) -> str:
-    """A number as Go's %v shows it: as Python does, with an exponent only from 22 digits on."""
+    """A number as Go's %v shows it: its shortest digits, with an exponent from a million on."""
     if not math.isfinite(value):
         return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
-    if 1e16 <= abs(value) < 1e21:
-        return f"{Decimal(repr(value)):f}"
-    return repr(value).removesuffix(".0")
+    exact = Decimal(repr(value)).normalize()
+    if -5 < exact.adjusted() < 6:
+        return f"{exact:f}"
+    mantissa = f"{exact.scaleb(-exact.adjusted()):f}"
+    return f"{mantissa}e{exact.adjusted():+03d}"

@@ -69,5 +69,6 @@ class CatalogFields:
             return {}
         found = read_fields(obj, kind.fields)
         if storage == "events":
-            found["source"] = as_field(value_at(obj, "source.component"))
+            reporter = value_at(obj, "source.component") or value_at(obj, "reportingComponent")
+            found["source"] = as_field(reporter)
         return found

@@ -36,7 +36,7 @@ from bayplan.embedded.apiserver.schema.roots import root_type
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
-from bayplan.embedded.apiserver.strategies.table import strategy_of
+from bayplan.embedded.apiserver.strategies.table import strategy_for
 from bayplan.embedded.apiserver.validation.causes import bad_value, immutable
 
 Compute = Callable[[JsonObject], JsonObject]
@@ -49,7 +49,7 @@ _UNVALIDATED = ("status", "binding", "finalize")
 
 async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool = False) -> Entry:
     """Store a new object; `trusted` says that its shape needs no check."""
-    strategy = strategy_of(call.kind.storage)
+    strategy = strategy_for(call.kind)
     if not trusted:
         conform(call, obj)
     call = _addressed(backend, call, obj)
@@ -62,8 +62,9 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
     metadata.drop_repeated_owners(call, obj)
     _check_address(call, obj)
     _prepare_new(backend, call, obj, strategy)
-    found = [*metadata.problems(obj, strategy), *strategy.validate(obj)]
-    found += strategy.validate_new(obj)
+    found = [*strategy.validate(obj), *strategy.validate_new(obj)]
+    if not (found and strategy.metadata_last):
+        found = metadata.problems(obj, strategy) + found
     refuse(call, obj, found + custom_problems(call, obj))
     _warn(call, strategy.warnings(obj, None))
     await backend.admission.validate(request)
@@ -129,7 +130,7 @@ async def update(
     backend: Backend, call: Call, obj: JsonObject, *, trusted: bool = False
 ) -> tuple[Entry, bool]:
     """Replace an object; says whether it was created. `trusted` as with `create`."""
-    strategy = strategy_of(call.kind.storage)
+    strategy = strategy_for(call.kind)
     _check_address(call, obj)
     current = backend.store.get(call.key)
     if current is None and strategy.create_on_update and not call.subresource:
@@ -202,7 +203,7 @@ def _stored_other(wanted: str, found: Entry) -> str:
 
 
 async def _store_change(backend: Backend, call: Call, wanted: JsonObject, current: Entry) -> Entry:
-    strategy = strategy_of(call.kind.storage)
+    strategy = strategy_for(call.kind)
     old = current.object()
     new = _typed(backend, call, _merge_scope(call, wanted, old))
     if call.subresource not in _UNVALIDATED:

@@ -66,6 +66,8 @@ class Strategy:
     """What is wrong with a change of the status (new, old)."""
     warnings: Callable[[JsonObject, JsonObject | None], list[str]] = _no_warnings
     """What the author of a new object (old is None) or of a change should know (new, old)."""
+    metadata_last: bool = False
+    """Whether metadata is looked at only when nothing else is wrong."""
     keeps_status: bool = False
     """Whether the status of a newly created object is the client's."""
     create_on_update: bool = False

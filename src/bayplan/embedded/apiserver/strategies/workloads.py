@@ -280,5 +280,6 @@ WORKLOADS = {
         name_rule=path_segment,
         validate=budgets.budget_problems,
         validate_status=budgets.budget_status_problems,
+        metadata_last=True,
     ),
 }

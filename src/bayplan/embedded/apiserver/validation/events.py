@@ -1,0 +1,119 @@
+"""What is wrong with an event, as the core group and as `events.k8s.io` see it.
+
+Events are kept in the form of the core group, and so are told under its names; only the reporter
+has the name by which it was written. Whoever writes by the newer group is held to more.
+"""
+
+from __future__ import annotations
+
+from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from bayplan.embedded.apiserver.schema.internal import internal_form
+from bayplan.embedded.apiserver.validation.causes import bad_value, immutable, required
+from bayplan.embedded.apiserver.validation.names import name_problems, qualified_name
+
+_SHORT, _LONG = 128, 1024
+_UNSET = "needs to be unset"
+_KEPT: dict[str, str | int] = {
+    "involvedObject": "core.ObjectReference",
+    "reason": "",
+    "message": "",
+    "source": "core.EventSource",
+    "firstTimestamp": "",
+    "lastTimestamp": "",
+    "count": 0,
+    "type": "",
+    "eventTime": "",
+    "action": "",
+    "related": "core.ObjectReference",
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+"""What stays as it was for the newer group: the type of an object, or what its absence is."""
+
+
+def core_event_problems(event: JsonObject) -> list[Cause]:
+    """What is wrong with an event of the core group."""
+    return _event_problems(event, "reportingComponent")
+
+
+def new_event_problems(event: JsonObject) -> list[Cause]:
+    """What is wrong with an event of `events.k8s.io`, also if it was once written otherwise."""
+    return _event_problems(event, "reportingController")
+
+
+def _event_problems(event: JsonObject, reporter: str) -> list[Cause]:
+    home = event["metadata"].get("namespace") or ""
+    about = (event.get("involvedObject") or {}).get("namespace") or ""
+    if event.get("eventTime") is None:
+        fine = home == about if about else home in ("", "default")
+        return [] if fine else [_elsewhere(about)]
+    found = [] if about or home in ("default", "kube-system") else [_elsewhere(about)]
+    return found + _report_problems(event, reporter)
+
+
+def _elsewhere(namespace: str) -> Cause:
+    return bad_value("involvedObject.namespace", namespace, "does not match event.namespace")
+
+
+def _report_problems(event: JsonObject, reporter: str) -> list[Cause]:
+    """Whoever says when something happened also says who saw it, and what was done."""
+    name, found = event.get("reportingComponent") or "", list[Cause]()
+    if not name:
+        found.append(required(reporter))
+    found += name_problems(qualified_name, name, reporter)
+    for field in ("reportingInstance", "action", "reason"):
+        if not event.get(field):
+            found.append(required(field))
+        found += _too_long(event, field, _SHORT)
+    return found + _too_long(event, "message", _LONG)
+
+
+def _too_long(event: JsonObject, field: str, most: int) -> list[Cause]:
+    if len((event.get(field) or "").encode()) <= most:
+        return []
+    return [bad_value(field, "", f"can have at most {most} characters")]
+
+
+def creation_problems(event: JsonObject) -> list[Cause]:
+    """What else is wrong with a new event of `events.k8s.io`."""
+    found = _series_problems(event)
+    if event.get("eventTime") is None:
+        found.append(required("eventTime"))
+    type_ = event.get("type") or ""
+    if type_ not in ("Normal", "Warning"):
+        found.append(bad_value("type", "", f"has invalid value: {type_}"))
+    found += [
+        bad_value(field, "", _UNSET)
+        for field in ("firstTimestamp", "lastTimestamp", "count")
+        if event.get(field)
+    ]
+    return [*found, bad_value("source", "", _UNSET)] if event.get("source") else found
+
+
+def _series_problems(event: JsonObject) -> list[Cause]:
+    series, found = event.get("series"), list[Cause]()
+    if series is None:
+        return found
+    if (series.get("count") or 0) < 2:
+        found.append(bad_value("series.count", "", "should be at least 2"))
+    if series.get("lastObservedTime") is None:
+        found.append(required("series.lastObservedTime"))
+    return found
+
+
+def change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+    """An event of `events.k8s.io` may only happen again."""
+    found = _series_problems(new) if new.get("series") != old.get("series") else []
+    for name, form in _KEPT.items():
+        if (new.get(name) or None) != (old.get(name) or None):
+            told = "reportingController" if name == "reportingComponent" else name
+            found.append(immutable(told, _shown(new.get(name), form)))
+    return found
+
+
+def _shown(value: JsonValue, form: str | int) -> JsonValue:
+    if isinstance(value, dict) and isinstance(form, str):
+        return internal_form(value, form)
+    is_object = isinstance(form, str) and "." in form
+    return value if value is not None or is_object else form

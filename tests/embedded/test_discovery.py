@@ -114,6 +114,10 @@ async def test_events_are_one_thing_under_two_names(http: Http) -> None:
         "note": "it happened",
         "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
         "type": "Normal",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "example.com/c",
+        "reportingInstance": "c-1",
+        "action": "Happening",
     }
     await http.post("/apis/events.k8s.io/v1/namespaces/default/events", event)
     core = (await http.get("/api/v1/namespaces/default/events/e")).body

@@ -181,7 +181,12 @@ CLUSTER = (
         "events",
         short_names=("ev",),
         storage="events",
-        fields=tuple(name.replace("involvedObject", "regarding") for name in _EVENT_FIELDS),
+        fields=(
+            *(name.replace("involvedObject", "regarding") for name in _EVENT_FIELDS[:7]),
+            "reason",
+            "reportingController",
+            "type",
+        ),
     ),
     Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
 )

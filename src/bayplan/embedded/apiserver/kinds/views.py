@@ -39,10 +39,20 @@ def _renamed(obj: JsonObject, names: dict[str, str], api_version: str) -> JsonOb
 
 
 _TO_KEPT = {shown: kept for kept, shown in _EVENT_NAMES.items()}
-_EVENTS = View(
-    lambda obj: _renamed(obj, _EVENT_NAMES, "events.k8s.io/v1"),
-    lambda obj: _renamed(obj, _TO_KEPT, "v1"),
-)
+_REPORTED = ("reportingComponent", "reportingInstance")
+"""What the core group always says of an event, and `events.k8s.io` only if there is something."""
+
+
+def _shown_event(obj: JsonObject) -> JsonObject:
+    said = {name: value for name, value in obj.items() if name not in _REPORTED or value}
+    return _renamed(said, _EVENT_NAMES, "events.k8s.io/v1")
+
+
+def _kept_event(obj: JsonObject) -> JsonObject:
+    return {**dict.fromkeys(_REPORTED, ""), **_renamed(obj, _TO_KEPT, "v1")}
+
+
+_EVENTS = View(_shown_event, _kept_event)
 
 
 def viewed(kind: Kind) -> View | None:

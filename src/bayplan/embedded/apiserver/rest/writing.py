@@ -123,7 +123,8 @@ def _warn(call: Call, warnings: list[str]) -> None:
 def refuse(call: Call, obj: JsonObject, problems: list[Cause]) -> None:
     """Raise what is wrong with an object, if anything is."""
     if problems:
-        raise invalid(call.kind.group, call.kind.kind, obj["metadata"].get("name", ""), problems)
+        group, _, _ = (obj.get("apiVersion") or call.kind.api_version).rpartition("/")
+        raise invalid(group, call.kind.kind, obj["metadata"].get("name", ""), problems)
 
 
 async def update(

@@ -17,6 +17,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, e
 from bayplan.embedded.apiserver.schema import times
 from bayplan.embedded.apiserver.schema.types import (
     UNIONS,
+    ZEROS,
     FieldType,
     ObjectType,
     require_type,
@@ -111,7 +112,10 @@ def _check_list(items: JsonValue, field: FieldType, report: Report, place: Where
         return
     check = _SCALAR_CHECKS[field.base]
     for index, item in enumerate(items):
-        items[index] = check(item, field.base, (place, f"[{index}]"))
+        said = item is not None
+        items[index] = (
+            check(item, field.base, (place, f"[{index}]")) if said else ZEROS.get(field.base)
+        )
 
 
 def _check_map(items: JsonValue, field: FieldType, report: Report, place: Where) -> None:
@@ -125,7 +129,9 @@ def _check_map(items: JsonValue, field: FieldType, report: Report, place: Where)
         return
     check = _SCALAR_CHECKS[field.base]
     for key, item in items.items():
-        if type(item) is not str or field.base != "string":
+        if item is None:
+            items[key] = ZEROS.get(field.base)
+        elif type(item) is not str or field.base != "string":
             items[key] = check(item, field.base, (place, f".{key}"))
 
 

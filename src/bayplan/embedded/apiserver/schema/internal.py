@@ -49,10 +49,11 @@ def _member(word: str) -> _Member:
 
 
 def internal_form(value: JsonObject, type_name: str) -> JsonObject:
-    """An object of a type as it is inside; a type that is the same everywhere stays as it is."""
+    """An object of a type as it is inside; types that are the same everywhere keep their names."""
     members = _forms().get(type_name)
     if members is None:
-        return value
+        declared = require_type(type_name).fields.values()
+        members = tuple(_Member(one.name, one.name, True) for one in declared if one.name in value)
     if type_name == "core.PodSpec":
         value = _with_its_own_security(value)
     fields = require_type(type_name).fields

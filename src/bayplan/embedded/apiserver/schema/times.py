@@ -8,6 +8,8 @@ from functools import lru_cache
 
 _FORM = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+|,\d+)?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
 
+_MICROSECONDS = re.compile(r"[.,]\d{6}", re.ASCII)
+
 
 @lru_cache(1024)
 def written(text: str, *, fine: bool) -> str:
@@ -16,7 +18,7 @@ def written(text: str, *, fine: bool) -> str:
     ValueError if it is not one.
     """
     found = _FORM.match(text)
-    if found is None:
+    if found is None or (fine and not _MICROSECONDS.fullmatch(found[2] or "")):
         raise ValueError(text)
     offset = "+00:00" if found[3] == "Z" else found[3]
     moment = datetime.fromisoformat(found[1] + offset).astimezone(UTC)
@@ -26,9 +28,11 @@ def written(text: str, *, fine: bool) -> str:
 
 _LAYOUT = (
     ("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"),
-    ("15", r"\d\d?"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d(?:[.,]\d+)?"),
-    ("Z07:00", r"Z|[+-]\d\d:\d\d"),
+    ("15", r"\d\d?"), (":", ":"), ("04", r"\d\d"), (":", ":"),
 )  # fmt: skip
+_SECONDS = ("05", r"\d\d(?:[.,]\d+)?")
+_FINE_SECONDS = (("05", r"\d\d"), (".000000", r"[.,]\d{6}"))
+_ZONE = ("Z07:00", r"Z|[+-]\d\d:\d\d")
 
 
 def problem(text: str, *, fine: bool) -> str:
@@ -36,7 +40,7 @@ def problem(text: str, *, fine: bool) -> str:
     layout = "2006-01-02T15:04:05.000000Z07:00" if fine else "2006-01-02T15:04:05Z07:00"
     head = f'parsing time "{text}"'
     rest = text
-    for wanted, form in _LAYOUT:
+    for wanted, form in (*_LAYOUT, *(_FINE_SECONDS if fine else (_SECONDS,)), _ZONE):
         found = re.match(form, rest, re.ASCII)
         if found is None:
             return f'{head} as "{layout}": cannot parse "{rest}" as "{wanted}"'

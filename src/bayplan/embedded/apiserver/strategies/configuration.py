@@ -31,6 +31,7 @@ def _changed_namespace(new: JsonObject, old: JsonObject) -> None:
 
 
 def _namespace_status(new: JsonObject, _: JsonObject, __: str) -> None:
+    _default_namespace(new)
     fill(child(new, "status"), phase="Active")
 
 

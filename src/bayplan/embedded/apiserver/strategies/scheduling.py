@@ -15,6 +15,11 @@ def _default_priority(obj: JsonObject) -> None:
     fill(obj, preemptionPolicy="PreemptLowerPriority", value=0)
 
 
+def _new_priority(obj: JsonObject) -> None:
+    """The generation of a class never moves, since what it says does not."""
+    obj["metadata"]["generation"] = 1
+
+
 def _default_runtime(obj: JsonObject) -> None:
     round_amounts((obj.get("overhead") or {}).get("podFixed"))
 
@@ -31,6 +36,7 @@ def _changed_lease(new: JsonObject, _: JsonObject) -> None:
 SCHEDULING = {
     "priorityclasses.scheduling.k8s.io": Strategy(
         default=_default_priority,
+        prepare_create=_new_priority,
         validate_new=scheduling.priority_class_problems,
         validate_update=scheduling.priority_class_change_problems,
     ),

@@ -233,8 +233,14 @@ def capacity_problems(obj: JsonObject) -> list[Cause]:
 
 def capacity_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     """What a capacity is about stays as it was."""
-    kept = ("nodeTopology", "storageClassName")
-    return [immutable(name, new.get(name)) for name in kept if new.get(name) != old.get(name)]
+    found: list[Cause] = []
+    if new.get("nodeTopology") != old.get("nodeTopology"):
+        topology = new.get("nodeTopology")
+        shown = topology and internal_form(topology, "meta.LabelSelector")
+        found.append(immutable("nodeTopology", shown))
+    if new.get("storageClassName") != old.get("storageClassName"):
+        found.append(immutable("storageClassName", new.get("storageClassName") or ""))
+    return found
 
 
 def capacity_warnings(obj: JsonObject, _: JsonObject | None) -> list[str]:

@@ -91,7 +91,8 @@ def volume_spec_problems(
     found += _source_problems(spec, name, field)
     found += _root_problems(spec, field)
     found += _class_problems(spec, field, inline=inline)
-    return found + _mode_problems(spec, field, inline=inline) + _attribute_problems(spec, field)
+    found += _mode_problems(spec, field, inline=inline)
+    return found if inline else found + _attribute_problems(spec, field)
 
 
 def _inline_problems(spec: JsonObject, field: str) -> list[Cause]:

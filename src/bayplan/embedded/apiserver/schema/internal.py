@@ -52,13 +52,13 @@ def internal_form(value: JsonObject, type_name: str) -> JsonObject:
     """An object of a type as it is inside; types that are the same everywhere keep their names."""
     members = _forms().get(type_name)
     if members is None:
-        declared = require_type(type_name).fields.values()
-        members = tuple(_Member(one.name, one.name, True) for one in declared if one.name in value)
+        return _as_written(value, type_name)
     if type_name == "core.PodSpec":
         value = _with_its_own_security(value)
     fields = require_type(type_name).fields
     # Metadata is embedded: its fields, which are the same everywhere, stand among the others.
-    shown = _sorted_maps(value.get("metadata") or {}) if members[0].name == "metadata" else {}
+    embedded = members[0].name == "metadata"
+    shown = _as_written(value.get("metadata") or {}, "meta.ObjectMeta") if embedded else {}
     return shown | {
         one.go_name: _shown(value.get(one.name), fields.get(one.name), nilable=one.nilable)
         for one in members
@@ -66,11 +66,9 @@ def internal_form(value: JsonObject, type_name: str) -> JsonObject:
     }
 
 
-def _sorted_maps(metadata: JsonObject) -> JsonObject:
-    return {
-        name: dict(sorted(value.items())) if isinstance(value, dict) else value
-        for name, value in metadata.items()
-    }
+def _as_written(value: JsonObject, type_name: str) -> JsonObject:
+    fields = require_type(type_name).fields.items()
+    return {name: _shown(value[name], one, nilable=True) for name, one in fields if name in value}
 
 
 def _with_its_own_security(spec: JsonObject) -> JsonObject:

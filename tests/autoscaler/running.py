@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bayplan.autoscaler.cloud.reading import Expects, as_it_is
 from bayplan.autoscaler.daemon import AutoscalerDaemon, OpenCloud
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Client, Informers, connect, untyped
@@ -104,6 +105,7 @@ async def virtual_town(
     profile: Profile | None = None,
     wrap: Callable[[VirtualLab, Provider], Provider] = lambda _, provider: provider,
     leads: bool = True,
+    expects: Expects = as_it_is,
 ) -> AsyncIterator[Town]:
     """A town in virtual time, whose autoscaler asks the cloud directly; unless it `leads` from the
     beginning, it is to be `led`.
@@ -115,7 +117,7 @@ async def virtual_town(
         async def cloud(_: Client) -> AsyncIterator[Provider]:
             yield provider
 
-        daemon = AutoscalerDaemon(cloud, options, profile=profile)
+        daemon = AutoscalerDaemon(cloud, options, profile=profile, expects=expects)
         town = Town(lab, lab.client(), daemon)
         town.watch()
         task = led(town, lab.client()) if leads else None

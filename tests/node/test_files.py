@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli.errors import BadInput
-from bayplan.cli.node_limits import LimitOptions
+from bayplan.cli.node_limits import LimitTerms
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.attachtables import Row, read_own_limits
 from bayplan.kube.configfiles import ConfigFileError
@@ -36,27 +36,27 @@ def test_what_cannot_be_a_limit_is_told_with_its_place(
         read_own_limits(file)
     assert said in str(caught.value)
     with pytest.raises(BadInput, match="--limits-file"):
-        LimitOptions(limits_file=file).settings("")
+        LimitTerms(limits_file=file).settings("")
 
 
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="nowhere"):
-        LimitOptions(limits_file=tmp_path / "nowhere").settings("")
+        LimitTerms(limits_file=tmp_path / "nowhere").settings("")
 
 
 @pytest.mark.parametrize(
-    "options", [LimitOptions(reserve_interfaces=0), LimitOptions(reserve_volumes=-1)]
+    "options", [LimitTerms(reserve_interfaces=0), LimitTerms(reserve_volumes=-1)]
 )
-def test_what_cannot_be_kept_back_is_bad_input(options: LimitOptions) -> None:
+def test_what_cannot_be_kept_back_is_bad_input(options: LimitTerms) -> None:
     with pytest.raises(BadInput, match="--reserve-"):
         options.settings("")
 
 
 def test_the_gate_says_whether_anything_is_published() -> None:
-    assert LimitOptions().settings("")() == Settings()
-    assert not LimitOptions().settings("AttachVolumeLimit=false")().enabled
+    assert LimitTerms().settings("")() == Settings()
+    assert not LimitTerms().settings("AttachVolumeLimit=false")().enabled
     with pytest.raises(BadInput, match="--feature-gates"):
-        LimitOptions().settings("Attach=false")
+        LimitTerms().settings("Attach=false")
 
 
 def test_the_file_is_read_again_when_it_changes_and_kept_as_it_was_when_it_breaks(

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bayplan.autoscaler.cloud.reading import as_it_is
 from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.cli.node_limits import expecting
 from bayplan.client.errors import InvalidError
+from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.nodes import Node
@@ -126,3 +130,25 @@ async def _on_or_off(profile: Profile | None) -> None:
         assert all(bool(limits_of(one.status.allocatable)) is on for one in nodes)
         placed = Counter(one.spec.node_name for one in (await town.client.list(Pod)).items)
         assert (placed["small-1"] <= 4 and placed["large-1"] <= 16) is on
+
+
+@pytest.mark.virtual
+async def test_from_zero_as_many_are_bought_as_the_limits_to_come_call_for() -> None:
+    settings = _from_zero().attach_limits
+    assert settings is not None
+    rules = settings_of(settings, enabled=True)
+    for expects, bought in ((as_it_is, 1), (expecting(lambda: rules), 5)):
+        async with virtual_town(_from_zero(), expects=expects) as town:
+            # Nobody publishes yet, so that what is bought is what was believed beforehand.
+            await town.lab.forward(25)
+            assert len(town.sold - {"custom-1"}) == bought
+            async with publishing(town.lab.client(), rules):
+                await town.until(all_run(20))
+            on = Counter(one.spec.node_name for one in await town.pods())
+            assert sorted(on.values()) == [4, 4, 4, 4, 4]
+
+
+def _from_zero() -> ClusterSpec:
+    """Only small nodes can be bought, and there is none yet."""
+    spec = story(NAME, ("count: 1\n    max: 10", "count: 0\n    max: 10"), ("at: 5m", "at: 5h"))
+    return replace(spec, groups=tuple(one for one in spec.groups if one.name != "large"))

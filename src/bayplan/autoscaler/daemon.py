@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from bayplan.autoscaler.acting import Desk
 from bayplan.autoscaler.choosing import Choosing
 from bayplan.autoscaler.cloud.calling import gpu_label
-from bayplan.autoscaler.cloud.reading import CloudReader
+from bayplan.autoscaler.cloud.reading import CloudReader, Expects, as_it_is
 from bayplan.autoscaler.dryrun import Show, ShownCloud
 from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
 from bayplan.autoscaler.giving_up import GivingUp
@@ -65,8 +65,10 @@ class AutoscalerDaemon:
         registry: CollectorRegistry | None = None,
         instance: str = "bayplan",
         show: Show | None = None,
+        expects: Expects = as_it_is,
     ) -> None:
         self._cloud = cloud
+        self._expects = expects
         self._options = options or AutoscalerOptions()
         self._expanders = parse_expanders(self._options.expander)
         self._profile = profile or Profile()
@@ -134,7 +136,7 @@ class AutoscalerDaemon:
         giving_back = await self._giving_back(client, live, provider, teller)
         going = giving_back.actuator.deletions
         parts = Parts(
-            reader=CloudReader(provider, options.group_defaults(), clock),
+            reader=CloudReader(provider, options.group_defaults(), clock, self._expects),
             sight=sight,
             desk=desk,
             tidying=Tidying(desk, options),

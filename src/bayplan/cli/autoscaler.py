@@ -18,6 +18,7 @@ import msgspec
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
+from bayplan.autoscaler.cloud.reading import Expects
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -31,6 +32,7 @@ from bayplan.cli.daemons import settle, show
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.leading import LeaderOptions
 from bayplan.cli.logs import LogOptions
+from bayplan.cli.node_limits import ExpectedLimits
 from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import elect, until_signalled
 from bayplan.client.errors import ClientError
@@ -53,6 +55,7 @@ def autoscaler(  # noqa: PLR0913 - one for each option of the command
     options: Annotated[AutoscalerOptions | None, Parameter(name="*")] = None,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
+    limits: ExpectedLimits | None = None,
     leader: LeaderOptions | None = None,
     listen: Annotated[str, Parameter(name=["--listen", "--address"])] = "127.0.0.1:8085",
     plan_token_file: Path | None = None,
@@ -79,6 +82,7 @@ def autoscaler(  # noqa: PLR0913 - one for each option of the command
         cloud or ProviderOptions(),
         options or AutoscalerOptions(),
         profile_from(feature_gates, missing_driver),
+        (limits or ExpectedLimits()).expects(feature_gates),
         cluster or ClusterAccess(),
         (leader or LeaderOptions()).over(LEASE),
         listen_address(listen) if listen else None,
@@ -97,6 +101,7 @@ class _Work:
     cloud: ProviderOptions
     options: AutoscalerOptions
     profile: Profile
+    expects: Expects
     cluster: ClusterAccess
     leader: LeaderSettings
     listen: tuple[str, int] | None
@@ -122,6 +127,7 @@ class _Work:
             registry=self.registry,
             instance=identity,
             show=show if self.dry_run else None,
+            expects=self.expects,
         )
         try:
             async with self.cluster.connect(BUDGET) as client, AsyncExitStack() as stack:

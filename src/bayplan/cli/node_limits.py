@@ -6,13 +6,14 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
+from bayplan.autoscaler.cloud.reading import Expects, as_it_is
 from bayplan.cli.apiserver import listen_address
 from bayplan.cli.cluster import gates_from
 from bayplan.cli.errors import BadInput
@@ -24,6 +25,7 @@ from bayplan.kube.attachtables import LimitsSection, PrefixName
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.node.agent import NAME, LimitsAgent, SettingsSource
+from bayplan.node.expecting import with_limits
 from bayplan.node.settings import SettingsFromFile, settings_of
 from bayplan.scheduler.config import LeaderSettings
 
@@ -33,11 +35,9 @@ LEASE = LeaderSettings(name=NAME)
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class LimitOptions:
-    """How attach limits are published."""
+class LimitTerms:
+    """What is published as attach limits."""
 
-    all_nodes: bool = False
-    """Publish for every node of the cluster, not just for this one; replicas elect a leader."""
     limits_prefix: PrefixName = "attachable-volumes"
     """How keys begin: as Kubernetes had them, as they were proposed first, or both ways."""
     limits_file: Path | None = None
@@ -48,10 +48,8 @@ class LimitOptions:
     """Network interfaces that machines have, where they share places with volumes (EBS)."""
     reserve_volumes: int = 0
     """Keep so many more places free on every machine."""
-    write_csinodes: bool = False
-    """Write limits also into the CSINodes of drivers that say none themselves."""
 
-    def settings(self, feature_gates: str) -> SettingsSource:
+    def settings(self, feature_gates: str, *, csi_nodes: bool = False) -> SettingsSource:
         """What the agent is to go by."""
         if self.reserve_interfaces < 1:
             raise BadInput("--reserve-interfaces: every machine has one at least")
@@ -62,7 +60,7 @@ class LimitOptions:
             reserve_root=self.reserve_root,
             interfaces=self.reserve_interfaces,
             reserve=self.reserve_volumes,
-            csi_nodes=self.write_csinodes,
+            csi_nodes=csi_nodes,
         )
         enabled = gates_from(feature_gates).enabled(ATTACH_VOLUME_LIMIT)
         base = settings_of(section, enabled=enabled)
@@ -72,6 +70,40 @@ class LimitOptions:
             return SettingsFromFile(base, self.limits_file)
         except ConfigFileError as error:
             raise BadInput(f"--limits-file: {error}") from None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """How attach limits are published."""
+
+    all_nodes: bool = False
+    """Publish for every node of the cluster, not just for this one; replicas elect a leader."""
+    write_csinodes: bool = False
+    """Write limits also into the CSINodes of drivers that say none themselves."""
+    terms: LimitTerms = field(default_factory=LimitTerms)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ExpectedLimits:
+    """Attach limits that new nodes will publish."""
+
+    expect_limits: bool = False
+    """Plan with the attach limits that `bayplan node-agent --limits` will publish on new nodes,
+    where a group's template says none; the options below are to be the same as there."""
+    terms: LimitTerms = field(default_factory=LimitTerms)
+
+    def expects(self, feature_gates: str) -> Expects:
+        """What is added to templates."""
+        if not self.expect_limits:
+            return as_it_is
+        return expecting(self.terms.settings(feature_gates))
+
+
+def expecting(settings: SettingsSource) -> Expects:
+    """Adds to templates what an agent of these settings will publish."""
+    return lambda one: replace(one, node=with_limits(one.node, one.csi_node, settings()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +126,7 @@ class Publishing:
         """BadInput if it makes no sense."""
         identity = f"{socket.gethostname()}_{uuid4()}"
         whom = "" if options.all_nodes else node
-        settings = options.settings(feature_gates)
+        settings = options.terms.settings(feature_gates, csi_nodes=options.write_csinodes)
         agent = LimitsAgent(settings, node=whom, registry=registry, instance=identity)
         usual = LeaderSettings(elect=options.all_nodes, name=LEASE.name)
         return cls(agent, leader.over(usual), identity)

@@ -16,10 +16,12 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.live import Live
 
+from bayplan.autoscaler.cloud.reading import Expects, as_it_is
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.cli.apiserver import fastest_loop, kubeconfig_place, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
+from bayplan.cli.node_limits import expecting
 from bayplan.cli.output import show
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import cloud_places, served
@@ -193,14 +195,16 @@ def _daemons(wish: _Wish, cloud: Callable[[], Provider]) -> list[Daemon]:
         yield cloud()
 
     daemons: list[Daemon] = []
+    expects: Expects = as_it_is
     if wish.spec.attach_limits is not None:
         enabled = wish.profile.gates.enabled(ATTACH_VOLUME_LIMIT)
         settings = settings_of(wish.spec.attach_limits, enabled=enabled)
         daemons.append(LimitsAgent(lambda: settings).lead)
+        expects = expecting(lambda: settings)
     if wish.place:
         daemons.append(SchedulerDaemon(default_settings(SERVED), profile=wish.profile).lead)
     if wish.autoscale:
-        daemons.append(AutoscalerDaemon(opened, profile=wish.profile).lead)
+        daemons.append(AutoscalerDaemon(opened, profile=wish.profile, expects=expects).lead)
     return daemons
 
 

@@ -83,12 +83,16 @@ def node_change(node: Node, keys: Mapping[str, Found]) -> Json | None:
         for name in ("capacity", "allocatable")
         if (change := _amounts(getattr(node.status, name), keys, gone))
     }
-    rules = {key: keys[key].rule for key in sorted(keys)}
-    if not status and rules == ours:
+    if not status and ours == {key: found.rule for key, found in keys.items()}:
         return None
-    noted = _json(rules) if rules else None
+    noted = rules_text(keys) if keys else None
     meta = {"uid": node.metadata.uid, "annotations": {PUBLISHED: noted}}
     return {"metadata": meta, "status": status} if status else {"metadata": meta}
+
+
+def rules_text(keys: Mapping[str, Found]) -> str:
+    """Which keys are ours, and why each is what it is, as the annotation has it."""
+    return _json({key: keys[key].rule for key in sorted(keys)})
 
 
 def _amounts(

@@ -79,11 +79,27 @@ class Cloud:
     problems: tuple[GroupProblem, ...] = ()
 
 
+Expects = Callable[[Template], Template]
+"""Adds to a template what the node will say only once it is there."""
+
+
+def as_it_is(template: Template) -> Template:
+    """Nothing is added."""
+    return template
+
+
 class CloudReader:
     """Asks one provider."""
 
-    def __init__(self, provider: Provider, defaults: GroupOptions, clock: Clock) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        defaults: GroupOptions,
+        clock: Clock,
+        expects: Expects = as_it_is,
+    ) -> None:
         self._provider = provider
+        self._expects = expects
         self._defaults = defaults
         self._clock = clock
         self._last: dict[str, Asked] = {}
@@ -161,7 +177,7 @@ class CloudReader:
         if template is None or wrong is not None:
             return Manner(wishes or self._defaults, trouble=str(wrong or ""))
         price = await self._price(NodeRef.of(template.node), self._clock.now())
-        return Manner(wishes or self._defaults, template, price)
+        return Manner(wishes or self._defaults, self._expects(template), price)
 
     async def _price(self, node: NodeRef, now: datetime) -> float | None:
         try:

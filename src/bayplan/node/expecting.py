@@ -1,0 +1,47 @@
+"""What a node will publish, before there is one: an autoscaler plans its purchases with it.
+
+A template says no provider ID. Whose machine it will be is then told by the CSI drivers that it
+will have.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.kube.attachlimits import PUBLISHED
+from bayplan.kube.nodes import Node
+from bayplan.kube.storage import CSINode
+from bayplan.node.deciding import Settings, rules_text, wanted
+
+_CLOUDS = {
+    "ebs.csi.aws.com": "aws",
+    "pd.csi.storage.gke.io": "gce",
+    "disk.csi.azure.com": "azure",
+    "cinder.csi.openstack.org": "openstack",
+}
+
+
+def with_limits(node: Node, csinode: CSINode | None, settings: Settings) -> Node:
+    """The node with the limits that an agent of these settings would publish on it."""
+    keys = wanted(_of_a_cloud(node, csinode), csinode, settings).keys
+    if not keys:
+        return node
+    limits = {key: str(found.count) for key, found in keys.items()}
+    status = msgspec.structs.replace(
+        node.status,
+        capacity={**node.status.capacity, **limits},
+        allocatable={**node.status.allocatable, **limits},
+    )
+    annotations = {**node.metadata.annotations, PUBLISHED: rules_text(keys)}
+    metadata = msgspec.structs.replace(node.metadata, annotations=annotations)
+    return msgspec.structs.replace(node, metadata=metadata, status=status)
+
+
+def _of_a_cloud(node: Node, csinode: CSINode | None) -> Node:
+    if node.spec.provider_id or csinode is None:
+        return node
+    clouds = {_CLOUDS[one.name] for one in csinode.spec.drivers if one.name in _CLOUDS}
+    if len(clouds) != 1:
+        return node
+    spec = msgspec.structs.replace(node.spec, provider_id=f"{clouds.pop()}://")
+    return msgspec.structs.replace(node, spec=spec)

@@ -117,3 +117,19 @@ async def test_without_any_node_pods_wait_for_one_and_are_not_tried_over_and_ove
         assert (entry.place, entry.attempts) == (Place.UNSCHEDULABLE, 1)
         await client.create(node("bayplan-a"))
         assert await it.placed(namespace, "p") == ["bayplan-a"]
+
+
+async def test_a_pod_that_claims_devices_is_not_placed_and_hears_why(
+    client: Client, namespace: str
+) -> None:
+    await client.create(node("bayplan-a"))
+    async with scheduling(client) as it:
+        claims = [{"name": "gpu", "resourceClaimName": "a-gpu"}]
+        await client.create(pod(namespace, "claiming", resourceClaims=claims))
+        await it.until(lambda: bool(it.said_of(namespace, "claiming")))
+        assert it.said_of(namespace, "claiming").startswith(
+            "0/1 nodes are available: 1 cannot be judged: dynamic resources."
+        )
+        await client.create(pod(namespace, "plain"))
+        await it.placed(namespace, "plain")
+        assert it.node_of(namespace, "claiming") == ""

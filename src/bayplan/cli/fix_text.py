@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.cli.output import indented, printable, unwrapped
+from bayplan.cli.output import hanging, indented, printable, unwrapped
 from bayplan.fit.explanation import Explanation, Fix
 from bayplan.fit.explanation.fix import Risk
 
@@ -48,10 +48,10 @@ def _command(command: str) -> Iterator[RenderableType]:
 
 
 def _fix(number: int, fix: Fix) -> Iterator[RenderableType]:
-    yield indented(Text(printable(f"{number}. {fix.summary}")))
+    yield indented(hanging(f"{number}.", Text(printable(fix.summary))))
     for step in fix.steps:
         yield from _command(step.command)
     risks = dict.fromkeys(risk for step in fix.steps for risk in step.risks)
     if risks:
         said = "; ".join(RISKS[risk] for risk in risks)
-        yield indented(indented(Text(f" Risk: {said}.", style="dim")))
+        yield indented(hanging("", Text(f"Risk: {said}.", style="dim")))

@@ -63,6 +63,15 @@ def indented(block: RenderableType) -> RenderableType:
     return Padding(block, (0, 0, 0, 2), expand=False)
 
 
+def hanging(mark: str, text: Text) -> Table:
+    """Text beside a mark: where it is wrapped, it goes on below itself."""
+    shown = Table.grid(padding=(0, 1, 0, 0))
+    shown.add_column(min_width=2)
+    shown.add_column(overflow="fold")
+    shown.add_row(mark, text)
+    return shown
+
+
 def unwrapped(text: Text) -> Text:
     """A line that is to be copied: a terminal may break it, but no line break is printed."""
     text.no_wrap = True

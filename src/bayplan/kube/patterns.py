@@ -18,6 +18,9 @@ class PatternError(ValueError):
 class Pattern(Protocol):
     """A compiled pattern."""
 
+    programsize: int
+    """Instructions: at worst a search takes this many steps for each letter."""
+
     def search(self, text: str) -> object | None:
         """Where it is found in a text, if anywhere."""
 

@@ -3,6 +3,7 @@ know."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import msgspec
@@ -24,6 +25,26 @@ def clone(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
         return [clone(item) for item in value]
     return value
+
+
+DEEPEST = 200
+"""How deeply values may be nested: code that goes through them calls itself."""
+
+
+def is_too_deep(value: JsonValue, written: bytes) -> bool:
+    """Whether a value, which is also given as JSON, is nested more deeply than it may be."""
+    if written.count(b"{") + written.count(b"[") <= DEEPEST:
+        return False
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [inner for item in level for inner in _parts(item)]
+    return bool(level)
+
+
+def _parts(value: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def metadata_of(obj: JsonObject) -> JsonObject:

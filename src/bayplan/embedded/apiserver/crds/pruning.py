@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone
+from bayplan.embedded.apiserver.crds.effort import BYTES_IN_A_STEP, Effort
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, encode
 
 _KEEP = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
@@ -38,26 +39,31 @@ def _prune_object(value: JsonObject, schema: JsonObject, unknown: list[str], pat
             unknown.append(place)
 
 
-def add_defaults(value: JsonValue, schema: JsonObject) -> None:
+def add_defaults(value: JsonValue, schema: JsonObject, effort: Effort | None = None) -> None:
     """Set what is absent and has a default; a null that may not be null gives way to it too."""
+    effort = effort or Effort()
     items, others = schema.get("items"), schema.get("additionalProperties")
     if isinstance(value, list) and isinstance(items, dict):
         for item in value:
-            add_defaults(item, items)
+            add_defaults(item, items, effort)
     if not isinstance(value, dict):
         return
     properties = schema.get("properties") or {}
     for name, inner in properties.items():
-        _default_property(value, name, inner)
+        _default_property(value, name, inner, effort)
     if isinstance(others, dict):
         for name in value.keys() - properties.keys():
-            add_defaults(value[name], others)
+            add_defaults(value[name], others, effort)
 
 
-def _default_property(value: JsonObject, name: str, inner: JsonObject) -> None:
+def _default_property(value: JsonObject, name: str, inner: JsonObject, effort: Effort) -> None:
+    effort.spend()
     if value.get(name) is None and not (name in value and inner.get("nullable")):
         value.pop(name, None)
         if "default" in inner:
-            value[name] = clone(inner["default"])
+            default = inner["default"]
+            if isinstance(default, dict | list):
+                effort.spend(len(encode(default)) // BYTES_IN_A_STEP)
+            value[name] = clone(default)
     if name in value:
-        add_defaults(value[name], inner)
+        add_defaults(value[name], inner, effort)

@@ -7,8 +7,13 @@ schema does, also where the field that is complained of lies deeper, as in a sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
+from bayplan.embedded.apiserver.crds.effort import (
+    CHOICES_IN_A_STEP,
+    MATCHED_IN_A_STEP,
+    Effort,
+)
 from bayplan.embedded.apiserver.crds.formats import is_of_format
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
@@ -25,13 +30,12 @@ from bayplan.embedded.apiserver.validation.causes import (
 from bayplan.kube.patterns import compile_pattern
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"
-_LONGEST_MATCHED = 100_000
 _LARGEST = 2**63
 _NUMBER = (int, float)
 NOWHERE = "<nil>"
 """The field of a complaint that is about no single one."""
 
-Check = Callable[[JsonValue, JsonObject, str], list[Cause]]
+Check = Callable[[JsonValue, JsonObject, str, Effort], list[Cause]]
 
 
 def problems_at(field: str, value: JsonValue, schema: JsonObject) -> list[Cause]:
@@ -42,17 +46,21 @@ def problems_at(field: str, value: JsonValue, schema: JsonObject) -> list[Cause]
     ]
 
 
-def problems(value: JsonValue, schema: JsonObject, path: str = "") -> list[Cause]:
+def problems(
+    value: JsonValue, schema: JsonObject, path: str = "", effort: Effort | None = None
+) -> list[Cause]:
     """What is wrong with a value."""
+    effort = effort or Effort()
+    effort.spend()
     if value is None:
         return [] if schema.get("nullable") else [_wrong_type(path, value, schema)]
     found = [] if _type_fits(value, schema) else _misfits(path, value, schema)
     if found and _type_name(value) != "number":
         return found
-    found += _enum(value, schema, path) + _combinations(value, schema, path)
+    found += _enum(value, schema, path, effort) + _combinations(value, schema, path, effort)
     for kind, check in _CHECKS:
         if isinstance(value, kind) and not isinstance(value, bool):
-            found += check(value, schema, path)
+            found += check(value, schema, path, effort)
     return found
 
 
@@ -91,25 +99,28 @@ def _misfits(path: str, value: JsonValue, schema: JsonObject) -> list[Cause]:
     return found
 
 
-def _enum(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
+def _enum(value: JsonValue, schema: JsonObject, path: str, effort: Effort) -> list[Cause]:
     choices = schema.get("enum")
-    if not choices or value in choices:
+    if not choices:
+        return []
+    effort.spend(len(choices) // CHOICES_IN_A_STEP)
+    if value in choices:
         return []
     said = [one if isinstance(one, str) else encode(one).decode() for one in choices]
     return [not_supported(path, value, said)]
 
 
-def _combinations(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
-    found = _all_of(value, schema, path)
-    found += _any_of(value, schema, path)
-    found += _one_of(value, schema, path)
-    if schema.get("not") and not problems(value, schema["not"], path):
+def _combinations(value: JsonValue, schema: JsonObject, path: str, effort: Effort) -> list[Cause]:
+    found = _all_of(value, schema, path, effort)
+    found += _any_of(value, schema, path, effort)
+    found += _one_of(value, schema, path, effort)
+    if schema.get("not") and not problems(value, schema["not"], path, effort):
         found.append(bad_value(NOWHERE, "", f'"{path}" must not validate the schema (not)'))
     return found
 
 
-def _all_of(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
-    failures = [problems(value, inner, path) for inner in schema.get("allOf") or ()]
+def _all_of(value: JsonValue, schema: JsonObject, path: str, effort: Effort) -> list[Cause]:
+    failures = [problems(value, inner, path, effort) for inner in schema.get("allOf") or ()]
     found = [cause for failure in failures for cause in failure]
     if found:
         none = "" if not all(failures) else ". None validated"
@@ -118,16 +129,16 @@ def _all_of(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
     return found
 
 
-def _any_of(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
-    failures = [problems(value, inner, path) for inner in schema.get("anyOf") or ()]
+def _any_of(value: JsonValue, schema: JsonObject, path: str, effort: Effort) -> list[Cause]:
+    failures = [problems(value, inner, path, effort) for inner in schema.get("anyOf") or ()]
     if not failures or not all(failures):
         return []
     why = f'"{path}" must validate at least one schema (anyOf)'
     return [bad_value(NOWHERE, "", why), *min(failures, key=len)]
 
 
-def _one_of(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
-    failures = [problems(value, inner, path) for inner in schema.get("oneOf") or ()]
+def _one_of(value: JsonValue, schema: JsonObject, path: str, effort: Effort) -> list[Cause]:
+    failures = [problems(value, inner, path, effort) for inner in schema.get("oneOf") or ()]
     fitting = failures.count([])
     if not failures or fitting == 1:
         return []
@@ -136,7 +147,7 @@ def _one_of(value: JsonValue, schema: JsonObject, path: str) -> list[Cause]:
     return [bad_value(NOWHERE, "", why), *([] if fitting else min(failures, key=len))]
 
 
-def _object(value: JsonObject, schema: JsonObject, path: str) -> list[Cause]:
+def _object(value: JsonObject, schema: JsonObject, path: str, effort: Effort) -> list[Cause]:
     found = _many_properties(len(value), schema, path)
     found += [
         required(_join(path, name)) for name in schema.get("required") or () if name not in value
@@ -145,7 +156,7 @@ def _object(value: JsonObject, schema: JsonObject, path: str) -> list[Cause]:
     for name, item in value.items():
         inner = properties.get(name, others)
         if isinstance(inner, dict):
-            found += problems(item, inner, _join(path, name))
+            found += problems(item, inner, _join(path, name), effort)
     return found
 
 
@@ -157,12 +168,12 @@ def _many_properties(size: int, schema: JsonObject, path: str) -> list[Cause]:
     return [too_many(path, size, most)] if most is not None and size > most else []
 
 
-def _array(value: list[JsonValue], schema: JsonObject, path: str) -> list[Cause]:
+def _array(value: list[JsonValue], schema: JsonObject, path: str, effort: Effort) -> list[Cause]:
     found = _many_items(len(value), schema, path)
     items = schema.get("items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
-            found += problems(item, items, f"{path}[{index}]")
+            found += problems(item, items, f"{path}[{index}]", effort)
     return found + _uniqueness(value, schema, path)
 
 
@@ -178,7 +189,7 @@ def _uniqueness(value: list[JsonValue], schema: JsonObject, path: str) -> list[C
     kind = schema.get("x-kubernetes-list-type")
     if kind not in ("map", "set") and not schema.get("uniqueItems"):
         return []
-    seen: list[JsonValue] = []
+    seen: set[Hashable] = set()
     found = []
     for index, item in enumerate(value):
         mark = (
@@ -186,13 +197,23 @@ def _uniqueness(value: list[JsonValue], schema: JsonObject, path: str) -> list[C
             if kind == "map" and isinstance(item, dict)
             else item
         )
-        if mark in seen:
+        frozen = _frozen(mark)
+        if frozen in seen:
             found.append(duplicate(f"{path}[{index}]", mark))
-        seen.append(mark)
+        seen.add(frozen)
     return found
 
 
-def _string(value: str, schema: JsonObject, path: str) -> list[Cause]:
+def _frozen(value: JsonValue) -> Hashable:
+    """A value that can be looked up; equal ones are equal, but a truth value is no number."""
+    if isinstance(value, dict):
+        return frozenset((key, _frozen(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    return (bool, value) if isinstance(value, bool) else value
+
+
+def _string(value: str, schema: JsonObject, path: str, effort: Effort) -> list[Cause]:
     least, most = schema.get("minLength"), schema.get("maxLength")
     pattern, kind = schema.get("pattern"), schema.get("format") or ""
     found = []
@@ -201,9 +222,7 @@ def _string(value: str, schema: JsonObject, path: str) -> list[Cause]:
     if least is not None and len(value) < least:
         why = f"{path} in body should be at least {least} chars long"
         found.append(bad_value(path, value, why))
-    if pattern and (
-        len(value) > _LONGEST_MATCHED or compile_pattern(pattern).search(value) is None
-    ):
+    if pattern and not _matches(value, pattern, effort):
         found.append(bad_value(path, value, f"{path} in body should match '{pattern}'"))
     if not is_of_format(value, kind):
         why = f"{path} in body must be of type {kind}: {shown(value)}"
@@ -211,7 +230,13 @@ def _string(value: str, schema: JsonObject, path: str) -> list[Cause]:
     return found
 
 
-def _number(value: float, schema: JsonObject, path: str) -> list[Cause]:
+def _matches(value: str, pattern: str, effort: Effort) -> bool:
+    compiled = compile_pattern(pattern)
+    effort.spend(len(value) * compiled.programsize // MATCHED_IN_A_STEP)
+    return compiled.search(value) is not None
+
+
+def _number(value: float, schema: JsonObject, path: str, _: Effort) -> list[Cause]:
     found = [*_upper(value, schema, path), *_lower(value, schema, path)]
     step = schema.get("multipleOf")
     if step and value % step:

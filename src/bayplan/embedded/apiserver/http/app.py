@@ -11,6 +11,7 @@ from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Auth
 from bayplan.embedded.apiserver.authorization.impersonation import acting_user
 from bayplan.embedded.apiserver.errors import (
     ApiError,
+    bad_request,
     forbidden,
     method_not_allowed,
     no_such_path,
@@ -100,6 +101,8 @@ class App:
             return error_response(error)
         except Disconnected:
             return None
+        except RecursionError:
+            return error_response(bad_request("exceeded max depth"))
         except StoreError:
             return error_response(stopping())  # which nobody gets: nothing is sent any more
         except Exception:

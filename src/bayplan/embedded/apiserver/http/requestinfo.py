@@ -32,6 +32,8 @@ _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 def parse_path(raw: bytes) -> RequestInfo:
     """Take a path apart; 404 if it can be nobody's."""
     text = raw.decode("ascii", "replace")
+    if not text.startswith("/"):
+        raise no_such_path()
     parts = [_decoded(part) for part in text.split("/")[1:]]
     if parts[-1] == "":
         parts.pop()

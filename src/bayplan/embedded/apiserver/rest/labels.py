@@ -6,21 +6,19 @@ They are read token by token, so that what is wrong can be said as kube-apiserve
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from bayplan.embedded.apiserver.errors import ApiError, bad_request
-from bayplan.embedded.apiserver.rest.selectors import Requirement
+from bayplan.embedded.apiserver.rest.requirements import LabelRequirements, whole_number
 from bayplan.embedded.apiserver.validation.causes import bad_value
 from bayplan.embedded.apiserver.validation.names import label_value, qualified_name
 
-_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+)")
+_TOKEN = re.compile(r"==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+")
 _OPERATORS = {"=": "in", "==": "in", "!=": "notin", "in": "in", "notin": "notin"} | {
     ">": ">",
     "<": "<",
 }
 _SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", ""))
 _BINARY = "in, notin, =, ==, !=, gt, lt"
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}\Z")
 
 
 class _BadRequirement(Exception):  # noqa: N818 - it becomes a refusal
@@ -31,7 +29,7 @@ class _Tokens:
     """The pieces of a selector; empty at its end."""
 
     def __init__(self, text: str) -> None:
-        self._items = _TOKEN.findall(text)
+        self._items = _TOKEN.findall(text.partition("\0")[0])
         self._at = 0
 
     def peek(self) -> str:
@@ -43,21 +41,15 @@ class _Tokens:
         return item
 
 
-class _Wanted(NamedTuple):
-    key: str
-    operator: str
-    values: list[str]
-
-
-def parse_labels(text: str) -> tuple[Requirement, ...]:
+def parse_labels(text: str) -> LabelRequirements:
     """The requirements of a selector; 400 if it cannot be read."""
     tokens = _Tokens(text)
-    found: list[Requirement] = []
+    found = LabelRequirements()
     while tokens.peek():
         if _is_symbol(tokens.peek(), besides="!"):
             raise _refusal(f"found '{tokens.peek()}', expected: !, identifier, or 'end of string'")
         try:
-            found.append(_requirement(tokens))
+            _read_requirement(tokens, found)
         except _BadRequirement as problem:
             raise _refusal(f"unable to parse requirement: {problem}") from problem
         after = tokens.take()
@@ -66,7 +58,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
                 raise _refusal(f"found '{tokens.peek()}', expected: identifier after ','")
         elif after:
             raise _refusal(f"found '{after}', expected: ',' or 'end of string'")
-    return tuple(found)
+    return found
 
 
 def _refusal(message: str) -> ApiError:
@@ -77,7 +69,7 @@ def _is_symbol(token: str, besides: str = "") -> bool:
     return token in _SYMBOLS and token != besides
 
 
-def _requirement(tokens: _Tokens) -> Requirement:
+def _read_requirement(tokens: _Tokens, found: LabelRequirements) -> None:
     key = tokens.take()
     absent = key == "!"
     if absent:
@@ -88,13 +80,14 @@ def _requirement(tokens: _Tokens) -> Requirement:
     if problems:
         raise _BadRequirement(_invalid("<nil>", key, "; ".join(problems)))
     if tokens.peek() in ("", ","):
-        return Requirement(key, "absent" if absent else "exists", frozenset())
+        found.add(key, "absent" if absent else "exists")
+        return
     operator = tokens.take()
     if operator not in _OPERATORS:
         raise _BadRequirement(f"found '{operator}', expected: {_BINARY}")
     values = _set(tokens) if operator in ("in", "notin") else [_exact(tokens)]
     _check(key, operator, values)
-    return Requirement(key, _OPERATORS[operator], frozenset(values))
+    found.add(key, _OPERATORS[operator], values)
 
 
 def _exact(tokens: _Tokens) -> str:
@@ -135,7 +128,7 @@ def _set(tokens: _Tokens) -> list[str]:
 def _check(key: str, operator: str, values: list[str]) -> None:
     found = []
     for index, value in enumerate(values):
-        if operator in ("<", ">") and not _INTEGER.match(value):
+        if operator in ("<", ">") and whole_number(value) is None:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
             found.append(_invalid(f"values[{index}]", value, why))
         problems = label_value(value)

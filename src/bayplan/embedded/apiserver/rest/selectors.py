@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -12,45 +11,31 @@ from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.fields import ALWAYS
 from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.rest.requirements import LabelRequirements
 from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.validation.names import path_segment
 from bayplan.kube.meta import LabelSelector
 from bayplan.kube.selectors.labels import compile_selector
 from bayplan.kube.selectors.requirement import SelectorError
 
-_FIELD = re.compile(r"\s*([^=!]+?)\s*(==|=|!=)(.*)$")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _FIELD_SPLIT = re.compile(r"(?<!\\),")
+_FIELD_OPERATORS = re.compile(r"!=|==|=")
+
+
+ANY_LABELS = LabelRequirements()
 
 
 class Requirement(NamedTuple):
-    """One condition on one label or field."""
+    """What one field must be, or must not be."""
 
     key: str
-    operator: str
+    equal: bool
     values: frozenset[str]
 
-    def holds(self, values: dict[str, str]) -> bool:
-        """Whether labels (or fields) meet the condition."""
-        return _OPERATORS[self.operator](values.get(self.key), self.values)
-
-
-def _compare(value: str | None, bounds: frozenset[str], greater: bool) -> bool:
-    try:
-        number, bound = int(value or ""), int(next(iter(bounds)))
-    except ValueError:
-        return False
-    return number > bound if greater else number < bound
-
-
-_OPERATORS: dict[str, Callable[[str | None, frozenset[str]], bool]] = {
-    "in": lambda value, wanted: value in wanted,
-    "notin": lambda value, refused: value not in refused,
-    "exists": lambda value, _: value is not None,
-    "absent": lambda value, _: value is None,
-    ">": lambda value, bounds: _compare(value, bounds, greater=True),
-    "<": lambda value, bounds: _compare(value, bounds, greater=False),
-    "field=": lambda value, wanted: (value or "") in wanted,
-    "field!=": lambda value, refused: (value or "") not in refused,
-}
+    def holds(self, value: str | None) -> bool:
+        """Whether a field's value is as required; one that is not there is empty."""
+        return ((value or "") in self.values) == self.equal
 
 
 _UNSET = {
@@ -67,7 +52,7 @@ class Selector(NamedTuple):
 
     namespace: str = ""
     name: str = ""
-    labels: tuple[Requirement, ...] = ()
+    labels: LabelRequirements = ANY_LABELS
     fields: tuple[Requirement, ...] = ()
 
     @property
@@ -82,48 +67,69 @@ class Selector(NamedTuple):
             return False
         if self.name and key.name != self.name:
             return False
-        if not all(requirement.holds(entry.labels) for requirement in self.labels):
+        if self.labels and not self.labels.hold(entry.labels):
             return False
         return not self.fields or self._fields_match(entry)
 
     def _fields_match(self, entry: Entry) -> bool:
-        for key, operator, wanted in self.fields:
+        for requirement in self.fields:
+            key = requirement.key
             if key == "metadata.name":
                 value: str | None = entry.key.name
             elif key == "metadata.namespace":
                 value = entry.key.namespace
             else:
                 value = entry.fields.get(key, _UNSET.get(key))
-            if not _OPERATORS[operator](value, wanted):
+            if not requirement.holds(value):
                 return False
         return True
 
 
 def parse_fields(text: str, kind: Kind) -> tuple[Requirement, ...]:
-    """Read `spec.nodeName=a,status.phase!=Running`; only the known fields can be selected by."""
-    if not text:
-        return ()
-    return tuple(_field(part, text, kind) for part in _FIELD_SPLIT.split(text) if part)
+    """Read `spec.nodeName=a,status.phase!=Running`; only the known fields can be selected by.
+
+    What is required of one field is put together, however often it is said.
+    """
+    together: dict[tuple[str, bool], frozenset[str]] = {}
+    for part in _FIELD_SPLIT.split(text):
+        if not part:
+            continue
+        key, equal, value = _term(part, text, kind)
+        values = together.get((key, equal))
+        if values is None:
+            together[key, equal] = frozenset((value,))
+        elif equal:
+            together[key, equal] = values & {value}
+        else:
+            together[key, equal] = values | {value}
+    return tuple(Requirement(*mark, values) for mark, values in together.items())
 
 
 def the_one_name(text: str) -> str:
     """The name of the one object that a field selector leaves, or empty if it does not say."""
     for part in _FIELD_SPLIT.split(text):
-        found = _FIELD.match(part)
-        if found is not None and found[1] == "metadata.name" and found[2] != "!=":
-            return re.sub(r"\\(.)", r"\1", found[3])
+        key, equal, value = _split(part)
+        if key == "metadata.name" and equal:
+            return "" if path_segment(value) else value
     return ""
 
 
-def _field(part: str, whole: str, kind: Kind) -> Requirement:
-    found = _FIELD.match(part)
-    if found is None:
+def _term(part: str, whole: str, kind: Kind) -> tuple[str, bool, str]:
+    key, equal, value = _split(part)
+    if equal is None:
         raise bad_request(f"invalid selector: '{whole}'; can't understand '{part}'")
-    if found[1] not in (*ALWAYS, *kind.fields):
-        raise bad_request(_unselectable(found[1], kind))
-    operator = "field!=" if found[2] == "!=" else "field="
-    value = re.sub(r"\\(.)", r"\1", found[3])
-    return Requirement(found[1], operator, frozenset((value,)))
+    if key not in ALWAYS and key not in kind.fields:
+        raise bad_request(_unselectable(key, kind))
+    return key, equal, value
+
+
+def _split(part: str) -> tuple[str, bool | None, str]:
+    """A field, whether it must be equal, and to what; None if the text does not say."""
+    found = _FIELD_OPERATORS.search(part)
+    if found is None:
+        return part, None, ""
+    value = _ESCAPED.sub(r"\1", part[found.end() :])
+    return part[: found.start()].strip(), found[0] != "!=", value
 
 
 def _unselectable(field: str, kind: Kind) -> str:

@@ -14,7 +14,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
+from bayplan.embedded.apiserver.errors import bad_request, too_large
+from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode, is_too_deep
 from bayplan.embedded.apiserver.store.database import Database, Row
 from bayplan.embedded.apiserver.store.entry import Entry, FieldReader, Key
 from bayplan.embedded.apiserver.store.journal import Change, Journal
@@ -22,6 +23,8 @@ from bayplan.embedded.apiserver.store.snapshots import Snapshots
 
 log = logging.getLogger(__name__)
 
+MOST_BYTES = 3 * 1024 * 1024
+"""How large an object may become, change by change."""
 JOURNAL_CAPACITY = 4096
 """Changes that a resource's journal surely holds."""
 HISTORY_KEPT = 10_000
@@ -144,7 +147,12 @@ class Store:
         previous = self._expect(key, expected)
         revision = self.revision + 1
         obj["metadata"]["resourceVersion"] = str(revision)
-        entry = Entry(key, revision, encode(obj), obj, self._fields(key.storage, obj))
+        data = encode(obj)
+        if len(data) > MOST_BYTES:
+            raise too_large(MOST_BYTES)
+        if is_too_deep(obj, data):
+            raise bad_request("exceeded max depth")
+        entry = Entry(key, revision, data, obj, self._fields(key.storage, obj))
         self._commit(Change(entry, previous, deleted=False))
         return entry
 

@@ -6,15 +6,21 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from bayplan.embedded.apiserver.errors import ApiError, too_large, unsupported_media_type
-from bayplan.embedded.apiserver.jsontypes import JsonValue, decode
+from bayplan.embedded.apiserver.jsontypes import DEEPEST, JsonValue, decode
 from bayplan.embedded.apiserver.schema.syntax import syntax_problem
 
 BODY_BYTES = 3 * 1024 * 1024
 BODY_SECONDS = 30.0
+_MOST_EVENTS = 50_000
+"""Parts of a YAML body: reading it takes some ten times as long as JSON."""
+_LONGEST_NUMBER = 100
+_MISTAGGED = (LookupError, AttributeError)
+"""What comes of values that are not what their YAML tags say."""
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPTED = ("application/json", "application/yaml", PROTOBUF)
 
@@ -102,7 +108,9 @@ def _without_halves(value: JsonValue) -> JsonValue:
 
 
 def decode_yaml(body: bytes) -> JsonValue:
-    """A YAML body, of plain JSON values only."""
+    """A YAML body, of plain JSON values only; JSON is YAML too, and mostly what is sent as such."""
+    with suppress(ValueError, RecursionError):
+        return decode(body)
     import yaml  # noqa: PLC0415 - hardly anybody sends YAML
 
     try:
@@ -112,7 +120,7 @@ def decode_yaml(body: bytes) -> JsonValue:
         return _as_json(yaml.load(text, Loader=_loader()))  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as problem:
         raise Unreadable(_yaml_problem(problem)) from problem
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as problem:
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, *_MISTAGGED) as problem:
         raise Unreadable(f"yaml: {problem}") from problem
 
 
@@ -163,11 +171,32 @@ def _yaml_problem(problem: Any) -> str:
 
 
 def _has_aliases(text: str) -> bool:
-    """Whether a document refers to parts of itself, by which a small one can become huge."""
+    """Whether a document refers to parts of itself, by which a small one can become huge.
+
+    ValueError if it is nested so deeply, or so much, that reading it would take too long or end
+    the process: the parser of events does not recurse, but what builds values of them does.
+    """
     import yaml  # noqa: PLC0415 - hardly anybody sends YAML
 
-    events = yaml.parse(text, Loader=yaml.CSafeLoader)
-    return "*" in text and any(isinstance(event, yaml.AliasEvent) for event in events)
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader=yaml.CSafeLoader)):
+        if isinstance(event, yaml.AliasEvent):
+            return True
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.ScalarEvent) and (event.implicit[0] or event.tag):
+            _refuse_long_number(event.value)
+        if depth > DEEPEST or number > _MOST_EVENTS:
+            raise ValueError("exceeded max depth" if depth > DEEPEST else "too many values")
+    return False
+
+
+def _refuse_long_number(scalar: str) -> None:
+    """A number of thousands of digits, in base ten or sixty, takes long to become one."""
+    if len(scalar) > _LONGEST_NUMBER and not scalar.lstrip("+-.0123456789_:"):
+        raise ValueError("a number is too long")
 
 
 def decode_protobuf(body: bytes) -> JsonValue:

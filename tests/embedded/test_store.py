@@ -252,7 +252,7 @@ def test_a_file_that_cannot_be_written_is_given_up(tmp_path: Path) -> None:
     carry_out(store, Step("put", "pods", "a", 1))
     database._connection.execute("PRAGMA max_page_count = 1")
     with pytest.raises(StoreError, match=r"data\.db: cannot be written"):
-        store.put(Key("pods", "ns", "b"), {"metadata": {}, "value": "x" * 9_000_000}, None)
+        store.put(Key("pods", "ns", "b"), {"metadata": {}, "value": "x" * 2_000_000}, None)
     assert len(failures) == 1
     for again in (database.commit, lambda: carry_out(store, Step("put", "pods", "c", 1))):
         with pytest.raises(StoreError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
@@ -22,6 +22,40 @@ class User:
 
 ADMIN = User("system:admin", ("system:masters", "system:authenticated"))
 """The server itself, and whoever holds the credentials that it writes."""
+
+
+class Warnings:
+    """What a client is told beside its answer: each thing once, and not without end.
+
+    When there is too much of it, each text is cut short, and those that come then are not told.
+    """
+
+    __slots__ = ("_longest", "_texts", "_written")
+
+    def __init__(self) -> None:
+        self._texts: dict[str, None] = {}
+        self._written = 0
+        self._longest = _WARNED_LETTERS
+
+    def add(self, text: str) -> None:
+        """Tell one thing more, if there is still room."""
+        if not text or text in self._texts or self._written >= _WARNED_LETTERS:
+            return
+        self._texts[text] = None
+        self._written += min(len(text), self._longest)
+        if self._written > _WARNED_LETTERS and self._longest > _CUT_LETTERS:
+            self._longest = _CUT_LETTERS
+            self._written = sum(len(one) for one in self)
+
+    def __iter__(self) -> Iterator[str]:
+        return (text[: self._longest] for text in self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+_WARNED_LETTERS = 4 * 1024
+_CUT_LETTERS = 256
 
 
 def _anybody_may() -> None:
@@ -50,7 +84,7 @@ class Call:
     """What a patch says twice, to be complained of with what it names in vain."""
     applied: bool = False
     """Whether this is a server-side apply, which keeps `managedFields` itself."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: Warnings = field(default_factory=Warnings)
     """What the client is to be told: the one thing that a request collects."""
     may_create: Callable[[], None] = _anybody_may
     """Refuses if the user may not create; asked when an update or an apply would."""
@@ -62,8 +96,7 @@ class Call:
 
     def warn(self, text: str) -> None:
         """Tell the client something that does not stop the request."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self.warnings.add(text)
 
 
 @dataclass(frozen=True, slots=True)

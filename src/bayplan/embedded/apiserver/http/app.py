@@ -258,7 +258,7 @@ def _client(user_agent: bytes | None) -> str:
 def _warning(text: str) -> bytes:
     clean = text.replace("\\", "\\\\").replace('"', '\\"')
     clean = "".join(letter if letter.isprintable() else " " for letter in clean)
-    return f'299 - "{clean[:1000]}"'.encode("latin-1", "replace")
+    return f'299 - "{clean}"'.encode("latin-1", "replace")
 
 
 def _name(verb: str, incoming: Incoming) -> str:

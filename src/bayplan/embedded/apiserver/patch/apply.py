@@ -12,12 +12,13 @@ from typing import NamedTuple
 from bayplan.embedded.apiserver.errors import ApiError, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone
 from bayplan.embedded.apiserver.patch.fieldsets import (
+    FieldSet,
     Path,
     element_key,
     is_key,
-    remove_at,
+    remove_all,
     spell,
-    value_at,
+    values_of,
 )
 from bayplan.embedded.apiserver.patch.managed import BEFORE, Manager, Ownership, owned_paths
 from bayplan.embedded.apiserver.patch.shapes import Part, Shape
@@ -67,12 +68,11 @@ Conflicts = dict[Manager, set[Path]]
 def _conflicts(
     ownership: Ownership, intent: Intent, paths: set[Path], live: JsonObject
 ) -> Conflicts:
-    wanted, shape = intent.wanted, intent.shape
+    before, after = values_of(live, intent.shape), values_of(intent.wanted, intent.shape)
     changed = {
         path
         for path in paths
-        if not path[-1].startswith("k:")
-        and value_at(live, path, shape) != value_at(wanted, path, shape)
+        if not path[-1].startswith("k:") and before.get(path) != after.get(path)
     }
     found = {other: owned & changed for other, owned in ownership.others(intent.manager).items()}
     return {other: shared for other, shared in found.items() if shared}
@@ -136,10 +136,19 @@ def _remove_dropped(
     for owned in ownership.others(intent.manager).values():
         others |= owned
     kept = others | paths
-    gone: set[Path] = set()
-    for path in sorted(ownership.owned.get(intent.manager, set()) - kept, key=len):
-        inside = any(path[:length] in gone for length in range(1, len(path)))
-        if inside or is_key(path) or any(other[: len(path)] == path for other in kept):
-            continue
-        gone.add(path)
-        remove_at(merged, path, intent.shape)
+    around = {path[:length] for path in kept for length in range(1, len(path) + 1)}
+    gone: FieldSet = {}
+    for path in sorted(ownership.owned.get(intent.manager, set()) - around, key=len):
+        if not is_key(path):
+            _mark(gone, path)
+    remove_all(merged, gone, Part(intent.shape))
+
+
+def _mark(gone: FieldSet, path: Path) -> None:
+    """Add a path to a tree, unless it is inside of what goes already."""
+    inner, fresh = gone, False
+    for name in path:
+        if not fresh and not inner and inner is not gone:
+            return
+        fresh = name not in inner
+        inner = inner.setdefault(name, {})

@@ -68,41 +68,37 @@ def tree_of(paths: set[Path]) -> FieldSet:
     return root
 
 
-def value_at(obj: JsonValue, path: Path, shape: Shape) -> JsonValue:
-    """The value at a path; None if there is none."""
-    part = Part(shape)
-    for name in path:
-        if obj is None:
-            return None
-        if name.startswith("f:"):
-            part = part.shape.child(name[2:])
-            obj = obj.get(name[2:]) if isinstance(obj, dict) else None
-        else:
-            obj = _find(obj, name, part)
-    return obj
+def values_of(obj: JsonObject, shape: Shape) -> dict[Path, JsonValue]:
+    """Every value inside an object by its path, in one pass; of equal elements the first counts."""
+    found: dict[Path, JsonValue] = {}
+    waiting: list[tuple[Path, JsonValue, Part]] = [((), obj, Part(shape))]
+    while waiting:
+        path, value, part = waiting.pop()
+        if path:
+            found.setdefault(path, value)
+        if isinstance(value, dict):
+            waiting += [
+                ((*path, f"f:{name}"), item, part.shape.child(name)) for name, item in value.items()
+            ]
+        elif isinstance(value, list) and (part.keys or part.is_set):
+            elements = [((*path, element_key(item, part)), item) for item in value]
+            waiting += [(place, item, Part(part.shape)) for place, item in reversed(elements)]
+    return found
 
 
-def _find(items: JsonValue, name: str, part: Part) -> JsonValue:
-    for item in items if isinstance(items, list) else ():
-        if element_key(item, part) == name:
-            return item
-    return None
-
-
-def remove_at(obj: JsonValue, path: Path, shape: Shape) -> None:
-    """Take out what is at a path."""
-    part = Part(shape)
-    for name in path[:-1]:
-        if name.startswith("f:"):
-            part = part.shape.child(name[2:])
-            obj = obj.get(name[2:]) if isinstance(obj, dict) else None
-        else:
-            obj = _find(obj, name, part)
-    last = path[-1]
-    if last.startswith("f:") and isinstance(obj, dict):
-        obj.pop(last[2:], None)
+def remove_all(obj: JsonValue, gone: FieldSet, part: Part) -> None:
+    """Take out what the leaves of a tree name, in one pass."""
+    if isinstance(obj, dict):
+        for name, inner in gone.items():
+            if inner and name[2:] in obj:
+                remove_all(obj[name[2:]], inner, part.shape.child(name[2:]))
+            else:
+                obj.pop(name[2:], None)
     elif isinstance(obj, list):
-        obj[:] = [item for item in obj if element_key(item, part) != last]
+        marks = [element_key(item, part) for item in obj]
+        for item, mark in zip(obj, marks, strict=True):
+            remove_all(item, gone.get(mark, {}), Part(part.shape))
+        obj[:] = [item for item, mark in zip(obj, marks, strict=True) if gone.get(mark, True)]
 
 
 def is_key(path: Path) -> bool:

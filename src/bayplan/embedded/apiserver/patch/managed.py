@@ -15,7 +15,7 @@ from bayplan.embedded.apiserver.patch.fieldsets import (
     fields_of,
     leaves,
     tree_of,
-    value_at,
+    values_of,
 )
 from bayplan.embedded.apiserver.patch.shapes import Shape
 
@@ -112,7 +112,8 @@ def track(new: JsonObject, old: JsonObject, shape: Shape, manager: Manager, now:
         new["metadata"].pop("managedFields")
         return
     present = owned_paths(new, shape)
-    changed = {path for path in present if value_at(new, path, shape) != value_at(old, path, shape)}
+    before, after = values_of(old, shape), values_of(new, shape)
+    changed = {path for path in present if before.get(path) != after.get(path)}
     for other in list(ownership.owned):
         kept = ownership.owned[other] & present
         ownership.owned[other] = kept - changed if other != manager else kept

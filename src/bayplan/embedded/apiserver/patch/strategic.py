@@ -7,7 +7,9 @@ type in the table (custom resources) cannot be patched this way.
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
+from collections import deque
+
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
 from bayplan.embedded.apiserver.patch.jsonpatch import PatchError
 from bayplan.embedded.apiserver.schema.types import FieldType, ObjectType, require_type
 
@@ -15,6 +17,7 @@ _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
 _DELETE_PREFIX = "$deleteFromPrimitiveList/"
 _ORDER_PREFIX = "$setElementOrder/"
+_GONE = object()
 
 
 def apply_strategic_patch(
@@ -44,7 +47,8 @@ def _retain(merged: JsonObject, patch: JsonObject) -> None:
         return
     if not isinstance(kept, list):
         raise PatchError(f"{_RETAIN} must be a list")
-    for name in [name for name in merged if name not in kept]:
+    names = {name for name in kept if isinstance(name, str)}
+    for name in merged.keys() - names:
         del merged[name]
 
 
@@ -78,38 +82,45 @@ def _merge_list(
         return [_plain(item) for item in patch]
     existing: list[JsonValue] = current if isinstance(current, list) else []
     if not field.merge_key:
-        found = existing + [item for item in patch if item not in existing]
+        known = _places(existing)
+        found = existing + [item for item in patch if encode(item) not in known]
         rank = order if isinstance(order, list) else patch
         return _placed(found, found, existing, rank)
     if any(isinstance(item, dict) and item.get(_DIRECTIVE) == "replace" for item in patch):
         return [_plain(item) for item in patch if item.keys() != {_DIRECTIVE}]
-    found = list(existing)
     before = [_get(item, field.merge_key) for item in existing]
-    for item in patch:
-        _merge_element(found, item, field)
+    found = _merge_elements(existing, patch, field)
     return _ordered(found, patch if order is None else order, field.merge_key, before)
 
 
-def _merge_element(found: list[JsonValue], item: JsonValue, field: FieldType) -> None:
-    key = field.merge_key
-    if not isinstance(item, dict) or key not in item:
-        raise PatchError(f"an element of {field.name} does not have its merge key {key}")
-    index = _position(found, key, item[key])
-    if item.get(_DIRECTIVE) == "delete":
-        while index is not None:
-            del found[index]
-            index = _position(found, key, item[key])
-    elif index is None:
-        found.append(apply_strategic_patch({}, item, _inner(field)))
-    else:
-        found[index] = apply_strategic_patch(found[index], item, _inner(field))
-
-
-def _position(found: list[JsonValue], key: str, value: JsonValue) -> int | None:
+def _merge_elements(
+    existing: list[JsonValue], patch: list[JsonValue], field: FieldType
+) -> list[JsonValue]:
+    key, inner = field.merge_key, _inner(field)
+    found: list[JsonValue] = list(existing)
+    places: dict[bytes, list[int]] = {}
     for index, item in enumerate(found):
-        if isinstance(item, dict) and item.get(key) == value:
-            return index
-    return None
+        if isinstance(item, dict):
+            places.setdefault(encode(item.get(key)), []).append(index)
+    for item in patch:
+        if not isinstance(item, dict) or key not in item:
+            raise PatchError(f"an element of {field.name} does not have its merge key {key}")
+        mark = encode(item[key])
+        if item.get(_DIRECTIVE) == "delete":
+            for index in places.pop(mark, ()):
+                found[index] = _GONE
+        elif mark in places:
+            index = places[mark][0]
+            found[index] = apply_strategic_patch(found[index], item, inner)
+        else:
+            places[mark] = [len(found)]
+            found.append(apply_strategic_patch({}, item, inner))
+    return [item for item in found if item is not _GONE]
+
+
+def _places(values: list[JsonValue]) -> dict[bytes, int]:
+    """Where each value stands first."""
+    return {encode(value): index for index, value in reversed(list(enumerate(values)))}
 
 
 def _ordered(
@@ -133,15 +144,15 @@ def _placed(
 
     One that is not ranked comes first only if it stood before the ranked one, and both were there.
     """
-    pairs = list(zip(keys, found, strict=True))
-    ranked = sorted((pair for pair in pairs if pair[0] in rank), key=lambda p: rank.index(p[0]))
-    others = [pair for pair in pairs if pair[0] not in rank]
+    ranks, stood = _places(rank), _places(before)
+    pairs = [(encode(key), item) for key, item in zip(keys, found, strict=True)]
+    ranked = deque(sorted((p for p in pairs if p[0] in ranks), key=lambda p: ranks[p[0]]))
+    others = deque(pair for pair in pairs if pair[0] not in ranks)
     placed: list[JsonValue] = []
     while ranked and others:
-        both = (others[0][0], ranked[0][0])
-        known = all(key in before for key in both)
-        first = known and before.index(both[0]) < before.index(both[1])
-        placed.append((others if first else ranked).pop(0)[1])
+        other, named = stood.get(others[0][0]), stood.get(ranked[0][0])
+        first = other is not None and named is not None and other < named
+        placed.append((others if first else ranked).popleft()[1])
     return placed + [item for _, item in ranked or others]
 
 
@@ -154,7 +165,8 @@ def _delete_from_primitives(merged: JsonObject, patch: JsonObject) -> None:
         if not isinstance(gone, list):
             raise PatchError(f"{name} must be a list")
         if isinstance(current, list):
-            merged[field] = [item for item in current if item not in gone]
+            marks = _places(gone)
+            merged[field] = [item for item in current if encode(item) not in marks]
 
 
 def _order_untouched(merged: JsonObject, patch: JsonObject, type_: ObjectType | None) -> None:

@@ -61,6 +61,10 @@ def _no_conversion(named: str, api_version: str, kind: Kind, *, known: bool) -> 
 
 def check_patched_kind(call: Call, obj: JsonObject, catalog: Catalog) -> None:
     """A patch may not make another kind of an object."""
+    for name in ("apiVersion", "kind"):
+        if not isinstance(obj.get(name), str | None):
+            told = f"json: cannot unmarshal {unmarshal.described(obj[name])} into Go struct field"
+            raise undecodable(call, obj, f"{told} .{name} of type string")
     problem = kind_problem(obj, call.kind, catalog) if call.strategic is None else ""
     if problem:
         raise undecodable(call, obj, problem.partition(f" as a {call.kind.kind}: ")[2] or problem)

@@ -65,7 +65,7 @@ def _refusal(message: str) -> ApiError:
     return bad_request(message)
 
 
-def _is_symbol(token: str, besides: str = "") -> bool:
+def _is_symbol(token: str, besides: str | None = None) -> bool:
     return token in _SYMBOLS and token != besides
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from bayplan.embedded.apiserver.errors import bad_request, too_large
-from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode, is_too_deep
+from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode, excess
 from bayplan.embedded.apiserver.store.database import Database, Row
 from bayplan.embedded.apiserver.store.entry import Entry, FieldReader, Key
 from bayplan.embedded.apiserver.store.journal import Change, Journal
@@ -150,8 +150,8 @@ class Store:
         data = encode(obj)
         if len(data) > MOST_BYTES:
             raise too_large(MOST_BYTES)
-        if is_too_deep(obj, data):
-            raise bad_request("exceeded max depth")
+        if problem := excess(obj, data):
+            raise bad_request(problem)
         entry = Entry(key, revision, data, obj, self._fields(key.storage, obj))
         self._commit(Change(entry, previous, deleted=False))
         return entry

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from bayplan.embedded.apiserver.errors import ApiError, too_large, unsupported_media_type
-from bayplan.embedded.apiserver.jsontypes import DEEPEST, JsonValue, decode
+from bayplan.embedded.apiserver.jsontypes import DEEPEST, JsonValue, decode, excess
 from bayplan.embedded.apiserver.schema.syntax import syntax_problem
 
 BODY_BYTES = 3 * 1024 * 1024
@@ -70,12 +70,16 @@ def media_type(content_type: bytes | None) -> str:
 def decode_value(body: bytes, content_type: str) -> JsonValue:
     """A body as JSON, whatever of the accepted formats it is in; Unreadable if it is not."""
     if content_type in ("", "application/json"):
-        return decode_json(body)
-    if content_type == "application/yaml":
-        return decode_yaml(body)
-    if content_type == PROTOBUF:
-        return decode_protobuf(body)
-    raise unsupported_media_type(ACCEPTED)
+        value = decode_json(body)
+    elif content_type == "application/yaml":
+        value = decode_yaml(body)
+    elif content_type == PROTOBUF:
+        value = decode_protobuf(body)
+    else:
+        raise unsupported_media_type(ACCEPTED)
+    if problem := excess(value, body):
+        raise Unreadable(problem)
+    return value
 
 
 def decode_json(body: bytes) -> JsonValue:

@@ -66,7 +66,7 @@ def test_every_ec2_type_publishes_what_its_row_says_by_the_rule_of_its_kind() ->
             assert one.count == 39, name
         if row.stores:
             assert one.count == 28 - 1 - row.stores - 1, name
-            assert f"28 shared - 1 interface - {row.stores} instance stores" in one.rule
+            assert f"28 shared - 1 interface - {row.stores} instance store" in one.rule
 
 
 def test_the_ebs_table_says_of_every_type_what_ec2_says() -> None:

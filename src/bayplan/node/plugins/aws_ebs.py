@@ -85,8 +85,9 @@ def _left(row: _Row, terms: Terms) -> tuple[int, str]:
     root = 1 if terms.reserve.root else 0
     said = f"{row.places} {row.kind}"
     if row.stores:
-        said = f"{NITRO_SLOTS} shared - 1 interface - {row.stores} instance stores"
+        stores = "instance store" if row.stores == 1 else "instance stores"
+        said = f"{NITRO_SLOTS} shared - 1 interface - {row.stores} {stores}"
     more = terms.reserve.interfaces - 1 if row.kind == "shared" else 0
-    said += f" - {more} more interfaces" if more else ""
+    said += f" - {more} more {'interface' if more == 1 else 'interfaces'}" if more else ""
     said += " - 1 root" if root else ""
     return row.places - more - root, said

@@ -354,3 +354,20 @@ async def test_a_moment_to_the_microsecond_says_microseconds(http: Http) -> None
             400,
             True,
         )
+
+
+async def test_what_was_noticed_is_told_with_a_refusal_too(http: Http) -> None:
+    refused = await http.post("/api/v1/nodes", {"metadata": {"name": "No"}, "spec": {"bogus": 1}})
+    assert refused.code == 422
+    assert 'unknown field \\"spec.bogus\\"' in refused.headers["Warning"]
+
+
+async def test_the_table_of_events_tells_who_saw_what_how_often(http: Http) -> None:
+    again = {"series": {"count": 3, "lastObservedTime": "2021-03-04T05:06:08.000000Z"}}
+    await http.post(EVENTS, {**NEW_EVENT, **again})
+    table = (
+        await http.get(CORE_EVENTS, Accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    ).body
+    names = [column["name"] for column in table["columnDefinitions"]]
+    cells = dict(zip(names, table["rows"][0]["cells"], strict=True))
+    assert (cells["Source"], cells["Count"], cells["Object"]) == ("x.io/c, i", 3, "pod/p")

@@ -147,7 +147,10 @@ class App:
         handler = self._handler(kind, verb, info)
         incoming.state["resource"] = (kind.group, kind.plural, info.subresource)
         exchange = self._exchange(incoming, kind, verb)
-        answer = await handler(exchange)
+        try:
+            answer = await handler(exchange)
+        except ApiError as error:  # what was noticed on the way is told all the same
+            answer = error_response(error)
         for warning in exchange.call.warnings:
             answer.headers.append((b"warning", _warning(warning)))
         return answer

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from functools import lru_cache
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.strategy import child, fill, items
+from bayplan.embedded.apiserver.strategies.storage import SOURCES
+from bayplan.embedded.apiserver.strategies.strategy import child, fill, items, round_amounts
 from bayplan.embedded.apiserver.validation.pods.choices import CONTAINERS
 from bayplan.embedded.apiserver.validation.pods.handlers import PROBES
 from bayplan.embedded.apiserver.validation.pods.totals import shown_total
 from bayplan.embedded.apiserver.validation.resources import is_huge_page
-from bayplan.kube import quantity
 
 _READABLE_BY_ALL = 0o644
 _HOUR = 3600
@@ -21,16 +20,7 @@ _VOLUMES: dict[str, JsonObject] = {
         name: {"defaultMode": _READABLE_BY_ALL}
         for name in ("secret", "configMap", "downwardAPI", "projected")
     },
-    "hostPath": {"type": ""},
-    "iscsi": {"iscsiInterface": "default"},
-    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-    "azureDisk": {
-        "cachingMode": "ReadWrite",
-        "fsType": "ext4",
-        "readOnly": False,
-        "kind": "Shared",
-    },
-    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    **SOURCES,
 }
 _HOST = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -62,7 +52,7 @@ def default_pod_spec(spec: JsonObject) -> None:
             _default_container(container)
     for volume in items(spec, "volumes"):
         _default_volume(volume)
-    _round_up(spec, "overhead")
+    round_amounts(spec.get("overhead"))
     if spec.get("resources"):
         _round_resources(spec["resources"])
 
@@ -122,17 +112,8 @@ def _pull_policy(image: str) -> str:
 
 
 def _round_resources(resources: JsonObject) -> None:
-    _round_up(resources, "limits")
-    _round_up(resources, "requests")
-
-
-def _round_up(owner: JsonObject, name: str) -> None:
-    """Nothing is counted in less than thousandths."""
-    amounts = owner.get(name) or {}
-    for resource, amount in amounts.items():
-        if amount[-1:] in ("n", "u") or "e-" in amount:
-            thousandths = Fraction(quantity.milli_value(amount), 1000)
-            amounts[resource] = quantity.format_amount(thousandths)
+    round_amounts(resources.get("limits"))
+    round_amounts(resources.get("requests"))
 
 
 def _default_requests(resources: JsonObject) -> None:

@@ -11,7 +11,7 @@ from bayplan.embedded.apiserver.validation.volumechanges import (
 )
 from bayplan.embedded.apiserver.validation.volumes import volume_problems
 
-_FROM_BEFORE: dict[str, JsonObject] = {
+SOURCES: dict[str, JsonObject] = {
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
     "iscsi": {"iscsiInterface": "default"},
     "hostPath": {"type": ""},
@@ -78,7 +78,7 @@ def _is_known(source: JsonObject) -> bool:
 
 def default_volume_spec(spec: JsonObject) -> None:
     """What a volume is when nothing was said."""
-    for source, defaults in _FROM_BEFORE.items():
+    for source, defaults in SOURCES.items():
         if spec.get(source) is not None:
             fill(spec[source], **defaults)
 

@@ -103,5 +103,5 @@ def round_amounts(amounts: JsonObject | None) -> None:
     if amounts is None:
         return
     for name, amount in amounts.items():
-        if amount[-1:] in ("n", "u"):
+        if amount[-1:] in ("n", "u") or "e-" in amount:
             amounts[name] = quantity.format_amount(Fraction(quantity.milli_value(amount), 1000))

@@ -219,15 +219,35 @@ BUDGET = (
 LEASE = (NAME, column("Holder", lambda obj: _spec(obj).get("holderIdentity", "")), AGE)
 
 
+def _first_seen(event: JsonObject, now: datetime) -> str:
+    return age(event.get("firstTimestamp") or event.get("eventTime"), now)
+
+
 def _last_seen(event: JsonObject, now: datetime) -> str:
-    series = event.get("series") or {}
-    seen = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return age(seen or event["metadata"].get("creationTimestamp"), now)
+    series = event.get("series")
+    if series is not None:
+        return age(series.get("lastObservedTime"), now)
+    last = event.get("lastTimestamp")
+    return age(last, now) if last else _first_seen(event, now)
+
+
+def _times(event: JsonObject) -> int:
+    series = event.get("series")
+    found: int = event.get("count") or 1 if series is None else series.get("count") or 0
+    return found
 
 
 def _object(event: JsonObject) -> str:
     about = event.get("involvedObject") or {}
-    return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
+    kind, name = (about.get("kind") or "").lower(), about.get("name")
+    return f"{kind}/{name}" if name else kind
+
+
+def _source(event: JsonObject) -> str:
+    source = event.get("source") or {}
+    component = source.get("component") or event.get("reportingComponent") or ""
+    instance = source.get("host") or event.get("reportingInstance")
+    return f"{component}, {instance}" if instance else component
 
 
 EVENT = (
@@ -238,9 +258,9 @@ EVENT = (
     column(
         "Subobject", lambda obj: (obj.get("involvedObject") or {}).get("fieldPath", ""), wide=True
     ),
-    column("Source", lambda obj: (obj.get("source") or {}).get("component", ""), wide=True),
+    column("Source", _source, wide=True),
     column("Message", lambda obj: (obj.get("message") or "").strip()),
-    Column("First Seen", lambda obj, now: age(obj.get("firstTimestamp"), now), priority=1),
-    column("Count", lambda obj: str(obj.get("count") or 1), wide=True),
+    Column("First Seen", _first_seen, priority=1),
+    column("Count", _times, wide=True),
     column("Name", lambda obj: obj["metadata"].get("name", ""), wide=True),
 )

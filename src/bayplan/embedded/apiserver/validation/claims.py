@@ -24,6 +24,7 @@ from bayplan.embedded.apiserver.validation.quantities import (
     negative_amount,
     not_positive,
 )
+from bayplan.embedded.apiserver.validation.resources import is_native
 from bayplan.embedded.apiserver.validation.selectors import selector_problems
 from bayplan.embedded.apiserver.validation.volumechanges import CLASS_ADVICE, OLD_CLASS
 from bayplan.embedded.apiserver.validation.volumes import VOLUME_MODES, access_mode_problems
@@ -218,8 +219,7 @@ def claim_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:
 
 def _resource_problems(name: str, field: str) -> list[Cause]:
     found = name_problems(qualified_name, name, field)
-    native = "/" not in name or "kubernetes.io/" in name
-    if found or name == "storage" or not native:
+    if found or name == "storage" or not is_native(name):
         return found
     return [not_supported(field, name, ("storage",))]
 

@@ -25,22 +25,11 @@ from bayplan.embedded.apiserver.validation.networks import (
     cidr_warnings,
     dual_stack_problems,
 )
-from bayplan.embedded.apiserver.validation.quantities import (
-    NOT_POSITIVE,
-    is_fraction,
-    negative_amount,
-)
+from bayplan.embedded.apiserver.validation.quantities import NOT_POSITIVE
+from bayplan.embedded.apiserver.validation.resources import amount_problems
 from bayplan.kube.names import MAX_NAME
-from bayplan.kube.resources import is_extended
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_WHOLE = frozenset(
-    (
-        *("pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"),
-        *("persistentvolumeclaims", "services.nodeports", "services.loadbalancers"),
-    )
-)
-"""Resources, besides the extended ones, that come in whole numbers only."""
 _TAINTS = "scheduler.alpha.kubernetes.io/taints"
 _AVOIDED = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 _FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*\Z")
@@ -127,12 +116,8 @@ def taint_problems(taints: list[JsonObject], field: str) -> list[Cause]:
 def _resource_problems(status: JsonObject) -> list[Cause]:
     found: list[Cause] = []
     for field in ("capacity", "allocatable"):
-        amounts = status.get(field) or {}
-        for name, amount in amounts.items():
-            place = f"status.{field}.{name}"
-            found += negative_amount(amount, place)
-            if (name in _WHOLE or is_extended(name)) and is_fraction(amounts, name):
-                found.append(bad_value(place, amount, "must be an integer"))
+        for name, amount in (status.get(field) or {}).items():
+            found += amount_problems(name, amount, f"status.{field}.{name}")
     return found
 
 

@@ -14,9 +14,11 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
     not_supported,
+    out_of_range,
     required,
 )
 from bayplan.embedded.apiserver.validation.names import dns_label, name_problems
+from bayplan.embedded.apiserver.validation.paths import backstep_problems
 
 SourceRule = Callable[[JsonObject, str], list[Cause]]
 """Says what is wrong with a source, told under a field."""
@@ -43,8 +45,8 @@ _HOST_PORTS = "must be a host:port pair or multiple pairs separated by commas"
 _HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*):[^\[\]:]*\Z")
 _INITIATORS = {
     "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)\Z"),
-    "eui": re.compile(r"eui.[A-Za-z0-9]{16}\Z"),
-    "naa": re.compile(r"naa.[A-Za-z0-9]{32}\Z"),
+    "eui": re.compile(r"^eui.[A-Za-z0-9]{16}\Z"),
+    "naa": re.compile(r"^naa.[A-Za-z0-9]{32}\Z"),
 }
 _TARGET_LETTERS = 64
 _CACHING_MODES = ("None", "ReadOnly", "ReadWrite")
@@ -63,26 +65,20 @@ def _needs(source: JsonObject, names: tuple[str, ...], field: str) -> list[Cause
 def _host_path(source: JsonObject, field: str) -> list[Cause]:
     if not source.get("path"):
         return [required(f"{field}.path")]
-    found, type_ = _backsteps(source["path"], f"{field}.path"), source.get("type")
+    found, type_ = backstep_problems(source["path"], f"{field}.path"), source.get("type")
     if type_ is not None and type_ not in _HOST_PATH_TYPES:
         found.append(not_supported(f"{field}.type", type_, _HOST_PATH_TYPES))
     return found
 
 
-def _backsteps(path: str, field: str) -> list[Cause]:
-    return [bad_value(field, path, "must not contain '..'")] if ".." in path.split("/") else []
-
-
 def _local(source: JsonObject, field: str) -> list[Cause]:
     found = _needs(source, ("path",), field)
-    return found or _backsteps(source["path"], f"{field}.path")
+    return found or backstep_problems(source["path"], f"{field}.path")
 
 
 def _partition(source: JsonObject, field: str) -> list[Cause]:
     number = source.get("partition") or 0
-    if 0 <= number <= 255:
-        return []
-    return [bad_value(f"{field}.partition", number, "must be between 1 and 255, inclusive")]
+    return [] if 0 <= number <= 255 else [out_of_range(f"{field}.partition", number, 1, 255)]
 
 
 def _glusterfs(source: JsonObject, field: str) -> list[Cause]:
@@ -137,28 +133,28 @@ def _iscsi(volume: str, source: JsonObject, field: str) -> list[Cause]:
         )
         found.append(bad_value(f"{field}.targetportal", portal, why))
     name = source.get("iqn") or ""
-    found += _qualified(name, f"{field}.iqn") if name else [required(f"{field}.iqn")]
-    found += _lun(source.get("lun") or 0, field)
+    found += initiator_problems(name, f"{field}.iqn") if name else [required(f"{field}.iqn")]
+    found += lun_problems(source.get("lun") or 0, field)
     secret = source.get("secretRef")
     if secret is None and (source.get("chapAuthDiscovery") or source.get("chapAuthSession")):
         found.append(required(f"{field}.secretRef"))
     found += _secret(source, ("name",), field)
     if initiator is not None:
-        found += _qualified(initiator, f"{field}.initiatorname")
+        found += initiator_problems(initiator, f"{field}.initiatorname")
     return found
 
 
-def _qualified(name: str, field: str) -> list[Cause]:
+def initiator_problems(name: str, field: str, why: str = "must be valid format") -> list[Cause]:
+    """What is wrong with the name of an end of an iSCSI session; `why` is said of no known kind."""
     rule = _INITIATORS.get(name[:3])
-    # Only the names of the first kind may have something before them.
-    fine = rule is not None and (rule.search(name) if name[:3] == "iqn" else rule.match(name))
-    return [] if fine else [bad_value(field, name, "must be valid format")]
+    if rule is None:
+        return [bad_value(field, name, why)]
+    return [] if rule.search(name) else [bad_value(field, name, "must be valid format")]
 
 
-def _lun(number: int, field: str) -> list[Cause]:
-    if 0 <= number <= 255:
-        return []
-    return [bad_value(f"{field}.lun", number, "must be between 0 and 255, inclusive")]
+def lun_problems(number: int, field: str) -> list[Cause]:
+    """What is wrong with the number of a unit."""
+    return [] if 0 <= number <= 255 else [out_of_range(f"{field}.lun", number, 0, 255)]
 
 
 def _secret(source: JsonObject, names: tuple[str, ...], field: str) -> list[Cause]:
@@ -181,7 +177,7 @@ def _fc(source: JsonObject, field: str) -> list[Cause]:
         found.append(bad_value(f"{field}.targetWWNs", names, why))
     if names and lun is None:
         found.append(required(f"{field}.lun", "lun is required if targetWWNs is specified"))
-    return found + (_lun(lun, field) if names and lun is not None else [])
+    return found + (lun_problems(lun, field) if names and lun is not None else [])
 
 
 def _flex(source: JsonObject, field: str) -> list[Cause]:

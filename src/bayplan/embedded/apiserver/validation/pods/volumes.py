@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
     duplicate,
     forbidden_field,
-    out_of_range,
     required,
 )
 from bayplan.embedded.apiserver.validation.names import dns_label, name_problems, subdomain
@@ -31,15 +28,15 @@ from bayplan.embedded.apiserver.validation.pods.projections import (
     secret_problems,
 )
 from bayplan.embedded.apiserver.validation.volumes import driver_name_problems
-from bayplan.embedded.apiserver.validation.volumesources import source_rule
+from bayplan.embedded.apiserver.validation.volumesources import (
+    initiator_problems,
+    lun_problems,
+    source_rule,
+)
 from bayplan.kube.quantity import parse as amount
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_ISCSI = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([0-9A-Za-z\-.]+)(:[^,;*&$|\s]+)\Z"),
-    "eui": re.compile(r"^eui.[0-9A-Za-z]{16}\Z"),
-    "naa": re.compile(r"^naa.[0-9A-Za-z]{32}\Z"),
-}
+_INITIATOR = "must be valid format starting with iqn, eui, or naa"
 
 
 def volume_list_problems(spec: JsonObject, at: str, pod: str | None) -> tuple[Volumes, list[Cause]]:
@@ -111,25 +108,15 @@ def _git_repo(source: JsonObject, at: str) -> list[Cause]:
 def _iscsi(source: JsonObject, at: str) -> list[Cause]:
     found = needed("targetPortal", "iqn")(source, at)
     if source.get("iqn"):
-        found += _initiator_problems(source["iqn"], f"{at}.iqn")
-    found += _lun_problems(source.get("lun") or 0, at)
+        found += initiator_problems(source["iqn"], f"{at}.iqn", _INITIATOR)
+    found += lun_problems(source.get("lun") or 0, at)
     chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
     if chap and source.get("secretRef") is None:
         found.append(required(f"{at}.secretRef"))
     if source.get("initiatorName") is not None:
-        found += _initiator_problems(source["initiatorName"], f"{at}.initiatorname")
+        place = f"{at}.initiatorname"
+        found += initiator_problems(source["initiatorName"], place, _INITIATOR)
     return found
-
-
-def _initiator_problems(name: str, at: str) -> list[Cause]:
-    pattern = _ISCSI.get(name[:3])
-    if pattern is None:
-        return [bad_value(at, name, "must be valid format starting with iqn, eui, or naa")]
-    return [] if pattern.search(name) else [bad_value(at, name, "must be valid format")]
-
-
-def _lun_problems(lun: int, at: str) -> list[Cause]:
-    return [] if 0 <= lun <= 255 else [out_of_range(f"{at}.lun", lun, 0, 255)]
 
 
 def _portal_problems(volume: JsonObject, at: str) -> list[Cause]:

@@ -98,3 +98,26 @@ async def test_nobody_but_the_server_says_when_an_object_goes(http: Http) -> Non
         422,
         "metadata.deletionTimestamp",
     )
+
+
+async def test_keys_of_config_maps_can_be_file_names(http: Http) -> None:
+    for data in ({"bad key": "x"}, {"..": "x"}, {"..x": "x"}):
+        reply = await http.post(CMS, {"metadata": {"name": "a"}, "data": data})
+        assert (reply.code, reply.body["details"]["causes"][0]["reason"]) == (
+            422,
+            "FieldValueInvalid",
+        )
+    both = {"metadata": {"name": "a"}, "data": {"a": "x"}, "binaryData": {"a": "eA=="}}
+    assert (await http.post(CMS, both)).code == 422
+
+
+async def test_an_apply_says_only_what_its_kind_has(http: Http) -> None:
+    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "bogus": 1}
+    apply = "application/apply-patch+yaml"
+    reply = await http.patch(f"{CMS}/a?fieldManager=m", wanted, apply)
+    assert reply.body["message"] == (
+        "failed to create typed patch object (/a; /v1, Kind=ConfigMap): "
+        ".bogus: field not declared in schema"
+    )
+    other = await http.patch(f"{CMS}/a?fieldManager=m", {**wanted, "kind": "Foo"}, apply)
+    assert other.body["message"] == "invalid object type: /v1, Kind=Foo"

@@ -61,3 +61,15 @@ def metadata_of(obj: JsonObject) -> JsonObject:
     if not isinstance(meta, dict):
         meta = obj["metadata"] = {}
     return meta
+
+
+def in_go(value: JsonValue) -> str:
+    """A value as Go prints it: `map[a:1 b:[x y]]`."""
+    if isinstance(value, dict):
+        pairs = (f"{name}:{in_go(value[name])}" for name in sorted(value))
+        return f"map[{' '.join(pairs)}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(in_go, value))}]"
+    if value is None:
+        return "<nil>"
+    return value if isinstance(value, str) else encode(value).decode()

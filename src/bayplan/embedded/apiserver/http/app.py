@@ -206,8 +206,11 @@ class App:
         return kind
 
     def _handler(self, kind: Kind, verb: str, info: RequestInfo) -> Handler:
-        if kind.namespaced and not info.namespace and (info.name or verb in _IN_NAMESPACE):
-            raise method_not_allowed()
+        if kind.namespaced and not info.namespace:
+            if info.name:
+                raise no_such_path()
+            if verb in _IN_NAMESPACE:
+                raise method_not_allowed()
         if info.subresource:
             if kind.custom and info.subresource not in kind.subresources:
                 raise not_found(kind.group, kind.plural, info.name)

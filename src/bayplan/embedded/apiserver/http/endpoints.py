@@ -38,6 +38,8 @@ class Endpoints:
             raise method_not_allowed()
         parts = path.split("/")[1:]
         match parts[0]:
+            case "" if len(parts) == 1:
+                return json_response({"paths": self._paths()})
             case "healthz" | "livez" | "readyz":
                 return self._health(parts)
             case "version" if len(parts) == 1:
@@ -47,6 +49,14 @@ class Endpoints:
             case "openapi":
                 return self._document(parts[1:], accept)
         return self._discovery(parts, accept)
+
+    def _paths(self) -> list[str]:
+        """Where there is something to read."""
+        groups = self._catalog.groups()
+        versions = [f"/apis/{name}/{one}" for name, each in groups.items() if name for one in each]
+        named = [f"/apis/{name}" for name in groups if name]
+        own = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2"]
+        return sorted((*own, "/openapi/v3", "/readyz", "/version", *named, *versions))
 
     def _health(self, parts: list[str]) -> Response:
         if len(parts) > 1:

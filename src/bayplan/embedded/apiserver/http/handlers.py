@@ -24,11 +24,13 @@ from bayplan.embedded.apiserver.http.render import Renderer
 from bayplan.embedded.apiserver.http.wire import reading
 from bayplan.embedded.apiserver.http.wire.bodies import (
     Receive,
+    TooDeep,
     Unreadable,
     collect,
     decode_json,
     decode_value,
     decode_yaml,
+    exact_media_type,
     media_type,
     read_body,
 )
@@ -50,7 +52,7 @@ from bayplan.embedded.apiserver.patch.patches import (
 from bayplan.embedded.apiserver.request import Call, DeleteOptions
 from bayplan.embedded.apiserver.rest import applying, deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.conforming import conform
+from bayplan.embedded.apiserver.rest.conforming import conform, undecodable
 from bayplan.embedded.apiserver.rest.listing import list_page, parse_version
 from bayplan.embedded.apiserver.rest.templates import wording_of
 from bayplan.embedded.apiserver.rest.watching import Watch
@@ -150,7 +152,7 @@ async def update(exchange: Exchange) -> Answer:
 
 async def read_patch(exchange: Exchange) -> tuple[Call, Patch]:
     """The body, as a patch; and the request, with what complaints about it need."""
-    call, kind = exchange.call, media_type(exchange.content_type)
+    call, kind = exchange.call, exact_media_type(exchange.content_type)
     body = await exchange.body()
     allowed = accepted(call.kind)
     if kind not in allowed:
@@ -169,6 +171,8 @@ def _patch_content(call: Call, kind: str, body: bytes) -> JsonValue:
         what = "error decoding patch: "
     try:
         content = (decode_yaml if kind == APPLY_PATCH else decode_json)(body)
+    except TooDeep as problem:
+        raise undecodable(call, {}, str(problem)) from problem
     except Unreadable as problem:
         raise bad_request(f"{what}{problem}") from problem
     found = shape_problem(kind, content)

@@ -54,7 +54,7 @@ def flag(query: Query, name: str) -> bool:
 def number(query: Query, name: str, default: int) -> int:
     """A whole number."""
     text = query.get(name)
-    if not text:
+    if text is None:
         return default
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
@@ -203,7 +203,7 @@ def _grace(asked: int) -> int:
 
 def _queried(query: Query) -> JsonObject:
     given: JsonObject = {"dryRun": _dry_runs(query)}
-    if query.get("gracePeriodSeconds"):
+    if "gracePeriodSeconds" in query:
         given["gracePeriodSeconds"] = number(query, "gracePeriodSeconds", 0)
     if "orphanDependents" in query:
         given["orphanDependents"] = flag(query, "orphanDependents")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bayplan.embedded.apiserver.errors import bad_request, no_such_path
+from bayplan.embedded.apiserver.errors import bad_request, method_not_allowed, no_such_path
 from bayplan.embedded.apiserver.http.handlers import (
     HANDLERS,
     Answer,
@@ -142,7 +142,9 @@ _SUBRESOURCES: dict[tuple[str, str], Handler] = {
 
 def subresource_handler(kind: Kind, subresource: str, verb: str) -> Handler:
     """Who answers for a subresource."""
-    handler = _SUBRESOURCES.get((subresource, verb))
-    if handler is None or subresource not in kind.subresources:
+    if subresource not in kind.subresources:
         raise no_such_path()
+    handler = _SUBRESOURCES.get((subresource, verb))
+    if handler is None:
+        raise method_not_allowed()
     return handler

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
-from bayplan.embedded.apiserver.patch.jsonpatch import PatchError
+from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode, in_go
 from bayplan.embedded.apiserver.schema.types import FieldType, ObjectType, require_type
 
 _DIRECTIVE = "$patch"
@@ -30,7 +30,7 @@ def apply_strategic_patch(
     if directive == "delete":
         return {}
     if directive not in (None, "merge"):
-        raise PatchError(f"unknown {_DIRECTIVE}: {directive!r}")
+        raise _fault(f"unknown patch type: {in_go(directive)} in map: {in_go(patch)}")
     merged: JsonObject = document if isinstance(document, dict) else {}
     _retain(merged, patch)
     for name, value in patch.items():
@@ -41,13 +41,30 @@ def apply_strategic_patch(
     return merged
 
 
+def _fault(message: str) -> ApiError:
+    """What kube-apiserver calls its own fault."""
+    return ApiError(500, "", message)
+
+
+def _check_alike(existing: list[JsonValue], patch: list[JsonValue]) -> None:
+    """What is merged must be of one kind: objects, lists or neither."""
+    kinds = {
+        next((kind for kind in (dict, list) if isinstance(item, kind)), str)
+        for item in (*existing, *patch)
+    }
+    if len(kinds) > 1:
+        raise _fault(f"list element types are not identical: {in_go([existing, patch])}")
+
+
 def _retain(merged: JsonObject, patch: JsonObject) -> None:
     kept = patch.get(_RETAIN)
     if kept is None:
         return
     if not isinstance(kept, list):
-        raise PatchError(f"{_RETAIN} must be a list")
+        raise bad_request("invalid patch format of retainKeys")
     names = {name for name in kept if isinstance(name, str)}
+    if any(name not in names and name[:1] != "$" and v is not None for name, v in patch.items()):
+        raise bad_request("invalid patch format of retainKeys")
     for name in merged.keys() - names:
         del merged[name]
 
@@ -81,6 +98,8 @@ def _merge_list(
     if field is None or not field.merge:
         return [_plain(item) for item in patch]
     existing: list[JsonValue] = current if isinstance(current, list) else []
+    if field.merge_key:
+        _check_alike(existing, patch)
     if not field.merge_key:
         known = _places(existing)
         found = existing + [item for item in patch if encode(item) not in known]
@@ -104,7 +123,7 @@ def _merge_elements(
             places.setdefault(encode(item.get(key)), []).append(index)
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise PatchError(f"an element of {field.name} does not have its merge key {key}")
+            raise _fault(f"map: {in_go(item)} does not contain declared merge key: {key}")
         mark = encode(item[key])
         if item.get(_DIRECTIVE) == "delete":
             for index in places.pop(mark, ()):
@@ -128,7 +147,7 @@ def _ordered(
 ) -> list[JsonValue]:
     """Elements in the order asked for; those that it does not name stay before what they were."""
     if not isinstance(order, list) or not all(isinstance(item, dict) for item in order):
-        raise PatchError(f"{_ORDER_PREFIX} must be a list of objects with the key {key}")
+        raise bad_request("invalid patch format of setElementOrder list")
     rank = [item.get(key) for item in order]
     return _placed(found, [_get(item, key) for item in found], before, rank)
 
@@ -162,9 +181,8 @@ def _delete_from_primitives(merged: JsonObject, patch: JsonObject) -> None:
             continue
         field = name.removeprefix(_DELETE_PREFIX)
         current = merged.get(field)
-        if not isinstance(gone, list):
-            raise PatchError(f"{name} must be a list")
-        if isinstance(current, list):
+        if isinstance(current, list) and isinstance(gone, list):
+            _check_alike(current, gone)
             marks = _places(gone)
             merged[field] = [item for item in current if encode(item) not in marks]
 

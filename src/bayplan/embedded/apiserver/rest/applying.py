@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bayplan.embedded.apiserver.errors import bad_request, not_found
+from bayplan.embedded.apiserver.errors import ApiError, bad_request, not_found
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.patch import apply as serverside
+from bayplan.embedded.apiserver.patch import typed
 from bayplan.embedded.apiserver.patch.managed import Manager
 from bayplan.embedded.apiserver.patch.shapes import shape_of
 from bayplan.embedded.apiserver.request import Call
@@ -48,11 +49,25 @@ def _check(call: Call, wanted: JsonValue) -> JsonObject:
     kind = call.kind
     if not isinstance(wanted, dict):
         raise bad_request("an apply's body must be an object")
-    if (wanted.get("kind"), wanted.get("apiVersion")) != (kind.kind, kind.api_version):
-        raise bad_request(f"an apply's body must be a {kind.kind} of {kind.api_version}")
-    conform(call, wanted, whole=False)
     meta = wanted.setdefault("metadata", {})
+    if isinstance(meta, dict) and meta.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    named, api_version = wanted.get("kind") or "", str(wanted.get("apiVersion") or "")
+    if (named, api_version) != (kind.kind, kind.api_version):
+        raise bad_request(f"invalid object type: {_spelled(api_version)}, Kind={named}")
+    found = typed.problems(wanted, kind)
+    if found:
+        name = meta.get("name") or "" if isinstance(meta, dict) else ""
+        what = f"({meta.get('namespace') or ''}/{name}; {_spelled(api_version)}, Kind={named})"
+        told = f"failed to create typed patch object {what}: {typed.told(found)}"
+        raise ApiError(500, "", told)
+    conform(call, wanted, whole=False)
     metadata.settle_namespace(call, meta)
     if meta.get("name"):
         metadata.settle_name(call, meta)
     return wanted
+
+
+def _spelled(api_version: str) -> str:
+    """A version with its group, which is empty for the oldest kinds."""
+    return api_version if "/" in api_version else f"/{api_version}"

@@ -6,7 +6,7 @@ from bayplan.embedded.apiserver.crds.pruning import add_defaults, prune
 from bayplan.embedded.apiserver.crds.scaling import scale_problems
 from bayplan.embedded.apiserver.crds.validation import problems, problems_at
 from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request, invalid
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode, in_go
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.request import Call
@@ -60,7 +60,9 @@ def _no_conversion(named: str, api_version: str, kind: Kind, *, known: bool) -> 
 
 
 def check_patched_kind(call: Call, obj: JsonObject, catalog: Catalog) -> None:
-    """A patch may not make another kind of an object."""
+    """A patch may not make another kind of an object, nor one of no kind."""
+    if call.strategic is None and not obj.get("apiVersion"):
+        raise nameless(call)
     for name in ("apiVersion", "kind"):
         if not isinstance(obj.get(name), str | None):
             told = f"json: cannot unmarshal {unmarshal.described(obj[name])} into Go struct field"
@@ -68,6 +70,14 @@ def check_patched_kind(call: Call, obj: JsonObject, catalog: Catalog) -> None:
     problem = kind_problem(obj, call.kind, catalog) if call.strategic is None else ""
     if problem:
         raise undecodable(call, obj, problem.partition(f" as a {call.kind.kind}: ")[2] or problem)
+
+
+def nameless(call: Call) -> ApiError:
+    """An object that does not say its name."""
+    return bad_request(
+        f"the name of the object ({call.name} based on URL) was undeterminable: "
+        "name must be provided"
+    )
 
 
 def _conform_custom(call: Call, obj: JsonObject, *, whole: bool) -> list[str]:
@@ -171,18 +181,6 @@ def _patched(call: Call, obj: JsonObject) -> str:
         return encode(obj).decode()
     except RecursionError:
         return "{}"
-
-
-def in_go(value: JsonValue) -> str:
-    """A value as Go prints it: `map[a:1 b:[x y]]`."""
-    if isinstance(value, dict):
-        pairs = (f"{name}:{in_go(value[name])}" for name in sorted(value))
-        return f"map[{' '.join(pairs)}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(in_go, value))}]"
-    if value is None:
-        return "<nil>"
-    return value if isinstance(value, str) else encode(value).decode()
 
 
 def complain(call: Call, obj: JsonObject, complaints: list[str]) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from bayplan.embedded.apiserver.errors import Cause, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, metadata_of
 from bayplan.embedded.apiserver.request import Call
+from bayplan.embedded.apiserver.rest.conforming import nameless
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -79,10 +80,7 @@ def settle_name(call: Call, meta: JsonObject) -> None:
     """The name in the URL and in the object must agree."""
     given = meta.get("name") or ""
     if not given and call.name:
-        raise bad_request(
-            f"the name of the object ({call.name} based on URL) was undeterminable: "
-            "name must be provided"
-        )
+        raise nameless(call)
     if given != call.name:
         raise _name_mismatch(given, call.name)
 

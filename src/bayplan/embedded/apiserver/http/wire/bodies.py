@@ -35,6 +35,10 @@ class Unreadable(Exception):  # noqa: N818 - callers say what it means
     """A body that is not in the format that it says it is in."""
 
 
+class TooDeep(Unreadable):
+    """A body whose values are nested more deeply than they are read."""
+
+
 async def read_body(receive: Receive) -> bytes:
     """The whole body, if it comes in time and is not too large."""
     try:
@@ -60,6 +64,11 @@ async def collect(receive: Receive) -> bytes:
         parts.append(part)
         if not message.get("more_body"):
             return b"".join(parts) if len(parts) > 1 else part
+
+
+def exact_media_type(content_type: bytes | None) -> str:
+    """A content type without its parameters, in the letters that it was sent in."""
+    return (content_type or b"").decode("latin-1").partition(";")[0].strip()
 
 
 def media_type(content_type: bytes | None) -> str:
@@ -88,8 +97,10 @@ def decode_json(body: bytes) -> JsonValue:
         return decode(body)
     except (ValueError, RecursionError) as found:
         problem = syntax_problem(body)
-        if problem or isinstance(found, RecursionError):
-            raise Unreadable(problem or "exceeded max depth") from found
+        if isinstance(found, RecursionError) and not problem:
+            raise TooDeep("exceeded max depth") from found
+        if problem:
+            raise Unreadable(problem) from found
         return _mended(body)
 
 

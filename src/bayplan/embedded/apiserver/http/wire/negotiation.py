@@ -56,7 +56,7 @@ def _parse(part: str) -> tuple[float, Form | None]:
         quality = float(parameters.get("q", "1"))
     except ValueError:
         quality = 0.0
-    return quality, _form(media_type.lower(), parameters) if quality > 0 else None
+    return quality, _form(media_type.lower(), parameters)
 
 
 def _form(media_type: str, parameters: dict[str, str]) -> Form | None:

@@ -197,3 +197,15 @@ def test_a_sole_manager_gets_exactly_what_it_wants(first: list[Any], second: lis
 def test_applying_the_same_twice_changes_nothing(containers: list[Any]) -> None:
     live = first_apply(intent("m", containers=containers))
     assert apply(clone(live), intent("m", containers=containers)) == live
+
+
+def test_what_a_patch_adds_to_a_list_comes_before_what_it_does_not_name() -> None:
+    before = spec(containers=[{"name": "a"}, {"name": "b"}])
+    after = strategic(before, spec(containers=[{"name": "new"}, {"name": "b", "image": "x"}]))
+    assert [one["name"] for one in after["spec"]["containers"]] == ["new", "a", "b"]
+
+
+def test_a_list_that_is_not_there_is_taken_as_it_is_without_nulls() -> None:
+    claims = [{"name": "a"}, {"name": "a", "request": None}]
+    after = strategic(spec(), spec(resourceClaims=claims, nodeSelector={"x": None}))
+    assert after["spec"] == {"resourceClaims": [{"name": "a"}, {"name": "a"}], "nodeSelector": {}}

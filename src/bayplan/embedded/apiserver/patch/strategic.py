@@ -77,6 +77,8 @@ def _merge_field(
         merged.pop(name, None)
     elif isinstance(value, dict) and field is not None and field.replace:
         merged[name] = _plain(value)
+    elif name not in merged:
+        merged[name] = _said(_plain(value))
     elif isinstance(value, dict):
         merged[name] = apply_strategic_patch(merged.get(name), value, _inner(field))
     elif isinstance(value, list):
@@ -197,6 +199,13 @@ def _order_untouched(merged: JsonObject, patch: JsonObject, type_: ObjectType | 
         if known is not None and known.merge_key and isinstance(merged[field], list):
             before = [_get(item, known.merge_key) for item in merged[field]]
             merged[field] = _ordered(merged[field], order, known.merge_key, before)
+
+
+def _said(value: JsonValue) -> JsonValue:
+    """A value without nulls: there is nothing that they could take away."""
+    if isinstance(value, dict):
+        return {name: _said(item) for name, item in value.items() if item is not None}
+    return [_said(item) for item in value] if isinstance(value, list) else value
 
 
 def _plain(value: JsonValue) -> JsonValue:

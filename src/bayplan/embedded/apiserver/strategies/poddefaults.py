@@ -31,6 +31,11 @@ _IMAGE = re.compile(
     rf"(?::(?P<tag>[0-9A-Za-z_][0-9A-Za-z_.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?"
 )
 _LONGEST_IMAGE = 255
+_OLD_ANNOTATIONS = tuple(
+    f"pod.{stage}.kubernetes.io/{name}"
+    for stage in ("alpha", "beta")
+    for name in ("init-containers", "init-container-statuses")
+)
 _POD_LEVEL = ("cpu", "memory")
 
 
@@ -61,6 +66,9 @@ def default_pod(pod: JsonObject) -> None:
     """Fill in a pod, and what of a pod is not filled in on its template."""
     spec = child(pod, "spec")
     default_pod_spec(spec)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    _drop_old_annotations(pod["metadata"])
     for name in ("initContainers", "containers"):
         for container in items(spec, name):
             _default_requests(container["resources"])
@@ -70,6 +78,16 @@ def default_pod(pod: JsonObject) -> None:
     if spec.get("resources"):
         _default_pod_resources(spec, spec["resources"])
     fill(spec, enableServiceLinks=True)
+
+
+def _drop_old_annotations(meta: JsonObject) -> None:
+    """Init containers were annotations once; nobody is to find them there."""
+    annotations = meta.get("annotations")
+    if annotations and any(key in annotations for key in _OLD_ANNOTATIONS):
+        kept = {key: value for key, value in annotations.items() if key not in _OLD_ANNOTATIONS}
+        meta["annotations"] = kept
+        if not kept:
+            del meta["annotations"]
 
 
 def default_pod_addresses(status: JsonObject) -> None:

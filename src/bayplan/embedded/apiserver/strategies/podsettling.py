@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.strategy import child, items
 from bayplan.embedded.apiserver.validation.pods.affinity import PREFERRED, REQUIRED
-from bayplan.embedded.apiserver.validation.pods.annotations import APP_ARMOR
+from bayplan.embedded.apiserver.validation.pods.annotations import APP_ARMOR, annotated_profile
 from bayplan.embedded.apiserver.validation.pods.choices import CONTAINERS, containers_of
-from bayplan.embedded.apiserver.validation.pods.security import app_armor_problems
 
 
 def drop_disabled(spec: JsonObject) -> None:
@@ -57,17 +56,7 @@ def settle_app_armor(pod: JsonObject) -> None:
         return
     whole = spec["securityContext"].get("appArmorProfile")
     for container, _ in containers_of(spec, ""):
-        profile = _profile(annotations.get(f"{APP_ARMOR}{container.get('name')}"))
+        profile = annotated_profile(annotations.get(f"{APP_ARMOR}{container.get('name')}"))
         own = (container.get("securityContext") or {}).get("appArmorProfile")
         if profile is not None and own is None and profile != whole:
             child(container, "securityContext")["appArmorProfile"] = profile
-
-
-def _profile(annotation: str | None) -> JsonObject | None:
-    if annotation in ("unconfined", "runtime/default"):
-        return {"type": "Unconfined" if annotation == "unconfined" else "RuntimeDefault"}
-    if annotation is None or not annotation.startswith("localhost/"):
-        return None
-    name = annotation.removeprefix("localhost/")
-    profile = {"type": "Localhost", "localhostProfile": name}
-    return None if app_armor_problems(profile, "") else profile

@@ -20,6 +20,7 @@ NameRule = Callable[[str], list[str]]
 """Says what is wrong with a text."""
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_WELL_FORMED_LABEL = re.compile(_LABEL)
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _WORD = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -64,6 +65,8 @@ def subdomain(name: str, unit: str = "characters") -> list[str]:
 
 def dns_label(name: str) -> list[str]:
     """Namespaces, and whatever becomes part of a host name: DNS-1123 labels."""
+    if len(name) <= MAX_LABEL and _WELL_FORMED_LABEL.fullmatch(name):
+        return []
     why = (
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
         f"{_ENDS}"

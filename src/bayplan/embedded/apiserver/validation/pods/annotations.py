@@ -12,6 +12,7 @@ from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_fi
 from bayplan.embedded.apiserver.validation.paths import descending_problems
 from bayplan.embedded.apiserver.validation.pods.choices import containers_of
 from bayplan.embedded.apiserver.validation.pods.scheduling import toleration_problems
+from bayplan.embedded.apiserver.validation.pods.security import app_armor_problems
 
 MIRROR = "kubernetes.io/config.mirror"
 APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
@@ -31,6 +32,8 @@ def annotation_meanings_problems(annotations: JsonObject, spec: JsonObject, at: 
     if MIRROR in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"
         found.append(bad_value(f"{at}[{MIRROR}]", annotations[MIRROR], why))
+    if MIRROR in annotations and spec.get("resourceClaims"):
+        found.append(forbidden_field("[]", "static pods do not support resource claims"))
     if annotations.get(_TOLERATIONS):
         found += _toleration_problems(annotations[_TOLERATIONS], at)
     if not _is_cost(annotations.get(_COST, "0")):
@@ -132,3 +135,14 @@ def _mismatch(said: str | None, profile: JsonObject | None, at: str, system: str
         return []
     why = f"{system} profile in annotation and field must match"
     return [forbidden_field(f"{field}.localhostProfile", why)]
+
+
+def annotated_profile(annotation: str | None) -> JsonObject | None:
+    """The AppArmor profile that an old annotation means, if it means one."""
+    if annotation in ("unconfined", "runtime/default"):
+        return {"type": "Unconfined" if annotation == "unconfined" else "RuntimeDefault"}
+    if annotation is None or not annotation.startswith("localhost/"):
+        return None
+    name = annotation.removeprefix("localhost/")
+    profile = {"type": "Localhost", "localhostProfile": name}
+    return None if app_armor_problems(profile, "") else profile

@@ -5,12 +5,17 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.schema.internal import internal_form
-from bayplan.embedded.apiserver.validation.addresses import address_problems, is_dual_stack
+from bayplan.embedded.apiserver.validation.addresses import (
+    address_problems,
+    is_dual_stack,
+    parse_address,
+)
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
     duplicate,
     forbidden_field,
     immutable,
+    internal,
     required,
 )
 from bayplan.embedded.apiserver.validation.names import (
@@ -194,11 +199,21 @@ def _address_problems(
     found: list[Cause] = []
     for index, address in enumerate(addresses):
         found += address_problems(address, f"status.{field}[{index}]", kept)
+    if len(addresses) > 1:
+        found += _unreadable(addresses, f"status.{field}")
     if len(addresses) > 1 and (not is_dual_stack(addresses) or len(addresses) > 2):
         shown = [internal_form(one, type_name) for one in given]
         why = "may specify no more than one IP for each IP family"
         found.append(bad_value(f"status.{field}", shown, why))
     return found
+
+
+def _unreadable(addresses: list[str], at: str) -> list[Cause]:
+    for index, address in enumerate(addresses):
+        if parse_address(address) is None:
+            why = f"failed to check for dual stack with error:invalid IP[{index}]: {address}"
+            return [internal(at, why)]
+    return []
 
 
 def _host_address_problems(status: JsonObject, before: JsonObject) -> list[Cause]:

@@ -159,7 +159,8 @@ def _gated_change_problems(rest: JsonObject, old: JsonObject) -> list[Cause]:
     found: list[Cause] = []
     if any(after.get(key) != value for key, value in before.items()):
         why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        found.append(bad_value("spec.nodeSelector", dict(sorted(after.items())), why))
+        shown = dict(sorted(after.items())) if after else None
+        found.append(bad_value("spec.nodeSelector", shown, why))
     _put(rest, "nodeSelector", old.get("nodeSelector"))
     affinity, had = rest.get("affinity"), old.get("affinity")
     wanted, chosen = (affinity or {}).get("nodeAffinity"), (had or {}).get("nodeAffinity")

@@ -68,7 +68,8 @@ def volume_list_problems(spec: JsonObject, at: str, pod: str | None) -> tuple[Vo
 
 
 def _source_problems(volume: JsonObject, at: str, pod: str | None) -> list[Cause]:
-    said = [kind for kind in _RULES if volume.get(kind) is not None]
+    said = [kind for kind in volume if kind in _RULES and volume[kind] is not None]
+    said.sort(key=_ORDER.index)
     if not said:
         return [required(at, "must specify a volume type")]
     first, *others = said

@@ -19,6 +19,7 @@ from bayplan.embedded.apiserver.validation.pods.annotations import (
     APP_ARMOR,
     SECCOMP,
     SECCOMP_OF_CONTAINER,
+    annotated_profile,
 )
 from bayplan.embedded.apiserver.validation.pods.choices import containers_of
 from bayplan.embedded.apiserver.validation.pods.overlaps import overlap_warnings
@@ -71,9 +72,13 @@ def _armor_warnings(spec: JsonObject, annotations: JsonObject) -> list[str]:
     """Annotations that have become fields, or that say nothing as they are."""
     if (spec.get("os") or {}).get("name") == "windows":
         return []
-    keys = (f"{APP_ARMOR}{one.get('name')}" for one, _ in containers_of(spec, ""))
-    found = (key for key in keys if key in annotations)
-    return [f"metadata.annotations[{key}]: {_APP_ARMOR}" for key in found]
+    found = []
+    for one, _ in containers_of(spec, ""):
+        key = f"{APP_ARMOR}{one.get('name')}"
+        own = (one.get("securityContext") or {}).get("appArmorProfile")
+        if key in annotations and own in (None, annotated_profile(annotations[key])):
+            found.append(f"metadata.annotations[{key}]: {_APP_ARMOR}")
+    return found
 
 
 def template_warnings(template: JsonObject, at: str) -> list[str]:

@@ -113,7 +113,8 @@ async def node_agent(  # noqa: PLR0913 - one for each group of options
     images
         Pull images for the pods that are bound to the node, and collect unused ones.
     limits
-        Publish how many volumes the node can attach, by its instance type.
+        Publish how many volumes the node can attach, by its instance type; with
+        --feature-gates=AttachVolumeLimit=false, take back what was published.
     node
         The node's name; without it, this machine's.
     listen

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -59,6 +60,7 @@ def ebs_limit(machine: Ec2Machine) -> int:
     return max(FEWEST, NITRO_SLOTS - machine.interfaces - machine.nvme_stores - 1)
 
 
+@lru_cache(4096)
 def limit_in(written: Quantity) -> int | None:
     """The limit that an amount stands for; None if it is none, being negative, broken or no number.
 

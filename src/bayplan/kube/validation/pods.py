@@ -69,7 +69,7 @@ def _spec(spec: PodSpec) -> None:
     if spec.volumes:
         each("volumes", check_pod_volume, spec.volumes)
     if spec.overhead:
-        fields.amounts("overhead", spec.overhead)
+        _asked("overhead", spec.overhead)
     if spec.resources is not None:
         within("resources", _resources, spec.resources)
     _placement(spec)

@@ -11,6 +11,7 @@ from bayplan.fit.explanation import FixKind, Risk, Step
 from bayplan.kube.meta import KubeObject
 from tests.builders import (
     PodBuilder,
+    make_csinode,
     make_node,
     make_pod,
     make_pv,
@@ -83,3 +84,35 @@ def test_what_goes_is_deleted_and_what_is_missing_is_created() -> None:
     assert gone.patch == {}
     assert gone.command == "kubectl -n default delete pod holder"
     assert gone.risks == (Risk.EVICTS,)
+
+
+def test_a_claim_is_created_as_a_person_would_and_bound_by_its_provisioner() -> None:
+    objects: list[KubeObject] = [make_node("n").obj(), make_csinode("n").driver("d", 4).obj()]
+    objects.append(make_storage_class("now", "d").obj())
+    made = step(objects, make_pod("p").claim("c"), FixKind.CREATE_CLAIM)
+    assert made.target == ("PersistentVolumeClaim", "default", "c")
+    assert "volumeName" not in made.command
+    assert 'PersistentVolume"' not in made.command
+    objects.append(make_pvc("c").storage_class("now").terminating().obj())
+    again = step(objects, make_pod("p").claim("c"), FixKind.CREATE_CLAIM)
+    assert again.command.startswith(
+        "kubectl -n default delete persistentvolumeclaim c && kubectl apply -f - <<'EOF'\n"
+    )
+
+
+def test_a_claim_without_a_class_is_made_anew_with_one() -> None:
+    objects: list[KubeObject] = [make_node("n").obj(), make_pvc("c").obj()]
+    objects.append(make_storage_class("fast", "d").waits().obj())
+    found = step(objects, make_pod("p").claim("c"), FixKind.SET_CLASS)
+    assert found.patch == {"spec": {"storageClassName": "fast"}}
+    assert found.command.endswith(" -o json | kubectl replace --force -f -")
+
+
+def test_a_volume_for_a_claim_that_nobody_serves_is_created_on_the_node() -> None:
+    objects: list[KubeObject] = [make_node("n").label("kubernetes.io/hostname", "n").obj()]
+    objects.append(make_storage_class("local", "kubernetes.io/no-provisioner").waits().obj())
+    objects.append(make_pvc("c").storage_class("local").size("5Gi").obj())
+    found = step(objects, make_pod("p").claim("c"), FixKind.ADD_VOLUME)
+    assert found.target.kind == "PersistentVolume"
+    assert '"local":{"path":"/mnt/disks/pv-for-default-c"}' in found.command
+    assert '"key":"kubernetes.io/hostname","operator":"In","values":["n"]' in found.command

@@ -37,6 +37,7 @@ class FixKind(Enum):
     CREATE_CLAIM = "create-claim"
     CREATE_CLASS = "create-class"
     BIND_CLAIM = "bind-claim"
+    SET_CLASS = "set-class"
     ADD_VOLUME = "add-volume"
     CREATE_VOLUME = "create-volume"
     FORGET_NODE = "forget-selected-node"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from bayplan.fit.explanation.actions import commands
 from bayplan.fit.explanation.actions.owners import written_in
 from bayplan.fit.explanation.actions.patches import merge_patch, plain, strategic_patch
@@ -14,6 +16,7 @@ from bayplan.kube.codec import JsonObject, find_kind
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.storage import BIND_COMPLETED, PersistentVolumeClaim
 
 _WITHOUT_COMMAND = {
     FixKind.ADD_NODE,
@@ -52,29 +55,58 @@ def _deleting(step: Step) -> Step:
 
 
 def _putting(snapshot: Snapshot, step: Step) -> Step:
-    main = max(step.puts, key=lambda obj: _is_changed(snapshot, obj))
+    puts = tuple(_by_hand(step.kind, obj) for obj in step.puts)
+    main = max(puts, key=lambda obj: _is_changed(snapshot, obj))
     before = snapshot.get(type(main), main.key)
+    is_new = before is None or step.kind is FixKind.CREATE_CLAIM
     target = _target(type(main).__name__, main.key)
-    patch = _manifest(main) if before is None else merge_patch(plain(before), plain(main))
+    patch = _manifest(main) if is_new or before is None else _difference(before, main)
     command = "" if step.kind in _WITHOUT_COMMAND else _command(snapshot, step, target, patch)
     return replace(step, target=target, patch=patch, command=command)
 
 
+def _difference(before: KubeObject, after: KubeObject) -> JsonObject:
+    return merge_patch(plain(before), plain(after))
+
+
+def _by_hand(kind: FixKind, obj: KubeObject) -> KubeObject:
+    """An object as a person makes or changes it: who binds a claim is not that person."""
+    if kind not in {FixKind.CREATE_CLAIM, FixKind.SET_CLASS}:
+        return obj
+    if not isinstance(obj, PersistentVolumeClaim):
+        return obj
+    noted = {k: v for k, v in obj.metadata.annotations.items() if k != BIND_COMPLETED}
+    return msgspec.structs.replace(
+        obj,
+        metadata=msgspec.structs.replace(obj.metadata, annotations=noted),
+        spec=msgspec.structs.replace(obj.spec, volume_name=""),
+    )
+
+
 def _command(snapshot: Snapshot, step: Step, target: Target, patch: JsonObject) -> str:
     match step.kind:
-        case FixKind.UNCORDON:
-            return commands.uncordon(target)
-        case FixKind.LABEL_NODE:
-            return commands.labelling([obj.name for obj in step.puts], patch)
-        case FixKind.CLEAR_TAINT:
-            return commands.without_taints(target, _taints_gone(snapshot, step))
+        case FixKind.UNCORDON | FixKind.LABEL_NODE | FixKind.CLEAR_TAINT:
+            return _command_for_node(snapshot, step, target, patch)
         case FixKind.MOVE_POD:
             moved = next(obj for obj in step.puts if isinstance(obj, Pod))
             return commands.move(target, moved, patch)
-        case _ if snapshot.get(type(step.puts[0]), step.puts[0].key) is None:
-            return commands.creation([_manifest(obj) for obj in step.puts])
+        case FixKind.CREATE_CLAIM:
+            claim = snapshot.get(PersistentVolumeClaim, f"{target.namespace}/{target.name}")
+            return commands.creation([patch], instead_of=None if claim is None else target)
+        case FixKind.SET_CLASS:
+            return commands.made_anew(target, "merge", patch)
         case _:
-            return commands.merge(target, patch)
+            every = [obj for obj in step.puts if snapshot.get(type(obj), obj.key) is None]
+            new = [_manifest(obj) for obj in every]
+            return commands.creation(new) if new else commands.merge(target, patch)
+
+
+def _command_for_node(snapshot: Snapshot, step: Step, target: Target, patch: JsonObject) -> str:
+    if step.kind is FixKind.UNCORDON:
+        return commands.uncordon(target)
+    if step.kind is FixKind.LABEL_NODE:
+        return commands.labelling([obj.name for obj in step.puts], patch)
+    return commands.without_taints(target, _taints_gone(snapshot, step))
 
 
 def _taints_gone(snapshot: Snapshot, step: Step) -> list[str]:

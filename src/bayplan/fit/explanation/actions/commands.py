@@ -26,7 +26,7 @@ def change_of_spec(target: Target, pod: Pod, patch: JsonObject) -> str:
     if target.kind == "Pod" and _only_tolerates(patch):
         return _patch(target, "strategic", patch)
     if target.kind in ("Pod", "Job"):
-        return _made_anew(target, "strategic", patch)
+        return made_anew(target, "strategic", patch)
     return _kubectl(target.namespace, "edit", target.kind.lower(), target.name)
 
 
@@ -48,12 +48,13 @@ def deletion(targets: Sequence[Target]) -> str:
     return f"{command} && {deletion(others)}" if others else command
 
 
-def creation(manifests: Sequence[JsonObject]) -> str:
-    """Create objects."""
+def creation(manifests: Sequence[JsonObject], instead_of: Target | None = None) -> str:
+    """Create objects; one may have to go first."""
+    first = f"{deletion([instead_of])} && " if instead_of is not None else ""
     items: list[JsonValue] = list(manifests)
     whole: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
     text = _json(manifests[0] if len(manifests) == 1 else whole)
-    return f"kubectl apply -f - <<'EOF'\n{text}\nEOF"
+    return f"{first}kubectl apply -f - <<'EOF'\n{text}\nEOF"
 
 
 def merge(target: Target, patch: JsonObject) -> str:
@@ -82,10 +83,11 @@ def move(target: Target, pod: Pod, patch: JsonObject) -> str:
     """Have a pod on another node: its controller makes it again, or it is made again here."""
     if pod.metadata.controller is not None:
         return deletion([target])
-    return _made_anew(target, "merge", patch)
+    return made_anew(target, "merge", patch)
 
 
-def _made_anew(target: Target, kind: str, patch: JsonObject) -> str:
+def made_anew(target: Target, kind: str, patch: JsonObject) -> str:
+    """Delete an object and create it again, changed."""
     shown = _kubectl(target.namespace, "get", target.kind.lower(), target.name, "-o", "json")
     patched = f"kubectl patch --local -f - --type={kind} -p {shlex.quote(_json(patch))} -o json"
     return f"{shown} | {patched} | kubectl replace --force -f -"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 
 from bayplan.fit.explanation.fix import Step
-from bayplan.fit.explanation.steps.claims import add_volume, claim_steps, forget_selected_node
+from bayplan.fit.explanation.steps.claims import claim_steps
 from bayplan.fit.explanation.steps.labels import (
     change_selector,
     drop_node_affinity,
@@ -33,6 +33,7 @@ from bayplan.fit.explanation.steps.rules import (
     relax_spread,
 )
 from bayplan.fit.explanation.steps.taints import clear_taints, tolerate, uncordon
+from bayplan.fit.explanation.steps.volumes import add_volume, forget_selected_node
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_affinity import CONFLICT
 from bayplan.fit.snapshot import Snapshot

@@ -253,3 +253,20 @@ async def test_who_is_going_can_only_be_told_to_go_sooner(http: Http) -> None:
     assert same["deletionGracePeriodSeconds"] == first["deletionGracePeriodSeconds"] == 20
     assert sooner["deletionGracePeriodSeconds"] == 5
     assert sooner["deletionTimestamp"] < first["deletionTimestamp"]
+
+
+async def test_templates_are_judged_and_warned_of_as_pods_are(http: Http) -> None:
+    spread = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {**pod()["spec"], "topologySpreadConstraints": [spread], "schedulingGroup": {}},
+    }
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    made = await http.post(path, {"metadata": {"name": "d"}, "spec": spec})
+    assert "schedulingGroup" not in made.body["spec"]["template"]["spec"]
+    place = "spec.template.spec.topologySpreadConstraints[0].labelSelector"
+    assert place in made.headers["Warning"]
+    template["metadata"]["annotations"] = {"controller.kubernetes.io/pod-deletion-cost": "much"}
+    refused = await http.post(path, {"metadata": {"name": "e"}, "spec": spec})
+    assert refused.body["details"]["causes"][0]["message"].endswith("must be a 32bit integer")

@@ -19,6 +19,7 @@ from bayplan.embedded.apiserver.validation.pods.annotations import (
     annotation_change_problems,
     annotation_meanings_problems,
     profile_match_problems,
+    static_problems,
 )
 from bayplan.embedded.apiserver.validation.pods.spec import (
     creation_problems,
@@ -95,6 +96,7 @@ def _validate(pod: JsonObject) -> list[Cause]:
     annotations, spec = pod["metadata"].get("annotations") or {}, pod["spec"]
     return [
         *annotation_meanings_problems(annotations, spec, "metadata.annotations"),
+        *static_problems(annotations, spec),
         *_judged(pod).problems,
     ]
 

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
+from bayplan.embedded.apiserver.strategies.podsettling import drop_disabled
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
+from bayplan.embedded.apiserver.validation.claims import claim_spec_warnings
 from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
+from bayplan.embedded.apiserver.validation.pods.warnings import template_warnings
 from bayplan.embedded.apiserver.validation.workloads import budgets, counts, rollouts, statefulsets
 from bayplan.embedded.apiserver.validation.workloads.jobchanges import job_change_problems
 from bayplan.embedded.apiserver.validation.workloads.jobs import (
@@ -98,6 +101,7 @@ def _default_template(spec: JsonObject) -> None:
     template = child(spec, "template")
     child(template, "metadata")
     default_pod_spec(child(template, "spec"))
+    drop_disabled(template["spec"])
 
 
 def _default_cron_job(obj: JsonObject) -> None:
@@ -176,6 +180,17 @@ def _label_job(job: JsonObject, _old: JsonObject | None = None) -> None:
         job["metadata"]["labels"] = dict(labels)
 
 
+def _template_warnings(obj: JsonObject, old: JsonObject | None) -> list[str]:
+    """What to tell of the template of pods, when it is new or something has changed."""
+    if old is not None and obj["spec"] == old["spec"]:
+        return []
+    return template_warnings(obj["spec"]["template"], "spec.template")
+
+
+def _warnings(obj: JsonObject, old: JsonObject | None) -> list[str]:
+    return [*_name_warnings(obj, old), *_template_warnings(obj, old)]
+
+
 def _name_warnings(obj: JsonObject, old: JsonObject | None) -> list[str]:
     """Pods are named after their workload, and a host is named after its pod."""
     problems = [] if old is not None else dns_label(obj["metadata"].get("name") or "")
@@ -186,12 +201,15 @@ def _name_warnings(obj: JsonObject, old: JsonObject | None) -> list[str]:
 
 
 def _job_warnings(job: JsonObject, old: JsonObject | None) -> list[str]:
-    return [*_name_warnings(job, old), *_many_warnings(job["spec"], "spec")]
+    return [*_warnings(job, old), *_many_warnings(job["spec"], "spec")]
 
 
 def _cron_job_warnings(cron_job: JsonObject, old: JsonObject | None) -> list[str]:
     job = cron_job["spec"]["jobTemplate"].get("spec") or {}
-    return [*_name_warnings(cron_job, old), *_many_warnings(job, "spec.jobTemplate.spec")]
+    found = [*_name_warnings(cron_job, old), *_many_warnings(job, "spec.jobTemplate.spec")]
+    if old is not None and cron_job["spec"] == old["spec"]:
+        return found
+    return found + template_warnings(job.get("template") or {}, "spec.jobTemplate.spec.template")
 
 
 def _many_warnings(spec: JsonObject, field: str) -> list[str]:
@@ -207,11 +225,15 @@ def _many_warnings(spec: JsonObject, field: str) -> list[str]:
     return [f"{field}: {what}"]
 
 
-def _stateful_set_warnings(stateful_set: JsonObject, _old: JsonObject | None) -> list[str]:
-    if (stateful_set["spec"].get("revisionHistoryLimit") or 0) >= 0:
-        return []
+def _stateful_set_warnings(stateful_set: JsonObject, old: JsonObject | None) -> list[str]:
+    found, spec = _template_warnings(stateful_set, old), stateful_set["spec"]
+    for index, claim in enumerate(items(spec, "volumeClaimTemplates")):
+        place = f"spec.volumeClaimTemplates[{index}]" + ("" if old is None else ".Spec")
+        found += claim_spec_warnings(claim.get("spec") or {}, place)
+    if (spec.get("revisionHistoryLimit") or 0) >= 0:
+        return found
     what = "a negative value retains all historical revisions; a value >= 0 is recommended"
-    return [f"spec.revisionHistoryLimit: {what}"]
+    return [*found, f"spec.revisionHistoryLimit: {what}"]
 
 
 WORKLOADS = {
@@ -220,14 +242,14 @@ WORKLOADS = {
         validate=rollouts.deployment_problems,
         validate_update=rollouts.selector_change_problems,
         validate_status=counts.deployment_status_problems,
-        warnings=_name_warnings,
+        warnings=_warnings,
     ),
     "replicasets.apps": Strategy(
         default=_defaults(_replica_set),
         validate=rollouts.replica_set_problems,
         validate_update=rollouts.selector_change_problems,
         validate_status=counts.replica_set_status_problems,
-        warnings=_name_warnings,
+        warnings=_warnings,
     ),
     "statefulsets.apps": Strategy(
         name_rule=dns_label,
@@ -247,13 +269,14 @@ WORKLOADS = {
         validate=rollouts.daemon_set_problems,
         validate_update=rollouts.selector_change_problems,
         validate_status=counts.daemon_set_status_problems,
+        warnings=_template_warnings,
     ),
     "replicationcontrollers": Strategy(
         orphans=True,
         default=_controller,
         validate=rollouts.controller_problems,
         validate_status=counts.replica_set_status_problems,
-        warnings=_name_warnings,
+        warnings=_warnings,
     ),
     "controllerrevisions.apps": Strategy(
         validate=rollouts.revision_problems,

@@ -32,8 +32,6 @@ def annotation_meanings_problems(annotations: JsonObject, spec: JsonObject, at: 
     if MIRROR in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"
         found.append(bad_value(f"{at}[{MIRROR}]", annotations[MIRROR], why))
-    if MIRROR in annotations and spec.get("resourceClaims"):
-        found.append(forbidden_field("[]", "static pods do not support resource claims"))
     if annotations.get(_TOLERATIONS):
         found += _toleration_problems(annotations[_TOLERATIONS], at)
     if not _is_cost(annotations.get(_COST, "0")):
@@ -42,6 +40,13 @@ def annotation_meanings_problems(annotations: JsonObject, spec: JsonObject, at: 
         if key == SECCOMP or key.startswith(SECCOMP_OF_CONTAINER):
             found += _seccomp_problems(value, f"{at}.{key}")
     return found + _app_armor_problems(annotations, spec, at)
+
+
+def static_problems(annotations: JsonObject, spec: JsonObject) -> list[Cause]:
+    """What a pod that only mirrors one of its node's own cannot have."""
+    if MIRROR not in annotations or not spec.get("resourceClaims"):
+        return []
+    return [forbidden_field("[]", "static pods do not support resource claims")]
 
 
 def _is_cost(text: str) -> bool:

@@ -83,7 +83,17 @@ def _armor_warnings(spec: JsonObject, annotations: JsonObject) -> list[str]:
 
 def template_warnings(template: JsonObject, at: str) -> list[str]:
     """What to tell the author of a template of pods."""
-    return spec_warnings(template.get("spec") or {}, template.get("metadata") or {}, at)
+    spec, meta = template.get("spec") or {}, template.get("metadata") or {}
+    found = spec_warnings(spec, meta, at)
+    annotations = meta.get("annotations") or {}
+    whole = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for one, _ in containers_of(spec, ""):
+        key = f"{APP_ARMOR}{one.get('name')}"
+        own = (one.get("securityContext") or {}).get("appArmorProfile")
+        told = whole is not None and whole == annotated_profile(annotations.get(key))
+        if key in annotations and own is None and not told:
+            found.append(f"{at}.metadata.annotations[{key}]: {_APP_ARMOR}")
+    return found
 
 
 def spec_warnings(spec: JsonObject, meta: JsonObject, base: str = "") -> list[str]:

@@ -8,6 +8,10 @@ from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, not_supported
 from bayplan.embedded.apiserver.validation.names import annotation_problems, label_problems
+from bayplan.embedded.apiserver.validation.pods.annotations import (
+    annotation_meanings_problems,
+    profile_match_problems,
+)
 from bayplan.embedded.apiserver.validation.pods.spec import pod_spec_problems
 from bayplan.kube.meta import LabelSelector
 from bayplan.kube.selectors import compile_selector
@@ -16,9 +20,12 @@ from bayplan.kube.selectors import compile_selector
 def template_problems(template: JsonObject, field: str) -> list[Cause]:
     """What is wrong with a template: its labels, its annotations and its pods' spec."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    annotations = meta.get("annotations") or {}
     found = label_problems(meta.get("labels") or {}, f"{field}.labels")
-    found += annotation_problems(meta.get("annotations") or {}, f"{field}.annotations")
+    found += annotation_problems(annotations, f"{field}.annotations")
+    found += annotation_meanings_problems(annotations, spec, f"{field}.annotations")
     found += pod_spec_problems(spec, f"{field}.spec")
+    found += profile_match_problems(annotations, spec, f"{field}.spec")
     if spec.get("ephemeralContainers"):
         why = "ephemeral containers not allowed in pod template"
         found.append(forbidden_field(f"{field}.spec.ephemeralContainers", why))

@@ -54,6 +54,14 @@ def test_replicas_have_claims_of_their_own_where_the_pod_has(capsys: Captured) -
     assert placed(found) == {"worker-a1-new-1": 4}  # as many as it attaches
 
 
+def test_replicas_of_a_pod_that_runs_wait(tmp_path: Path, capsys: Captured) -> None:
+    where = dump(tmp_path, node("a", cpu="3"), pod("p", cpu="1", nodeName="a"))
+    code, found = explained(capsys, "-f", where, "p", "--replicas", "4")
+    assert code == 1
+    assert [one["standing"] for one in found] == ["placed", "waiting", "waiting"]
+    assert placed(found) == {"a": 2}
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "10001"])
 def test_a_number_of_replicas_that_cannot_be(number: str, capsys: Captured) -> None:
     assert run(["explain", "-f", str(EXAMPLE), "shop/ledger-15", "--replicas", number]) == 2
@@ -206,6 +214,12 @@ def test_a_pod_that_is_there_already_is_not_new(tmp_path: Path, capsys: Captured
     where, new = dump(tmp_path, node(), pod("p")), manifest(tmp_path, pod("p"))
     assert run(["explain", "-f", where, "--pod", new]) == 2
     assert "there is a pod default/p in the dump already" in capsys.readouterr().err
+
+
+def test_a_pod_that_is_there_twice_is_bad_input(tmp_path: Path, capsys: Captured) -> None:
+    new = manifest(tmp_path, pod("p"), pod("p"))
+    assert run(["explain", "-f", dump(tmp_path, node()), "--pod", new]) == 2
+    assert "default/p" in capsys.readouterr().err
 
 
 def test_one_question_at_a_time(tmp_path: Path, capsys: Captured) -> None:

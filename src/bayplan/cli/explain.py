@@ -31,7 +31,7 @@ from bayplan.cli.progress import LOADING, Bar
 from bayplan.cli.what_if import AS_IT_IS, WhatIf, replicas
 from bayplan.cli.whose import Bench
 from bayplan.fit import Snapshot
-from bayplan.kube.codec import DEFAULT_NAMESPACE, identify
+from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, identify
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.loading import Loaded
 from bayplan.kube.nodes import Node
@@ -142,14 +142,19 @@ def _everybody(snapshot: Snapshot) -> list[Pod]:
 
 def _of_manifest(snapshot: Snapshot, path: str, copies: int) -> list[Pod]:
     manifest = read_manifest(path)
-    for obj in manifest.others:
-        snapshot.put(obj)
-    asked: list[Pod] = []
+    try:
+        for obj in manifest.others:
+            snapshot.put(obj)
+    except ObjectError as error:
+        raise BadInput(f"--pod: {printable(str(error))}") from None
+    asked: dict[str, Pod] = {}
     for pod in manifest.pods:
-        if snapshot.get(Pod, pod.key) is not None:
-            raise BadInput(f"--pod: there is a pod {printable(pod.key)} in the dump already")
-        asked += replicas(snapshot, pod, copies)
-    return asked
+        for one in replicas(snapshot, pod, copies):
+            if one.key in asked or snapshot.get(Pod, one.key) is not None:
+                said = f"there is a pod {printable(one.key)} in the dump already, or twice here"
+                raise BadInput(f"--pod: {said}")
+            asked[one.key] = one
+    return list(asked.values())
 
 
 def _warn_of_devices(snapshot: Snapshot, pods: Sequence[Pod]) -> None:

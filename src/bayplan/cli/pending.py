@@ -13,15 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bayplan.cli.whose import Bench, Judged
-from bayplan.fit import Refusal, Snapshot
+from bayplan.fit import Decision, Refusal, Snapshot
 from bayplan.fit.explanation import Explanation, Standing
 from bayplan.fit.explanation.explain import standing_of
 from bayplan.fit.filters.dynamic_resources import CANNOT_JUDGE
+from bayplan.fit.filters.dynamic_resources import NAME as DYNAMIC_RESOURCES
 from bayplan.kube.pods import Pod
 
 if TYPE_CHECKING:
     from bayplan.cli.held import Held
 
+NOT_ASKED = Decision(None)
 ASKING = frozenset({Standing.WAITING, Standing.GATED})
 """Pods of which nodes are asked."""
 ENDS = {
@@ -65,25 +67,44 @@ def explain_all(
     with_nodes: bool = True,
 ) -> list[Alike]:
     """Explain these pods one after another; what each node says is kept only if it is wanted."""
-    known: dict[Hashable, Alike] = {}
+    telling = _Telling(snapshot, bench, with_fixes=with_fixes, with_nodes=with_nodes)
     with snapshot.fork():
         for pod in pods:
-            waits = pod.key not in bench.held
-            asks = standing_of(snapshot, pod) in ASKING
-            like = likeness(snapshot, pod) if asks else pod.key
-            node = snapshot.decide(pod).node if asks else None
-            found = known.get((like, node is not None, waits))
-            if found is None:
-                explanation = snapshot.explain(pod, with_fixes=with_fixes)
-                judged = bench.judged(pod, explanation)
-                if not with_nodes:
-                    explanation = without_nodes(explanation)
-                found = known[like, node is not None, waits] = Alike(explanation, judged)
-            found.pods.append(pod.key)
-            if node is not None and found.fits and waits:
-                found.nodes[node] += 1
-                snapshot.assume(pod, snapshot.decision_on(pod, node))
-    return list(known.values())
+            telling.take(pod)
+    return list(telling.known.values())
+
+
+class _Telling:
+    """Pods told so far, by likeness and end."""
+
+    def __init__(
+        self, snapshot: Snapshot, bench: Bench, *, with_fixes: bool, with_nodes: bool
+    ) -> None:
+        self._snapshot = snapshot
+        self._bench = bench
+        self._with_fixes = with_fixes
+        self._with_nodes = with_nodes
+        self.known: dict[Hashable, Alike] = {}
+
+    def take(self, pod: Pod) -> None:
+        """Tell of one more pod; if it fits and nobody holds it back, it is placed."""
+        asks = standing_of(self._snapshot, pod) in ASKING
+        decision = self._snapshot.decide(pod) if asks else NOT_ASKED
+        waits, unsure = pod.key not in self._bench.held, DYNAMIC_RESOURCES in decision.plugins
+        like = likeness(self._snapshot, pod) if asks else pod.key
+        end = (like, decision.node is not None, unsure, waits)
+        if end not in self.known:
+            self.known[end] = self._explained(pod)
+        found = self.known[end]
+        found.pods.append(pod.key)
+        if decision.node is not None and found.fits and waits:
+            found.nodes[decision.node] += 1
+            self._snapshot.assume(pod, decision)
+
+    def _explained(self, pod: Pod) -> Alike:
+        explanation = self._snapshot.explain(pod, with_fixes=self._with_fixes)
+        judged = self._bench.judged(pod, explanation)
+        return Alike(explanation if self._with_nodes else without_nodes(explanation), judged)
 
 
 def without_nodes(explanation: Explanation) -> Explanation:

@@ -144,8 +144,8 @@ def _waiting(pod: Pod) -> Pod:
 
 
 def replicas(snapshot: Snapshot, pod: Pod, count: int) -> Iterator[Pod]:
-    """A pod so many times over. Claims that are its own by their name (`data-web-0` of `web-0`)
-    are each replica's own; others are shared.
+    """A pod so many times over, each further one waiting. Claims that are its own by their name
+    (`data-web-0` of `web-0`) are each replica's own; others are shared.
     """
     yield pod
     for number in range(2, count + 1):
@@ -154,8 +154,9 @@ def replicas(snapshot: Snapshot, pod: Pod, count: int) -> Iterator[Pod]:
         for claim in own.values():
             snapshot.put(_claim_for(claim, pod.name, name))
         volumes = [_renamed(one, pod, name, own) for one in pod.spec.volumes]
-        metadata = replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-{number}")
-        yield replace(pod, metadata=metadata, spec=replace(pod.spec, volumes=volumes))
+        uid = f"{pod.metadata.uid}-{number}"
+        metadata = replace(pod.metadata, name=name, uid=uid, deletion_timestamp=None)
+        yield _waiting(replace(pod, metadata=metadata, spec=replace(pod.spec, volumes=volumes)))
 
 
 def _own_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClaim]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 from cyclopts import Parameter
@@ -92,18 +93,20 @@ class ExpectedLimits:
     expect_limits: bool = False
     """Plan with the attach limits that `bayplan node-agent --limits` will publish on new nodes,
     where a group's template says none; the options below are to be the same as there."""
+    expect_limits_cloud: Literal["aws", "gce", "azure", "openstack"] | None = None
+    """Whose machines new nodes are; without it, their CSI drivers tell."""
     terms: LimitTerms = field(default_factory=LimitTerms)
 
     def expects(self, feature_gates: str) -> Expects:
         """What is added to templates."""
         if not self.expect_limits:
             return as_it_is
-        return expecting(self.terms.settings(feature_gates))
+        return expecting(self.terms.settings(feature_gates), self.expect_limits_cloud or "")
 
 
-def expecting(settings: SettingsSource) -> Expects:
+def expecting(settings: SettingsSource, cloud: str = "") -> Expects:
     """Adds to templates what an agent of these settings will publish."""
-    return lambda one: replace(one, node=with_limits(one.node, one.csi_node, settings()))
+    return lambda one: replace(one, node=with_limits(one.node, one.csi_node, settings(), cloud))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a node will publish, before there is one: an autoscaler plans its purchases with it.
 
-A template says no provider ID. Whose machine it will be is then told by the CSI drivers that it
-will have.
+A template says no provider ID. Whose machine it will be is then told by whoever asks, or by the CSI
+drivers that it will have.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _CLOUDS = {
 }
 
 
-def with_limits(node: Node, csinode: CSINode | None, settings: Settings) -> Node:
+def with_limits(node: Node, csinode: CSINode | None, settings: Settings, cloud: str = "") -> Node:
     """The node with the limits that an agent of these settings would publish on it."""
-    keys = wanted(_of_a_cloud(node, csinode), csinode, settings).keys
+    keys = wanted(_of_a_cloud(node, cloud or _cloud(csinode)), csinode, settings).keys
     if not keys:
         return node
     limits = {key: str(found.count) for key, found in keys.items()}
@@ -37,11 +37,14 @@ def with_limits(node: Node, csinode: CSINode | None, settings: Settings) -> Node
     return msgspec.structs.replace(node, metadata=metadata, status=status)
 
 
-def _of_a_cloud(node: Node, csinode: CSINode | None) -> Node:
-    if node.spec.provider_id or csinode is None:
+def _cloud(csinode: CSINode | None) -> str:
+    drivers = csinode.spec.drivers if csinode is not None else []
+    clouds = {_CLOUDS[one.name] for one in drivers if one.name in _CLOUDS}
+    return clouds.pop() if len(clouds) == 1 else ""
+
+
+def _of_a_cloud(node: Node, cloud: str) -> Node:
+    if node.spec.provider_id or not cloud:
         return node
-    clouds = {_CLOUDS[one.name] for one in csinode.spec.drivers if one.name in _CLOUDS}
-    if len(clouds) != 1:
-        return node
-    spec = msgspec.structs.replace(node.spec, provider_id=f"{clouds.pop()}://")
+    spec = msgspec.structs.replace(node.spec, provider_id=f"{cloud}://")
     return msgspec.structs.replace(node, spec=spec)

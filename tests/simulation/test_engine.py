@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.store.journal import Change
-from bayplan.embedded.control.controller import Again, Controller, Create, Plan
+from bayplan.embedded.control.controller import Controller, Create, Plan, RequeueAfter
 from bayplan.embedded.control.storages import CONFIG_MAPS
 from bayplan.embedded.control.timeline import Timeline
 from tests.simulation.worlds import World, world
@@ -63,7 +63,7 @@ class Scripted(Controller[str]):
 
 async def test_a_key_is_asked_again_when_it_said_so() -> None:
     async with world(EMPTY, settle=0) as w:
-        scripted = Scripted(w, [[Again(5)], [Again(10)]])
+        scripted = Scripted(w, [[RequeueAfter(5)], [RequeueAfter(10)]])
         w.simulation.engine.add(scripted)
         w.simulation.engine.ask(scripted, "a")
         await w.forward(100)
@@ -72,7 +72,7 @@ async def test_a_key_is_asked_again_when_it_said_so() -> None:
 
 async def test_an_answer_without_a_time_forgets_the_time_before() -> None:
     async with world(EMPTY, settle=0) as w:
-        scripted = Scripted(w, [[Again(5)], []])
+        scripted = Scripted(w, [[RequeueAfter(5)], []])
         w.simulation.engine.add(scripted)
         w.simulation.engine.ask(scripted, "a")
         await w.forward(1)

@@ -10,7 +10,7 @@ import pytest
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.cloud.templates import template
-from bayplan.embedded.control.controller import Change, Delete, Tell
+from bayplan.embedded.control.controller import Delete, Tell, Update
 from bayplan.embedded.control.faults import FAULT_KINDS, Fault, FaultBoard
 from bayplan.embedded.control.sink import Refused
 from bayplan.embedded.control.storages import ATTACHMENTS, CSI_NODES, NODES
@@ -227,7 +227,7 @@ async def test_a_fault_that_could_do_nothing_is_refused_when_it_is_written() -> 
         assert "data.typo: node: there is no node 'worker-1'" in refused.value.message
         await w.create(control(one="{kind: node-dies, node: workers-1}"))
         with pytest.raises(Refused, match=r"is invalid: data\.two"):
-            await w.simulation.sink.apply(Change(CONTROL, lambda obj: obj | control(two="{}")))
+            await w.simulation.sink.apply(Update(CONTROL, lambda obj: obj | control(two="{}")))
 
 
 async def test_a_node_whose_number_is_above_its_groups_maximum_can_be_struck() -> None:

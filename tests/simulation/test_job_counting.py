@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bayplan.embedded.apiserver.request import DeleteOptions
 from bayplan.embedded.apiserver.rest import deleting
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Again, Change, Delete, Plan, Stage
+from bayplan.embedded.control.controller import Delete, Plan, RequeueAfter, Stage, Update
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.sink import Sink
 from bayplan.embedded.control.storages import JOBS, PODS
@@ -92,8 +92,8 @@ class Bench:
         if name in ("succeed", "fail") and pod.terminal:
             return
         steps: dict[str, Any] = {
-            "succeed": Change(key, lambda obj: podstatus.ended(obj, self.stage.now(), 0), "status"),
-            "fail": Change(key, lambda obj: podstatus.ended(obj, self.stage.now(), 1), "status"),
+            "succeed": Update(key, lambda obj: podstatus.ended(obj, self.stage.now(), 0), "status"),
+            "fail": Update(key, lambda obj: podstatus.ended(obj, self.stage.now(), 1), "status"),
             "delete": Delete(key, pod.uid),
             "force": Delete(key, pod.uid, 0),
         }
@@ -111,7 +111,7 @@ class Bench:
 
     async def _carry_out(self, plan: Plan) -> None:
         for step in plan:
-            if not isinstance(step, Again):
+            if not isinstance(step, RequeueAfter):
                 await self.sink.apply(step)
 
     @property
@@ -214,7 +214,7 @@ def test_each_index_of_an_indexed_job_succeeds_once(
 def test_failures_are_counted_once_towards_the_limit(steps: list[Move], limit: int) -> None:
     async def story() -> None:
         bench = await _bench(completions=50, parallelism=3)
-        edit = Change(KEY, lambda obj: _limited(obj, limit))
+        edit = Update(KEY, lambda obj: _limited(obj, limit))
         await bench.sink.apply(edit)
         for move in steps:
             await bench.act(move)

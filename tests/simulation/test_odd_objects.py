@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Change
+from bayplan.embedded.control.controller import Update
 from tests.simulation.worlds import World, claim, pod, workload, world
 
 NULLS: dict[str, Any] = {
@@ -96,7 +96,7 @@ async def _empty_status(w: World, storage: str, name: str) -> None:
         obj["status"] = {"conditions": None}
         return obj
 
-    await w.simulation.sink.apply(Change(Key(storage, "default", name), emptied, "status"))
+    await w.simulation.sink.apply(Update(Key(storage, "default", name), emptied, "status"))
 
 
 async def _goes_on(w: World) -> None:

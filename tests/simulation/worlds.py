@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Bind, Change, Delete
+from bayplan.embedded.control.controller import Bind, Delete, Update
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.storages import CLAIMS, EVENTS, NODES, PODS
 from bayplan.embedded.simulation.clusterfile import parse_cluster
@@ -67,7 +67,7 @@ class World:
 
     async def edit(self, storage: str, name: str, edit: Callable[[Any], Any]) -> None:
         namespace = "" if storage == NODES else "default"
-        await self.simulation.sink.apply(Change(Key(storage, namespace, name), edit))
+        await self.simulation.sink.apply(Update(Key(storage, namespace, name), edit))
 
     async def delete(self, storage: str, name: str, **options: Any) -> None:
         namespace = "" if storage == NODES else "default"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from bayplan.embedded.cloud.cloud import Cloud
-from bayplan.embedded.control.controller import Again, Controller, Do, Plan, Stage
+from bayplan.embedded.control.controller import Controller, Do, Plan, RequeueAfter, Stage
 from bayplan.embedded.nodes.fleet import Fleet
 from bayplan.embedded.nodes.machines import Instance
 
@@ -43,12 +43,12 @@ class Boot(Controller[str]):
         now = self._stage.seconds()
         tried = min(one.launched + STOCK_SECONDS, one.starts or float("inf"))
         if now < tried:
-            return [Again(tried - now)]
+            return [RequeueAfter(tried - now)]
         if self._stage.faults.find("stock-out", group=one.group.name, zone=one.zone):
             said = f"no {one.group.instance_type.name} left in {one.zone}"
             return [Do(f"fail {one.name}", partial(self._cloud.fail, one.name, said))]
         if one.starts is None:
             return []
         if now < one.starts:
-            return [Again(one.starts - now)]
+            return [RequeueAfter(one.starts - now)]
         return [Do(f"start {one.name}", partial(self._cloud.start, one.name))]

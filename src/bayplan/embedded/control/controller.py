@@ -3,7 +3,8 @@
 Every simulated part is a `Controller`. It is given a `Stage`: the view of the cluster, the time,
 the dice and the faults. It says which keys a change concerns, and is asked about one key at a time.
 Its answer is a `Plan`, always in full: what to write now, as values that only the sink carries out,
-and when to be asked again even if nothing changes. An earlier `Again` for the key is forgotten.
+and when to be asked again even if nothing changes. An earlier
+`RequeueAfter` for the key is forgotten.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.faults import FaultBoard
 from bayplan.embedded.control.view import View
 from bayplan.kube.clock import Clock
@@ -60,7 +61,7 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Update:
     """Edit an object, or one of its subresources; that it is gone is no failure."""
 
     key: Key
@@ -105,13 +106,13 @@ class Do:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RequeueAfter:
     """Ask about the same key again after some seconds."""
 
     after: float
 
 
-Step: TypeAlias = Create | Change | Delete | Bind | Tell | Do | Again
+Step: TypeAlias = Create | Update | Delete | Bind | Tell | Do | RequeueAfter
 Plan: TypeAlias = list[Step]
 
 
@@ -122,7 +123,7 @@ class Controller(ABC, Generic[K]):
     storages: tuple[str, ...] = ()
     """The resources whose changes it wants to hear of."""
 
-    def notice(self, change: Written) -> Iterable[K]:  # noqa: ARG002 - for those who listen
+    def notice(self, change: Change) -> Iterable[K]:  # noqa: ARG002 - for those who listen
         """The keys that a change of one of its storages may matter to."""
         return ()
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.control.controller import Again, Controller, Plan
+from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter
 from bayplan.embedded.control.sink import Refused, Sink
 from bayplan.embedded.control.timeline import Timeline
 from bayplan.kube.clock import Clock
@@ -170,7 +170,7 @@ class Engine:
     async def _carry_out(self, task: Task, plan: Plan) -> None:
         self._timeline.drop(task)
         for step in plan:
-            if isinstance(step, Again):
+            if isinstance(step, RequeueAfter):
                 self._timeline.set(task, self.now() + max(_TICK, step.after))
             else:
                 await self.sink.apply(step)

@@ -16,7 +16,16 @@ from bayplan.embedded.apiserver.request import Call, DeleteOptions, User
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.subresources.binding import bind
-from bayplan.embedded.control.controller import Again, Bind, Change, Create, Delete, Do, Step, Tell
+from bayplan.embedded.control.controller import (
+    Bind,
+    Create,
+    Delete,
+    Do,
+    RequeueAfter,
+    Step,
+    Tell,
+    Update,
+)
 from bayplan.embedded.control.recorder import Recorder
 
 log = logging.getLogger(__name__)
@@ -51,7 +60,7 @@ class Sink:
         match step:
             case Create(storage, obj):
                 await self.create(storage, obj)
-            case Change(key, edit, subresource):
+            case Update(key, edit, subresource):
                 call = self._call(key.storage, key.namespace, key.name, subresource)
                 await writing.change(self._backend, call, edit, trusted=True)
             case Delete(key, uid, grace):
@@ -66,7 +75,7 @@ class Sink:
             case Do(_, act):
                 self.writes -= 1
                 act()
-            case Again():
+            case RequeueAfter():
                 self.writes -= 1
 
     async def create(self, storage: str, obj: JsonObject) -> None:
@@ -90,10 +99,10 @@ def _named(step: Step) -> str:
         case Create(storage, obj):
             meta = obj["metadata"]
             return f"create {storage} {meta.get('namespace', '')}/{meta.get('name', '')}"
-        case Tell(about=key) | Change(key=key) | Delete(key=key) | Bind(key=key):
+        case Tell(about=key) | Update(key=key) | Delete(key=key) | Bind(key=key):
             what = type(step).__name__.lower()
             return f"{what} {key.storage} {key.namespace}/{key.name}"
         case Do(what):
             return what
-        case Again():
+        case RequeueAfter():
             return "again"

@@ -1,6 +1,6 @@
 """What controllers see: the store's objects, decoded lazily, with the few indexes they need.
 
-Objects that it hands out are shared: whoever wants to change one copies it or plans a `Change`.
+Objects that it hands out are shared: whoever wants to change one copies it or plans an `Update`.
 Every iteration is in sorted order, so that the same history gives the same decisions.
 """
 

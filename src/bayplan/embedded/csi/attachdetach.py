@@ -12,8 +12,16 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Again, Controller, Create, Delete, Plan, Stage, Tell
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import (
+    Controller,
+    Create,
+    Delete,
+    Plan,
+    RequeueAfter,
+    Stage,
+    Tell,
+)
 from bayplan.embedded.control.facts import AttachmentFacts, read_attachment
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, NODES, PODS, VOLUMES
 from bayplan.embedded.csi.drivers import Driver
@@ -34,7 +42,7 @@ class AttachDetach(Controller[str]):
         self._stage = stage
         self._volumes = volumes
 
-    def notice(self, change: Written) -> Iterable[str]:
+    def notice(self, change: Change) -> Iterable[str]:
         """Nodes whose pods with claims come or end, whose claims were bound, or that are gone."""
         key = change.entry.key
         if key.storage == NODES:
@@ -46,7 +54,7 @@ class AttachDetach(Controller[str]):
         users = self._stage.view.pods_using(key.namespace, key.name)
         return sorted({pod.node for _, pod in users if pod.node})
 
-    def _pod_node(self, change: Written) -> Iterable[str]:
+    def _pod_node(self, change: Change) -> Iterable[str]:
         node = change.entry.fields.get("spec.nodeName", "")
         if not node or _same(change):
             return ()
@@ -54,7 +62,7 @@ class AttachDetach(Controller[str]):
         claims = any("persistentVolumeClaim" in one or "ephemeral" in one for one in volumes)
         return (node,) if claims else ()
 
-    def _released(self, change: Written) -> Iterable[str]:
+    def _released(self, change: Change) -> Iterable[str]:
         """Whoever waits for a volume that was detached elsewhere."""
         if not change.deleted:
             return ()
@@ -88,7 +96,7 @@ class AttachDetach(Controller[str]):
     def _attach(self, node: str, volume: str, driver: Driver) -> Plan:
         holders = [one.spec.node_name for one in self._stage.view.attachments_of(volume)]
         if holders and not self._shared(volume):
-            return [*self._tell_waiting(node, volume, holders), Again(MULTI_ATTACH_SECONDS)]
+            return [*self._tell_waiting(node, volume, holders), RequeueAfter(MULTI_ATTACH_SECONDS)]
         return [Create(ATTACHMENTS, attachment_object(volume, driver.name, node))]
 
     def _shared(self, volume: str) -> bool:
@@ -124,7 +132,7 @@ def _detach(one: AttachmentFacts) -> Delete:
     return Delete(Key(ATTACHMENTS, "", one.metadata.name), one.metadata.uid)
 
 
-def _same(change: Written) -> bool:
+def _same(change: Change) -> bool:
     """Whether a change of a pod means nothing to its volumes."""
     before, after = change.previous, change.entry
     return (

@@ -11,8 +11,16 @@ from collections.abc import Iterable, Mapping
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Again, Change, Controller, Edit, Plan, Stage, Tell
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import (
+    Controller,
+    Edit,
+    Plan,
+    RequeueAfter,
+    Stage,
+    Tell,
+    Update,
+)
 from bayplan.embedded.control.facts import AttachmentFacts, read_attachment
 from bayplan.embedded.control.storages import ATTACHMENTS, NODES
 from bayplan.embedded.csi.drivers import Driver
@@ -40,7 +48,7 @@ class Attacher(Controller[str]):
         self._due: dict[str, float] = {}
         self._tries: dict[str, int] = {}
 
-    def notice(self, change: Written) -> Iterable[str]:
+    def notice(self, change: Change) -> Iterable[str]:
         """Every attachment; and, when one goes, those that were refused on the same node."""
         name = change.entry.key.name
         if not change.deleted:
@@ -71,12 +79,12 @@ class Attacher(Controller[str]):
     def _attach(self, one: AttachmentFacts, driver: Driver) -> Plan:
         left = self._left(f"attach {one.metadata.name}", driver.attach_seconds)
         if left > 0:
-            return [Again(left)]
+            return [RequeueAfter(left)]
         why = self._obstacle(one, driver)
         if why:
             return self._refuse(one, why)
         self._tries.pop(one.metadata.name, None)
-        return [Change(_key(one), _attached, "status"), *self._told_attached(one)]
+        return [Update(_key(one), _attached, "status"), *self._told_attached(one)]
 
     def _obstacle(self, one: AttachmentFacts, driver: Driver) -> str:
         node = one.spec.node_name
@@ -104,9 +112,9 @@ class Attacher(Controller[str]):
         said = f'AttachVolume.Attach failed for volume "{one.volume}" : rpc error: {why}'
         error: JsonObject = {"time": self._stage.now(), "message": why}
         return [
-            Change(_key(one), lambda obj: _failed(obj, error), "status"),
+            Update(_key(one), lambda obj: _failed(obj, error), "status"),
             *self._tell(one, "FailedAttachVolume", said, warning=True),
-            Again(pause),
+            RequeueAfter(pause),
         ]
 
     def _told_attached(self, one: AttachmentFacts) -> Plan:
@@ -126,11 +134,11 @@ class Attacher(Controller[str]):
         if one.status.attached and not gone:
             about = self._about(one.spec.node_name, driver)
             if self._stage.faults.find("detach-sticks", **about):
-                return [Again(STUCK_SECONDS)]
+                return [RequeueAfter(STUCK_SECONDS)]
             left = self._left(f"detach {one.metadata.name}", driver.detach_seconds)
             if left > 0:
-                return [Again(left)]
-        return [Change(_key(one), _released(driver.name))]
+                return [RequeueAfter(left)]
+        return [Update(_key(one), _released(driver.name))]
 
     def _about(self, node: str, driver: Driver) -> dict[str, str]:
         """What a fault may be aimed by."""

@@ -15,8 +15,8 @@ import msgspec
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.selectors import select
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Change, Controller, Edit, Plan, Stage
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import Controller, Edit, Plan, Stage, Update
 from bayplan.embedded.control.storages import CLAIMS, CLASSES, NODES, PODS, VOLUMES
 from bayplan.embedded.csi import claims
 from bayplan.embedded.csi.drivers import Driver
@@ -41,7 +41,7 @@ class Binder(Controller[Key]):
         """Volumes by the claim that their `claimRef` names."""
         self._free: set[str] = set()
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """Claims, those of pods that were bound, and, for a volume that is free, all of them."""
         key = change.entry.key
         if key.storage == CLAIMS:
@@ -50,7 +50,7 @@ class Binder(Controller[Key]):
             return claims_of_bound_pod(self._view, change)
         return self._notice_volume(change)
 
-    def _notice_volume(self, change: Written) -> Iterable[Key]:
+    def _notice_volume(self, change: Change) -> Iterable[Key]:
         name = change.entry.key.name
         reference = change.entry.object()["spec"].get("claimRef")
         self._free.discard(name)
@@ -76,8 +76,8 @@ class Binder(Controller[Key]):
             return []
         name, reference = volume["metadata"]["name"], claims.claim_reference(claim)
         return [
-            Change(Key(VOLUMES, "", name), claims.claimed_by(reference)),
-            Change(key, _with_volume(name)),
+            Update(Key(VOLUMES, "", name), claims.claimed_by(reference)),
+            Update(key, _with_volume(name)),
         ]
 
     def _found(self, key: Key, claim: JsonObject) -> JsonObject | None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Change, Controller, Edit, Plan, Stage
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import Controller, Edit, Plan, Stage, Update
 from bayplan.embedded.control.facts import read_pod
 from bayplan.embedded.control.storages import CLAIMS, PODS, VOLUMES
 
@@ -30,7 +30,7 @@ class Protection(Controller[Key]):
     def __init__(self, stage: Stage) -> None:
         self._view = stage.view
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """What is being deleted, and what pods that are gone have used."""
         entry = change.entry
         if entry.key.storage != PODS:
@@ -45,7 +45,7 @@ class Protection(Controller[Key]):
         meta = obj["metadata"] if obj is not None else {}
         if "deletionTimestamp" not in meta or finalizer not in meta.get("finalizers", ()):
             return []
-        return [] if self._is_needed(key, obj or {}) else [Change(key, _without(finalizer))]
+        return [] if self._is_needed(key, obj or {}) else [Update(key, _without(finalizer))]
 
     def _is_needed(self, key: Key, obj: JsonObject) -> bool:
         if key.storage == VOLUMES:

@@ -13,8 +13,16 @@ from collections.abc import Iterable, Mapping
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Again, Change, Controller, Create, Plan, Stage, Tell
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import (
+    Controller,
+    Create,
+    Plan,
+    RequeueAfter,
+    Stage,
+    Tell,
+    Update,
+)
 from bayplan.embedded.control.storages import CLAIMS, CLASSES, CSI_NODES, NODES, PODS, VOLUMES
 from bayplan.embedded.csi import claims
 from bayplan.embedded.csi.drivers import Driver
@@ -37,7 +45,7 @@ class Provisioner(Controller[Key]):
         self._due: dict[str, float] = {}
         self._told: set[str] = set()
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """Claims, those of pods that were bound, and those of volumes that came."""
         key = change.entry.key
         if key.storage == CLAIMS:
@@ -80,11 +88,11 @@ class Provisioner(Controller[Key]):
                 return self._refuse_node(key, claim, node, driver)
         domain = self._domain(class_, driver, node)
         if domain is None:
-            return [Again(RETRY_SECONDS)]
+            return [RequeueAfter(RETRY_SECONDS)]
         if self._stage.faults.find("provision-fails", driver=driver.name, zone=domain):
             said = "failed to provision volume: the cloud refused to make it (injected fault)"
             told = Tell(key, "ProvisioningFailed", said, "Warning", driver.name)
-            return [told, Again(RETRY_SECONDS)]
+            return [told, RequeueAfter(RETRY_SECONDS)]
         return self._make(key, claim, class_, driver, domain)
 
     def _make(
@@ -93,7 +101,7 @@ class Provisioner(Controller[Key]):
         now, uid = self._stage.seconds(), claim["metadata"]["uid"]
         due = self._due.setdefault(uid, now + self._stage.about(driver.provision_seconds))
         if now < due:
-            return [Again(due - now)]
+            return [RequeueAfter(due - now)]
         volume = claims.volume_object(claim, class_, driver, domain)
         said = f"Successfully provisioned volume pvc-{uid}"
         told = Tell(key, "ProvisioningSucceeded", said, source=driver.name)
@@ -107,12 +115,12 @@ class Provisioner(Controller[Key]):
         whole, volume_key = claims.claim_reference(claim), Key(VOLUMES, "", name)
         plan: Plan = []
         if reference != whole:
-            plan.append(Change(volume_key, claims.claimed_by(whole)))
+            plan.append(Update(volume_key, claims.claimed_by(whole)))
         return [
             *plan,
-            Change(volume_key, claims.with_phase("Bound"), "status"),
-            Change(key, claims.bound_spec(name)),
-            Change(key, claims.bound_status(volume), "status"),
+            Update(volume_key, claims.with_phase("Bound"), "status"),
+            Update(key, claims.bound_spec(name)),
+            Update(key, claims.bound_status(volume), "status"),
         ]
 
     def _has_driver(self, node: str, driver: str) -> bool:
@@ -124,8 +132,8 @@ class Provisioner(Controller[Key]):
         said = f"failed to provision volume: driver {driver.name} is not on node {node}"
         plan: Plan = [Tell(key, "ProvisioningFailed", said, "Warning", driver.name)]
         if SELECTED_NODE in (claim["metadata"].get("annotations") or {}):
-            return [*plan, Change(key, claims.without_selected_node)]
-        return [*plan, Again(RETRY_SECONDS)]
+            return [*plan, Update(key, claims.without_selected_node)]
+        return [*plan, RequeueAfter(RETRY_SECONDS)]
 
     def _domain(self, class_: JsonObject, driver: Driver, node: str) -> str | None:
         """The topology domain for a volume; nothing where the driver knows none, None if unsure."""

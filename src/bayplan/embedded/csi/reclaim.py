@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Change, Controller, Delete, Plan, Stage
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import Controller, Delete, Plan, Stage, Update
 from bayplan.embedded.control.facts import read_attachment
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, VOLUMES
 from bayplan.embedded.csi.claims import with_phase
@@ -22,7 +22,7 @@ class Reclaim(Controller[str]):
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def notice(self, change: Written) -> Iterable[str]:
+    def notice(self, change: Change) -> Iterable[str]:
         """Volumes of claims or attachments that are gone, and new volumes."""
         key = change.entry.key
         if key.storage == VOLUMES:
@@ -61,4 +61,4 @@ class Reclaim(Controller[str]):
 def _show(volume: JsonObject, phase: str) -> Plan:
     if (volume.get("status") or {}).get("phase") == phase:
         return []
-    return [Change(Key(VOLUMES, "", volume["metadata"]["name"]), with_phase(phase), "status")]
+    return [Update(Key(VOLUMES, "", volume["metadata"]["name"]), with_phase(phase), "status")]

@@ -10,8 +10,16 @@ from collections.abc import Iterable, Mapping
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Again, Change, Controller, Create, Edit, Plan, Stage
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import (
+    Controller,
+    Create,
+    Edit,
+    Plan,
+    RequeueAfter,
+    Stage,
+    Update,
+)
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.storages import CSI_NODES, NODES
 from bayplan.embedded.csi.drivers import Driver
@@ -30,7 +38,7 @@ class DriverRegistration(Controller[str]):
         self._fleet = fleet
         self._drivers = drivers
 
-    def notice(self, change: Written) -> Iterable[str]:
+    def notice(self, change: Change) -> Iterable[str]:
         """Nodes that come, and CSINodes that somebody else changed."""
         created = change.previous is None or change.entry.key.storage == CSI_NODES
         return (change.entry.key.name,) if created else ()
@@ -59,16 +67,16 @@ class DriverRegistration(Controller[str]):
                 waits.append(left)
             else:
                 plan += self._add(instance.name, self._drivers[name], settings, instance.zone)
-        return [*plan, Again(min(waits))] if waits else plan
+        return [*plan, RequeueAfter(min(waits))] if waits else plan
 
     def _withheld(self, instance: Instance, driver: str) -> bool:
         about = {"node": instance.name, "group": instance.group.name, "driver": driver}
         return self._stage.faults.find("no-driver", zone=instance.zone, **about) is not None
 
     def _add(self, node: str, driver: Driver, settings: GroupDriver, zone: str) -> Plan:
-        plan: Plan = [Change(Key(CSI_NODES, "", node), _with_driver(node, driver, settings.limit))]
+        plan: Plan = [Update(Key(CSI_NODES, "", node), _with_driver(node, driver, settings.limit))]
         if driver.topology_key:
-            plan.append(Change(Key(NODES, "", node), _with_topology(driver, zone)))
+            plan.append(Update(Key(NODES, "", node), _with_topology(driver, zone)))
         return plan
 
 

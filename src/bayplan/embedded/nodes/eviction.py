@@ -11,8 +11,16 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Again, Change, Controller, Delete, Plan, Stage, Tell
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import (
+    Controller,
+    Delete,
+    Plan,
+    RequeueAfter,
+    Stage,
+    Tell,
+    Update,
+)
 from bayplan.embedded.control.facts import PodFacts, moment
 from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.kube.nodes import Taint
@@ -35,7 +43,7 @@ class Eviction(Controller[Key]):
         self._absent: dict[Key, float] = {}
         self._tainted: set[str] = set()
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """Pods of nodes whose taints changed or that are gone; new pods on such nodes."""
         entry = change.entry
         if entry.key.storage == PODS:
@@ -48,7 +56,7 @@ class Eviction(Controller[Key]):
             return ()
         return [key for key, _ in self._stage.view.pods_on(entry.key.name)]
 
-    def _notice_pod(self, change: Written) -> Iterable[Key]:
+    def _notice_pod(self, change: Change) -> Iterable[Key]:
         entry = change.entry
         node = entry.fields.get("spec.nodeName", "")
         if change.deleted or not node:
@@ -76,12 +84,12 @@ class Eviction(Controller[Key]):
         if left == float("inf"):
             return []
         if left > 0:
-            return [Again(left)]
+            return [RequeueAfter(left)]
         now = self._stage.now()
         said = f"Marking for deletion Pod {key.namespace}/{key.name}"
         return [
             Tell(key, "TaintManagerEviction", said, source="taint-eviction-controller"),
-            Change(key, lambda obj: _disrupted(obj, now, *_TAINTED), "status"),
+            Update(key, lambda obj: _disrupted(obj, now, *_TAINTED), "status"),
             Delete(key, pod.uid),
         ]
 
@@ -102,10 +110,10 @@ class Eviction(Controller[Key]):
         since = self._absent.setdefault(key, self._stage.seconds())
         left = since + ABSENT_SECONDS - self._stage.seconds()
         if left > 0:
-            return [Again(left)]
+            return [RequeueAfter(left)]
         del self._absent[key]
         now = self._stage.now()
-        failed = [] if pod.terminal else [Change(key, lambda obj: _lost(obj, now), "status")]
+        failed = [] if pod.terminal else [Update(key, lambda obj: _lost(obj, now), "status")]
         return [*failed, Delete(key, pod.uid, 0)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Again, Change, Controller, Plan, Stage, Tell
+from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter, Stage, Tell, Update
 from bayplan.embedded.control.storages import NODES
 from bayplan.embedded.nodes import podstatus
 from bayplan.embedded.nodes.fleet import Fleet
@@ -32,7 +32,7 @@ class Health(Controller[str]):
         now = self._stage.seconds()
         left = machine.last_beat(now) + GRACE_SECONDS - now
         if left > 0:
-            return [Again(left)]
+            return [RequeueAfter(left)]
         return self._mark(key) if condition_status(node, "Ready") != "Unknown" else []
 
     def _mark(self, name: str) -> Plan:
@@ -42,10 +42,10 @@ class Health(Controller[str]):
             return with_conditions(obj, unknown_conditions(now))
 
         said = f"Node {name} status is now: NodeNotReady"
-        plan: Plan = [Change(key, unknown, "status")]
+        plan: Plan = [Update(key, unknown, "status")]
         plan.append(Tell(key, "NodeNotReady", said, source=_SOURCE))
         for pod_key, pod in self._stage.view.pods_on(name):
             if pod.ready:
-                plan.append(Change(pod_key, lambda obj: podstatus.not_ready(obj, now), "status"))
+                plan.append(Update(pod_key, lambda obj: podstatus.not_ready(obj, now), "status"))
                 plan.append(Tell(pod_key, "NodeNotReady", "Node is not ready", "Warning", _SOURCE))
         return plan

@@ -14,16 +14,16 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import (
-    Again,
-    Change,
     Controller,
     Delete,
     Edit,
     Plan,
+    RequeueAfter,
     Stage,
     Tell,
+    Update,
 )
 from bayplan.embedded.control.facts import TERMINAL, PodFacts, moment
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, PODS
@@ -49,7 +49,7 @@ class Volumes(Protocol):
         """Whether everything that the pod mounts is attached to its node."""
         ...
 
-    def concerned(self, change: Written) -> list[Key]:
+    def concerned(self, change: Change) -> list[Key]:
         """The pods that wait for what a change of a claim or an attachment brought."""
         ...
 
@@ -68,7 +68,7 @@ class Kubelets(Controller[Key]):
         self._starts: dict[str, float] = {}
         self._addresses = 0
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """Pods that have a node, or whose volumes came."""
         entry = change.entry
         if entry.key.storage != PODS:
@@ -99,11 +99,11 @@ class Kubelets(Controller[Key]):
         stops = min(grace, _seconds(pod, STOPS_IN, STOP_SECONDS)) if pod.phase == "Running" else 0
         left = asked + stops - self._stage.seconds()
         if left > 0:
-            return [Again(left)]
+            return [RequeueAfter(left)]
         last = [self._stopped(key)] if pod.metadata.finalizers and not pod.terminal else []
         return [*last, Delete(key, pod.uid, 0)]
 
-    def _stopped(self, key: Key) -> Change:
+    def _stopped(self, key: Key) -> Update:
         """How a pod ended that was told to; only of one that is kept can anybody read it."""
         now = self._stage.now()
         return self._status(key, lambda obj: podstatus.ended(obj, now, STOPPED_CODE))
@@ -117,7 +117,7 @@ class Kubelets(Controller[Key]):
         now = self._stage.seconds()
         starts = self._starts.setdefault(pod.uid, now + self._stage.about(CREATE_SECONDS))
         if now < starts:
-            return [Again(starts - now)]
+            return [RequeueAfter(starts - now)]
         told = Tell(key, "Started", "Started containers", source="kubelet")
         return [self._status(key, self._running()), told]
 
@@ -137,7 +137,7 @@ class Kubelets(Controller[Key]):
         started = moment(pod.ready_since or pod.status.start_time or self._stage.now())
         left = started + _seconds(pod, RUNS_FOR, RUN_SECONDS) - self._stage.seconds()
         if left > 0:
-            return [*self._recover(key, pod), Again(left)]
+            return [*self._recover(key, pod), RequeueAfter(left)]
         now, code = self._stage.now(), _exit_code(pod)
         return [self._status(key, lambda obj: podstatus.ended(obj, now, code))]
 
@@ -151,8 +151,8 @@ class Kubelets(Controller[Key]):
         address = f"10.{64 + (number >> 16) % 64}.{number >> 8 & 255}.{number & 255}"
         return lambda obj: podstatus.running(obj, now, address)
 
-    def _status(self, key: Key, edit: Edit) -> Change:
-        return Change(key, edit, "status")
+    def _status(self, key: Key, edit: Edit) -> Update:
+        return Update(key, edit, "status")
 
 
 def _seconds(pod: PodFacts, annotation: str, default: float) -> float:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Again, Change, Controller, Edit, Plan, Stage
+from bayplan.embedded.control.controller import Controller, Edit, Plan, RequeueAfter, Stage, Update
 from bayplan.embedded.control.storages import LEASES
 from bayplan.embedded.nodes.fleet import BEAT_SECONDS, Fleet, Machine
 from bayplan.embedded.nodes.objects import LEASE_NAMESPACE
@@ -41,7 +41,7 @@ class Leases(Controller[int]):
         machines = list(self._fleet.machines.values())[key::_SLICES]
         wait = BEAT_SECONDS * (1 + key / _SLICES)
         slot = self._stage.seconds() % BEAT_SECONDS
-        return [*self._renewals(machines), Again(wait - slot)]
+        return [*self._renewals(machines), RequeueAfter(wait - slot)]
 
     def refresh(self) -> Plan:
         """Renew all leases."""
@@ -50,7 +50,7 @@ class Leases(Controller[int]):
     def _renewals(self, machines: list[Machine]) -> Plan:
         now = self._stage.seconds()
         return [
-            Change(Key(LEASES, LEASE_NAMESPACE, machine.name), _renew(machine.last_beat(now)))
+            Update(Key(LEASES, LEASE_NAMESPACE, machine.name), _renew(machine.last_beat(now)))
             for machine in machines
             if machine.registered and machine.up
         ]

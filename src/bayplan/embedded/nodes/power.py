@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bayplan.embedded.control.controller import Again, Controller, Do, Plan, Stage
+from bayplan.embedded.control.controller import Controller, Do, Plan, RequeueAfter, Stage
 from bayplan.embedded.nodes.fleet import Fleet, Machine
 
 
@@ -31,7 +31,7 @@ class Power(Controller[str]):
             self._flapping.pop(key, None)
             return self._switch(machine, dead=dead)
         silent, left = self._phase(key, flap.period / 2)
-        return [*self._switch(machine, dead=dead or silent), Again(left)]
+        return [*self._switch(machine, dead=dead or silent), RequeueAfter(left)]
 
     def _switch(self, machine: Machine, *, dead: bool) -> Plan:
         if dead != machine.up:

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import (
-    Again,
-    Change,
     Controller,
     Create,
     Delete,
     Plan,
+    RequeueAfter,
     Stage,
     Tell,
+    Update,
 )
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.storages import LEASES, NODES
@@ -45,7 +45,7 @@ class Registration(Controller[str]):
         self._stage = stage
         self._fleet = fleet
 
-    def notice(self, change: Written) -> Iterable[str]:
+    def notice(self, change: Change) -> Iterable[str]:
         """Nodes by their names."""
         return (change.entry.key.name,)
 
@@ -74,14 +74,14 @@ class Registration(Controller[str]):
         left = moment(node["metadata"]["creationTimestamp"]) + READY_SECONDS
         left -= self._stage.seconds()
         if left > 0:
-            return [Again(left)]
+            return [RequeueAfter(left)]
         now, key = self._stage.now(), Key(NODES, "", machine.name)
 
         def ready(obj: JsonObject) -> JsonObject:
             return with_conditions(obj, conditions(now, ready=True))
 
         said = f"Node {machine.name} status is now: NodeReady"
-        return [Change(key, ready, "status"), Tell(key, "NodeReady", said, source="kubelet")]
+        return [Update(key, ready, "status"), Tell(key, "NodeReady", said, source="kubelet")]
 
     def _ensure_lease(self, name: str, node: JsonObject) -> Plan:
         if self._stage.view.store.get(Key(LEASES, LEASE_NAMESPACE, name)) is not None:

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Change, Controller, Plan, Stage
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import Controller, Plan, Stage, Update
 from bayplan.embedded.control.storages import NODES
 from bayplan.embedded.nodes.objects import (
     NOT_READY,
@@ -34,7 +34,7 @@ class Taints(Controller[str]):
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def notice(self, change: Written) -> Iterable[str]:
+    def notice(self, change: Change) -> Iterable[str]:
         """Every change of a node."""
         return () if change.deleted else (change.entry.key.name,)
 
@@ -44,7 +44,7 @@ class Taints(Controller[str]):
         if node is None or _pairs(node) == wanted_taints(node):
             return []
         now = self._stage.now()
-        return [Change(Key(NODES, "", key), lambda obj: retainted(obj, now))]
+        return [Update(Key(NODES, "", key), lambda obj: retainted(obj, now))]
 
 
 def wanted_taints(node: JsonObject) -> set[tuple[str, str]]:

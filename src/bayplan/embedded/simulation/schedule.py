@@ -8,7 +8,7 @@ from functools import partial
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.control.controller import Again, Controller, Create, Do, Plan, Stage
+from bayplan.embedded.control.controller import Controller, Create, Do, Plan, RequeueAfter, Stage
 from bayplan.embedded.simulation.clusterfile import ScheduledFault, WorkloadSpec
 
 
@@ -31,11 +31,11 @@ class FaultSchedule(Controller[int]):
         planned = self._faults[key]
         since = self._stage.seconds() - self._start
         if since < planned.at:
-            return [Again(planned.at - since)]
+            return [RequeueAfter(planned.at - since)]
         board, name = self._stage.faults, planned.name
         if planned.until is not None and since >= planned.until:
             return [Do(f"clear {name}", partial(board.clear, name))]
-        plan: Plan = [] if planned.until is None else [Again(planned.until - since)]
+        plan: Plan = [] if planned.until is None else [RequeueAfter(planned.until - since)]
         if name not in board.active:
             plan.append(Do(f"inject {name}", partial(board.inject, name, planned.fault)))
         return plan
@@ -67,7 +67,7 @@ class WorkloadSchedule(Controller[int]):
             plan.append(Do(f"arrival {number}", partial(self._went, key, number)))
             plan += [self._create(obj, number if spec.count else None) for obj in spec.objects]
         if due < len(times):
-            plan.append(Again(times[due] - since))
+            plan.append(RequeueAfter(times[due] - since))
         return plan
 
     def _went(self, key: int, number: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import Controller, Plan, Stage
 from bayplan.embedded.control.facts import PodFacts, moment
 from bayplan.embedded.control.storages import PODS
@@ -23,7 +23,7 @@ class Workload(Controller[Key]):
         self._stage = stage
         self._view = stage.view
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """The object itself, or the one that owns a child."""
         entry = change.entry
         if entry.key.storage == self.storage:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.selectors import select
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Again, Controller, Plan, Stage
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter, Stage
 from bayplan.embedded.control.facts import PodFacts, moment
 from bayplan.embedded.control.storages import (
     BUDGETS,
@@ -45,7 +45,7 @@ class Budgets(Controller[Key]):
         self._stage = stage
         self._view = stage.view
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """Budgets, and those that select a pod that changed."""
         entry = change.entry
         if entry.key.storage == BUDGETS:
@@ -133,7 +133,7 @@ class Budgets(Controller[Key]):
         disrupted = (budget.get("status") or {}).get("disruptedPods") or {}
         now = self._stage.seconds()
         recent = {n: t for n, t in disrupted.items() if now < moment(t) + FORGET_SECONDS}
-        return recent, [Again(FORGET_SECONDS)] if recent else []
+        return recent, [RequeueAfter(FORGET_SECONDS)] if recent else []
 
     def _conditions(self, budget: JsonObject, wanted: Condition) -> list[JsonObject]:
         generation = budget["metadata"].get("generation", 1)

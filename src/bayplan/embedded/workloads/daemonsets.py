@@ -15,8 +15,15 @@ import msgspec
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Entry, Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Again, Controller, Create, Delete, Plan, Stage
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import (
+    Controller,
+    Create,
+    Delete,
+    Plan,
+    RequeueAfter,
+    Stage,
+)
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.storages import DAEMON_SETS, NODES, PODS
 from bayplan.embedded.workloads.base import available
@@ -52,7 +59,7 @@ class DaemonSets(Controller[DaemonKey]):
         self._made: dict[tuple[str, str], set[Key]] = defaultdict(set)
         """Pods by owner and by the node that they were made for."""
 
-    def notice(self, change: Written) -> Iterable[DaemonKey]:
+    def notice(self, change: Change) -> Iterable[DaemonKey]:
         """Sets by themselves, by their pods, and by nodes whose labels or taints changed."""
         entry = change.entry
         if entry.key.storage == DAEMON_SETS:
@@ -61,7 +68,7 @@ class DaemonSets(Controller[DaemonKey]):
             return self._notice_node(entry, change.deleted)
         return self._notice_pod(change)
 
-    def _notice_pod(self, change: Written) -> Iterable[DaemonKey]:
+    def _notice_pod(self, change: Change) -> Iterable[DaemonKey]:
         owners = [self._view.store.by_uid(uid) for uid in change.entry.owners]
         keys = [one.key for one in owners if one is not None and one.key.storage == DAEMON_SETS]
         if not keys:
@@ -112,7 +119,7 @@ class DaemonSets(Controller[DaemonKey]):
         left = self._counted.get(key, 0.0) + COUNT_SECONDS - self._stage.seconds()
         generation = owner["metadata"].get("generation", 1)
         if left > 0 and (owner.get("status") or {}).get("observedGeneration") == generation:
-            return [Again(left)]
+            return [RequeueAfter(left)]
         self._counted[key] = self._stage.seconds()
         by_node: dict[str, list[tuple[Key, PodFacts]]] = {}
         for one, pod in self._pods(owner):
@@ -146,7 +153,7 @@ class DaemonSets(Controller[DaemonKey]):
             "observedGeneration": owner["metadata"].get("generation", 1),
         }
         plan: Plan = [*status_change(key, owner, status)]
-        return [*plan, Again(COUNT_SECONDS)] if available < ready else plan
+        return [*plan, RequeueAfter(COUNT_SECONDS)] if available < ready else plan
 
     def _available(self, owner: JsonObject) -> Available:
         now = self._stage.seconds()

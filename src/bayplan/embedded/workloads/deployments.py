@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
-from bayplan.embedded.control.controller import Change, Create, Delete, Edit, Plan
+from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.control.controller import Create, Delete, Edit, Plan, Update
 from bayplan.embedded.control.facts import TERMINAL
 from bayplan.embedded.control.storages import DEPLOYMENTS, PODS, REPLICA_SETS
 from bayplan.embedded.workloads.base import Workload
@@ -37,7 +37,7 @@ class Deployments(Workload):
     storage = DEPLOYMENTS
     storages = (DEPLOYMENTS, REPLICA_SETS, PODS)
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """Also a pod that has ended: a deployment that recreates waits for the last one."""
         if change.entry.key.storage != PODS:
             return super().notice(change)
@@ -74,7 +74,7 @@ class Deployments(Workload):
         newest = max((_revision(one) for one in old), default=0)
         if _revision(new) > newest:
             return []
-        return [Change(_key(new), _with_revision(newest + 1))]
+        return [Update(_key(new), _with_revision(newest + 1))]
 
     def _roll(self, owner: JsonObject, new: JsonObject, old: list[JsonObject]) -> Plan:
         wanted = owner["spec"].get("replicas") or 0
@@ -186,7 +186,7 @@ def _scale(one: JsonObject, size: int) -> Plan:
         obj["spec"]["replicas"] = size
         return obj
 
-    return [Change(_key(one), edit)]
+    return [Update(_key(one), edit)]
 
 
 def _with_revision(revision: int) -> Edit:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import Controller, Create, Plan, Stage
 from bayplan.embedded.control.storages import CLAIMS, PODS
 
@@ -20,7 +20,7 @@ class EphemeralClaims(Controller[Key]):
     def __init__(self, stage: Stage) -> None:
         self._view = stage.view
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """New pods that have such volumes."""
         if change.previous is not None or change.deleted:
             return ()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.workloads.jobtally import Tally
+from bayplan.kube.pacing import doubled
 
 FIRST_SECONDS = 10.0
 MOST_SECONDS = 600.0
-_MOST_DOUBLED = 10
 
 
 class Backoff:
@@ -29,7 +29,7 @@ class Backoff:
         count, last = self._failures.get(key, (0, 0.0))
         if not count:
             return 0.0
-        pause = min(MOST_SECONDS, FIRST_SECONDS * (1 << min(count - 1, _MOST_DOUBLED)))
+        pause = doubled(FIRST_SECONDS, MOST_SECONDS, count - 1)
         return max(0.0, last + pause - now)
 
     def forget(self, key: Key) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change as Written
+from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import Controller, Plan, Stage
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.storages import JOBS, PODS
@@ -25,7 +25,7 @@ class JobOrphans(Controller[Key]):
     def __init__(self, stage: Stage) -> None:
         self._view = stage.view
 
-    def notice(self, change: Written) -> Iterable[Key]:
+    def notice(self, change: Change) -> Iterable[Key]:
         """A pod that nobody will count; all pods of a job that ends, or goes."""
         entry = change.entry
         if entry.key.storage == JOBS:

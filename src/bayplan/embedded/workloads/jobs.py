@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Again, Delete, Plan, Stage, Tell
+from bayplan.embedded.control.controller import Delete, Plan, RequeueAfter, Stage, Tell
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.storages import JOBS, PODS
 from bayplan.embedded.workloads import jobpods
@@ -122,7 +122,7 @@ class Jobs(Workload):
         due = deadline({**owner, "status": {**(owner.get("status") or {}), **status}})
         if due is not None:
             waits.append(due - self._stage.seconds())
-        return [Again(max(0.1, min(waits)))] if waits else []
+        return [RequeueAfter(max(0.1, min(waits)))] if waits else []
 
     def _expire(self, key: Key, owner: JsonObject) -> Plan:
         """A finished job goes after its time to live, and its pods with it."""
@@ -131,7 +131,7 @@ class Jobs(Workload):
             return []
         ended = moment(finished(owner)["lastTransitionTime"])
         left = ended + keep - self._stage.seconds()
-        return [Again(left)] if left > 0 else [Delete(key, owner["metadata"]["uid"])]
+        return [RequeueAfter(left)] if left > 0 else [Delete(key, owner["metadata"]["uid"])]
 
 
 def _announcement(key: Key, last: Condition) -> Tell:

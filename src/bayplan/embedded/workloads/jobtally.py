@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Change
+from bayplan.embedded.control.controller import Update
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.workloads.jobindexes import format_indexes, index_of, indexed, parse_indexes
 
@@ -48,9 +48,9 @@ def tracked(pod: PodFacts) -> bool:
     return TRACKING in (pod.metadata.finalizers or ())
 
 
-def untrack(key: Key) -> Change:
+def untrack(key: Key) -> Update:
     """Take the finalizer off a pod."""
-    return Change(key, _untracked)
+    return Update(key, _untracked)
 
 
 def _untracked(pod: JsonObject) -> JsonObject:

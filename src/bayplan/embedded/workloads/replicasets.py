@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Again, Create, Delete, Plan
+from bayplan.embedded.control.controller import Create, Delete, Plan, RequeueAfter
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.storages import PODS, REPLICA_SETS
 from bayplan.embedded.workloads.base import Workload
@@ -47,7 +47,7 @@ class ReplicaSets(Workload):
         }
         plan: Plan = [*status_change(key, owner, wanted)]
         if available < ready:
-            plan.append(Again(1.0))
+            plan.append(RequeueAfter(1.0))
         return plan
 
 

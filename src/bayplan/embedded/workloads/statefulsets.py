@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Again, Create, Delete, Plan
+from bayplan.embedded.control.controller import Create, Delete, Plan, RequeueAfter
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.storages import CLAIMS, PODS, STATEFUL_SETS
 from bayplan.embedded.workloads.base import Workload, ordinal
@@ -59,7 +59,7 @@ class StatefulSets(Workload):
                 plan.append(Delete(found[0], found[1].uid))
             if _ordered(owner) and (found is None or not self._settled(found[1], owner)):
                 # Nothing after it is touched before this one is well.
-                return plan or [Again(30.0)]
+                return plan or [RequeueAfter(30.0)]
         return plan
 
     def _make(self, owner: JsonObject, number: int, revision: str) -> Plan:

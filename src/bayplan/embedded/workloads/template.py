@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Change, Edit
+from bayplan.embedded.control.controller import Edit, Update
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _NAME_LIMIT = 253
@@ -55,12 +55,12 @@ def generate_name(owner: JsonObject) -> str:
     return f"{owner['metadata']['name']}-"[:_NAME_LIMIT]
 
 
-def status_change(key: Key, owner: JsonObject, wanted: JsonObject) -> list[Change]:
+def status_change(key: Key, owner: JsonObject, wanted: JsonObject) -> list[Update]:
     """Write fields of a status, if any is different."""
     present = owner.get("status") or {}
     if all(present.get(name) == value for name, value in wanted.items()):
         return []
-    return [Change(key, _with_status(wanted), "status")]
+    return [Update(key, _with_status(wanted), "status")]
 
 
 class Condition(NamedTuple):

@@ -12,7 +12,7 @@ from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.kube.times import timestamp
 
 EVENTS = "events"
-LIFETIME = timedelta(hours=1)
+TTL = timedelta(hours=1)
 _AT_ONCE = 200
 _PAUSE = 10.0
 """Seconds until events are looked at again, after none was too old."""
@@ -50,7 +50,7 @@ class EventReaper:
     async def _work(self, _: str) -> bool:
         """Remove what is too old, oldest first, and stop at the first that is not."""
         clock = self._backend.clock
-        oldest = timestamp(clock.now() - LIFETIME)
+        oldest = timestamp(clock.now() - TTL)
         for entry in self._store.oldest(EVENTS, _AT_ONCE):
             if entry.object()["metadata"].get("creationTimestamp", "") >= oldest:
                 self._due = clock.monotonic() + _PAUSE

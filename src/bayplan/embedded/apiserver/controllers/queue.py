@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 log = logging.getLogger(__name__)
 
 K = TypeVar("K")
-_RETRY_SECONDS = 0.05
+_REQUEUE_AFTER = 0.05
 _BREATH = 8
 """Keys after which others get a turn."""
 
@@ -69,7 +69,7 @@ class WorkQueue(Generic[K]):
             log.exception("%s: %s failed", self._name, key)
             done = False
         if not done:
-            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self.add, key)
+            asyncio.get_running_loop().call_later(_REQUEUE_AFTER, self.add, key)
         self._worked += 1
         if self._worked % _BREATH == 0:
             await asyncio.sleep(0)

@@ -270,3 +270,12 @@ async def test_templates_are_judged_and_warned_of_as_pods_are(http: Http) -> Non
     template["metadata"]["annotations"] = {"controller.kubernetes.io/pod-deletion-cost": "much"}
     refused = await http.post(path, {"metadata": {"name": "e"}, "spec": spec})
     assert refused.body["details"]["causes"][0]["message"].endswith("must be a 32bit integer")
+
+
+@pytest.mark.parametrize(("name", "code"), [("bad", 422), ("orphan", 201), ("a.b/c", 201)])
+async def test_a_finalizer_has_a_domain_or_is_a_standard_one(
+    http: Http, name: str, code: int
+) -> None:
+    made = pod()
+    made["metadata"]["finalizers"] = [name]
+    assert (await http.post(PODS, made)).code == code

@@ -17,6 +17,7 @@ from bayplan.embedded.apiserver.validation.causes import (
     immutable,
     required,
 )
+from bayplan.embedded.apiserver.validation.configuration import plain_finalizer_problems
 from bayplan.embedded.apiserver.validation.names import (
     annotation_problems,
     as_prefix,
@@ -26,6 +27,9 @@ from bayplan.embedded.apiserver.validation.names import (
 )
 
 NAME_TRIES = 8
+_STANDARD_FINALIZERS_IN = frozenset(
+    ("", "apps", "batch", "autoscaling", "storage.k8s.io", "rbac.authorization.k8s.io")
+) | {"scheduling.k8s.io", "discovery.k8s.io", "networking.k8s.io"}
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -127,6 +131,7 @@ def problems(obj: JsonObject, strategy: Strategy) -> list[Cause]:
         *annotation_problems(meta.get("annotations") or {}, "metadata.annotations"),
         *_finalizer_problems(meta),
         *_owner_problems(meta),
+        *_standard_finalizer_problems(obj),
     ]
 
 
@@ -149,6 +154,19 @@ def _finalizer_problems(meta: JsonObject) -> list[Cause]:
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(bad_value("metadata.finalizers", names, why))
     return found
+
+
+def _standard_finalizer_problems(obj: JsonObject) -> list[Cause]:
+    """In most groups, a finalizer is one of Kubernetes' own or has a domain."""
+    names = obj["metadata"].get("finalizers") or ()
+    group = (obj.get("apiVersion") or "").rpartition("/")[0]
+    if not names or group not in _STANDARD_FINALIZERS_IN:
+        return []
+    return [
+        problem
+        for index, name in enumerate(names)
+        for problem in plain_finalizer_problems(name, f"metadata.finalizers[{index}]")
+    ]
 
 
 def _owner_problems(meta: JsonObject) -> list[Cause]:

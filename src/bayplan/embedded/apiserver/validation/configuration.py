@@ -123,11 +123,15 @@ def namespace_problems(obj: JsonObject) -> list[Cause]:
 
 def finalizer_problems(name: str, field: str) -> list[Cause]:
     """What is wrong with a finalizer: it is one of a few, or has a domain."""
-    found = name_problems(qualified_name, name, field)
-    if "/" not in name and name not in _STANDARD_FINALIZERS:
-        why = "name is neither a standard finalizer name nor is it fully qualified"
-        found.append(bad_value(field, name, why))
-    return found
+    return name_problems(qualified_name, name, field) + plain_finalizer_problems(name, field)
+
+
+def plain_finalizer_problems(name: str, field: str) -> list[Cause]:
+    """A finalizer without a domain is one of a few."""
+    if "/" in name or name in _STANDARD_FINALIZERS:
+        return []
+    why = "name is neither a standard finalizer name nor is it fully qualified"
+    return [bad_value(field, name, why)]
 
 
 def namespace_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:

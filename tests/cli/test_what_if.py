@@ -226,3 +226,16 @@ def test_one_question_at_a_time(tmp_path: Path, capsys: Captured) -> None:
     where, new = dump(tmp_path, node(), pod("p")), manifest(tmp_path, pod("q"))
     assert run(["explain", "-f", where, "p", "--pod", new]) == 2
     assert "give one pod" in capsys.readouterr().err
+
+
+def test_claims_that_controllers_will_make_are_there(tmp_path: Path, capsys: Captured) -> None:
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM["spec"]}}}
+    where = dump(tmp_path, node(cpu="3"), CLASS)
+    new = manifest(tmp_path, pod("new", volumes=[volume]))
+    code, found = explained(capsys, "-f", where, "--pod", new, "--replicas", "3")
+    assert (code, placed(found)) == (0, {"n1": 3})
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    new = manifest(tmp_path, pod("new", resourceClaims=claims))
+    code, found = explained(capsys, "-f", where, "--pod", new, "--replicas", "2")
+    assert (code, [one["unjudged"] for one in found]) == (5, [True])
+    assert len(found[0]["pods"]) == 2

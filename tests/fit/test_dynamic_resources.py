@@ -137,6 +137,17 @@ def test_an_allocated_claim_binds_the_pod_to_where_its_devices_are() -> None:
     assert not snapshot.explain(full, with_fixes=False).unjudged
 
 
+def test_a_claim_that_too_many_have_is_in_use() -> None:
+    others = [f"uid-of-{i}" for i in range(255)]
+    pod = make_pod("p").uid("mine").device("c").obj()
+    shared = make_resource_claim("c").allocated().reserved_for(*others).obj()
+    assert snapshot_of(shared).decide(pod).node is not None
+    full = make_resource_claim("c").allocated().reserved_for(*others, "one-more").obj()
+    assert refused(pod, full) == "resourceclaim in use"
+    own = make_resource_claim("c").allocated().reserved_for(*others, "mine").obj()
+    assert snapshot_of(own).decide(pod).node is not None
+
+
 def test_an_allocated_claim_without_a_selector_is_everywhere() -> None:
     snapshot = snapshot_of(make_resource_claim("c").allocated().obj())
     found = snapshot.explain(make_pod("p").device("c").obj())

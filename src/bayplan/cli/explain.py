@@ -28,7 +28,7 @@ from bayplan.cli.manifests import read_manifest
 from bayplan.cli.output import Format, emit, notices, printable, show
 from bayplan.cli.pending import Alike, explain_all, waiting_pods
 from bayplan.cli.progress import LOADING, Bar
-from bayplan.cli.what_if import AS_IT_IS, WhatIf, replicas
+from bayplan.cli.what_if import AS_IT_IS, WhatIf, newly_made, replicas
 from bayplan.cli.whose import Bench
 from bayplan.fit import Snapshot
 from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, identify
@@ -149,7 +149,7 @@ def _of_manifest(snapshot: Snapshot, path: str, copies: int) -> list[Pod]:
         raise BadInput(f"--pod: {printable(str(error))}") from None
     asked: dict[str, Pod] = {}
     for pod in manifest.pods:
-        for one in replicas(snapshot, pod, copies):
+        for one in replicas(snapshot, newly_made(snapshot, pod), copies):
             if one.key in asked or snapshot.get(Pod, one.key) is not None:
                 said = f"there is a pod {printable(one.key)} in the dump already, or twice here"
                 raise BadInput(f"--pod: {said}")

@@ -17,13 +17,14 @@ from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Template, daemons_for
+from bayplan.fit.batches import Template, daemons_for, ephemeral_claims
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.daemons import belongs_to_node
-from bayplan.kube.meta import KubeObject
+from bayplan.kube.devices import ResourceClaim
+from bayplan.kube.meta import KubeObject, ObjectMeta, OwnerReference
 from bayplan.kube.misspelt import no_such
 from bayplan.kube.nodes import Node
-from bayplan.kube.pods import Pod, PodStatus
+from bayplan.kube.pods import Pod, PodResourceClaimStatus, PodStatus
 from bayplan.kube.storage import BIND_COMPLETED, SELECTED_NODE, PersistentVolumeClaim
 from bayplan.kube.volumes import Volume
 from bayplan.kube.workloads import DaemonSet
@@ -156,7 +157,33 @@ def replicas(snapshot: Snapshot, pod: Pod, count: int) -> Iterator[Pod]:
         volumes = [_renamed(one, pod, name, own) for one in pod.spec.volumes]
         uid = f"{pod.metadata.uid}-{number}"
         metadata = replace(pod.metadata, name=name, uid=uid, deletion_timestamp=None)
-        yield _waiting(replace(pod, metadata=metadata, spec=replace(pod.spec, volumes=volumes)))
+        spec = replace(pod.spec, volumes=volumes)
+        yield newly_made(snapshot, _waiting(replace(pod, metadata=metadata, spec=spec)))
+
+
+def newly_made(snapshot: Snapshot, pod: Pod) -> Pod:
+    """A pod that somebody has just made, with the claims that controllers will make for it: those
+    of ephemeral volumes, and those to devices after a template, which nobody has allocated yet.
+    """
+    pod = replace(pod, metadata=replace(pod.metadata, uid=pod.metadata.uid or f"uid-{pod.key}"))
+    for volume_claim in ephemeral_claims(pod):
+        snapshot.put(volume_claim)
+    statuses = []
+    for named in pod.spec.resource_claims:
+        if named.resource_claim_template_name is not None:
+            claim = _device_claim(pod, named.name)
+            snapshot.put(claim)
+            statuses.append(PodResourceClaimStatus(named.name, claim.name))
+    return replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))
+
+
+def _device_claim(pod: Pod, name: str) -> ResourceClaim:
+    owner = OwnerReference("v1", "Pod", pod.name, pod.metadata.uid, controller=True)
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name=f"{pod.name}-{name}", namespace=pod.namespace, owner_references=[owner]
+        )
+    )
 
 
 def _own_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClaim]:

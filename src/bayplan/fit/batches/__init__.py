@@ -7,7 +7,7 @@ from bayplan.fit.batches.estimate import Estimate, estimate
 from bayplan.fit.batches.fill import Filled, fill
 from bayplan.fit.batches.groups import Group, group_pods
 from bayplan.fit.batches.options import Option, fill_all, options
-from bayplan.fit.batches.template import Template, add_node, daemons_for
+from bayplan.fit.batches.template import Template, add_node, daemons_for, ephemeral_claims
 
 __all__ = [
     "Estimate",
@@ -17,6 +17,7 @@ __all__ = [
     "Template",
     "add_node",
     "daemons_for",
+    "ephemeral_claims",
     "estimate",
     "fill",
     "fill_all",

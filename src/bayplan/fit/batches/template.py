@@ -67,7 +67,7 @@ class Template:
             yield _csinode_of(self.csinode, name)
         for daemon in self.daemons:
             pod = _daemon_on(daemon, name)
-            yield from _ephemeral_claims(pod)
+            yield from ephemeral_claims(pod)
             yield pod
 
 
@@ -116,8 +116,8 @@ def _daemon_on(pod: Pod, node: str) -> Pod:
     )
 
 
-def _ephemeral_claims(pod: Pod) -> Iterator[PersistentVolumeClaim]:
-    """The claims that will be made for a daemon's generic ephemeral volumes."""
+def ephemeral_claims(pod: Pod) -> Iterator[PersistentVolumeClaim]:
+    """The claims that will be made for a pod's generic ephemeral volumes."""
     for volume in pod.spec.volumes:
         if volume.ephemeral is not None:
             made_from = volume.ephemeral.volume_claim_template

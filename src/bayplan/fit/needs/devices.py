@@ -8,7 +8,7 @@ DeviceClass stands behind, on nodes that do not have it themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -19,6 +19,8 @@ from bayplan.kube.nodes import Node, NodeSelector
 from bayplan.kube.pods import Pod, PodResourceClaim
 from bayplan.kube.selectors import NodeSelectorMatcher, compile_node_selector
 
+MOST_RESERVED = 256
+"""How many may have a claim at once; the API server writes no more."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -45,7 +47,7 @@ class DeviceNeeds:
     missing: str = ""
     """Why the pod is not even looked at: a claim that is not there, or is another's."""
     unserved: str = ""
-    """Why no node is looked at: a class that is not there."""
+    """Why no node is looked at: a class that is not there, or a claim that others have."""
 
     @property
     def ready(self) -> bool:
@@ -84,7 +86,7 @@ class DeviceBook:
             reaches=tuple(map(self._reach, selectors)),
             to_allocate=None in given,
             extended=extended,
-            unserved=self._unserved(claims),
+            unserved=_in_use(pod, claims) or self._unserved(claims),
         )
 
     def claims(self, pod: Pod) -> Iterator[ResourceClaim]:
@@ -140,6 +142,15 @@ class DeviceBook:
                 self._reaches.clear()
             reach = self._reaches[key] = DeviceReach(compile_node_selector(selector))
         return reach
+
+
+def _in_use(pod: Pod, claims: Iterable[ResourceClaim]) -> str:
+    """Whether as many as can be have a claim already, and the pod is none of them."""
+    for claim in claims:
+        users = {one.uid for one in claim.status.reserved_for}
+        if len(users) >= MOST_RESERVED and pod.metadata.uid not in users:
+            return "resourceclaim in use"
+    return ""
 
 
 def _claim_name(pod: Pod, named: PodResourceClaim) -> str | None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
-from bayplan.embedded.apiserver.schema import protobuf
+from bayplan.embedded.apiserver.schema import protobuf, times
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
 from bayplan.embedded.apiserver.schema.internal import difference, internal_form
 from bayplan.embedded.apiserver.schema.roots import root_type
@@ -269,3 +269,44 @@ def test_no_bytes_confuse_the_protobuf_reader(data: bytes) -> None:
         protobuf.decode_message(data, POD)
     except protobuf.WireError:
         return
+
+
+def test_what_is_known_to_be_in_order_is_not_looked_at_unless_it_differs_to_the_letter() -> None:
+    known: dict[str, Any] = {"spec": {"containers": [{"name": "c", "stdin": True}]}}
+    check_object(known, POD, Report([]))
+    same = {**known, "spec": {"containers": [{"name": "c", "stdin": True, "resources": {}}]}}
+    check_object(same, POD, Report([], known=known), known=known)
+    assert same == known
+    for other in (1, 1.0, "true"):
+        sly = {"spec": {"containers": [{"name": "c", "stdin": other, "resources": {}}]}}
+        with pytest.raises(Mismatch):
+            check_object(sly, POD, Report([], known=known), known=known)
+
+
+@pytest.mark.parametrize(
+    ("text", "fine", "kept"),
+    [
+        ("2021-03-04T05:06:07Z", False, "2021-03-04T05:06:07Z"),
+        ("2021-03-04T05:06:07.9Z", False, "2021-03-04T05:06:07Z"),
+        ("2021-03-04T05:06:07+02:00", False, "2021-03-04T03:06:07Z"),
+        ("2021-12-31T05:06:07.000001Z", True, "2021-12-31T05:06:07.000001Z"),
+        ("2021-03-04T05:06:07.120000-01:00", True, "2021-03-04T06:06:07.120000Z"),
+    ],
+)
+def test_a_moment_is_written_in_utc(text: str, fine: bool, kept: str) -> None:
+    assert times.written(text, fine=fine) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "fine", "why"),
+    [
+        ("2021-02-30T05:06:07Z", False, "day"),
+        ("2021-03-04T25:06:07Z", False, "hour"),
+        ("2021-03-04T05:06:07", False, "2021"),
+        ("2021-03-04T05:06:07Z", True, "2021"),
+        ("2021-03-04T05:06:07.1234567Z", True, "2021"),
+    ],
+)
+def test_what_is_no_moment_is_refused(text: str, fine: bool, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        times.written(text, fine=fine)

@@ -20,15 +20,23 @@ _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _TOO_DEEP = "exceeded max depth"
 
 
-def conform(call: Call, obj: JsonObject, *, whole: bool = True, body: bytes = b"") -> None:
+def conform(
+    call: Call,
+    obj: JsonObject,
+    *,
+    whole: bool = True,
+    body: bytes = b"",
+    known: JsonObject | None = None,
+) -> None:
     """Check an object's shape and take out what does not belong; complain as the client wishes.
 
     What is not a whole object, but what a manager wants of one, is given no defaults: they would
-    look like its wishes. `body` is what was sent, if that was this object.
+    look like its wishes. `body` is what was sent, if that was this object; `known` is what it was
+    before, which is in order.
     """
     type_ = root_type(call.kind.group, call.kind.kind) if call.kind.custom is None else None
     if type_ is not None:
-        conform_to(call, obj, type_, whole=whole, body=body)
+        conform_to(call, obj, type_, Report([], whole, known), body)
     else:
         repeated = repeated_fields(obj, body) if call.field_validation != "Ignore" else []
         unknown = conform_metadata(call, obj, whole=whole)
@@ -123,12 +131,11 @@ def conform_metadata(call: Call, obj: JsonObject, *, whole: bool = True) -> list
 
 
 def conform_to(
-    call: Call, obj: JsonObject, type_: ObjectType, *, whole: bool = True, body: bytes = b""
+    call: Call, obj: JsonObject, type_: ObjectType, report: Report, body: bytes = b""
 ) -> None:
     """Check an object against a type."""
     strict = call.field_validation != "Ignore"
     repeats = strict and may_repeat(obj, body)
-    report = Report([], whole)
     _checked(call, obj, type_, report, body)
     if not strict or not (report.unknown or repeats or call.repeated):
         return
@@ -154,7 +161,7 @@ def _checked(
     call: Call, obj: JsonObject, type_: ObjectType, report: Report, body: bytes = b""
 ) -> None:
     try:
-        check_object(obj, type_, report)
+        check_object(obj, type_, report, known=report.known)
     except Mismatch as found:
         if call.strategic is not None:
             told = restoring.problem(obj, type_)

@@ -148,15 +148,16 @@ async def change(backend: Backend, call: Call, compute: Compute, *, trusted: boo
     """
     for _ in range(_ATTEMPTS):
         current = backend.require(call)
+        old = current.object()
         wanted = compute(to_shown(call.kind, current.object()))
         if not trusted:
             if call.patching:
                 check_patched_kind(call, wanted, backend.catalog)
-            conform(call, wanted)
+            conform(call, wanted, known=to_shown(call.kind, old))
         wanted = to_kept(call.kind, wanted)
         _check_preconditions(call, wanted, current)
         try:
-            return await _store_change(backend, call, wanted, current)
+            return await _store_change(backend, call, wanted, current, old)
         except StaleWrite:
             continue
     raise modified(call.kind.group, call.kind.plural, call.name)
@@ -203,9 +204,10 @@ def _stored_other(wanted: str, found: Entry) -> str:
     return f"{told}, AdditionalErrorMsg: {other_uid(wanted, found.uid)}"
 
 
-async def _store_change(backend: Backend, call: Call, wanted: JsonObject, current: Entry) -> Entry:
+async def _store_change(
+    backend: Backend, call: Call, wanted: JsonObject, current: Entry, old: JsonObject
+) -> Entry:
     strategy = strategy_for(call.kind)
-    old = current.object()
     new = _typed(backend, call, _merge_scope(call, wanted, old))
     if call.subresource not in _UNVALIDATED:
         strategy.default(new)
@@ -264,7 +266,7 @@ def _prepare_change(
 ) -> None:
     metadata.keep(new, old)
     if call.subresource == "status":
-        strategy.prepare_status(new, old, now())
+        strategy.prepare_status(new, old, now)
     if call.subresource != "finalize":
         strategy.prepare_update(new, old)
     if call.kind.generations and call.subresource not in _UNVALIDATED:

@@ -31,6 +31,9 @@ Where = tuple["Where", str] | None
 _MOST_INT = {"int32": 2**31, "int64": 2**63}
 
 
+_NOTHING: JsonObject = {}
+
+
 class Mismatch(Exception):  # noqa: N818 - an outcome that callers handle
     """A value that cannot be what its field needs."""
 
@@ -46,6 +49,8 @@ class Report(NamedTuple):
     unknown: list[str]
     whole: bool = True
     """Whether what is checked is an object, and not only what somebody wants of one."""
+    known: JsonObject | None = None
+    """What the object was before, which is in order: parts that are the same are not looked at."""
 
 
 def spell(where: Where) -> str:
@@ -57,12 +62,20 @@ def spell(where: Where) -> str:
     return "".join(reversed(parts)).removeprefix(".")
 
 
-def check_object(value: JsonValue, type_: ObjectType, report: Report, where: Where = None) -> None:
+def check_object(
+    value: JsonValue,
+    type_: ObjectType,
+    report: Report,
+    where: Where = None,
+    known: JsonValue = None,
+) -> None:
     """Check an object against its type, and take out of it what does not belong there."""
     if type(value) is not dict:
         raise Mismatch(where, type_.name, value)
     fields = type_.fields
     dropped: list[str] = []
+    if type(known) is not dict:
+        known = _NOTHING
     for name, item in value.items():
         field = fields.get(name)
         if field is None:
@@ -72,7 +85,7 @@ def check_object(value: JsonValue, type_: ObjectType, report: Report, where: Whe
             dropped.append(name)
         else:
             if not field.is_text or type(item) is not str:
-                _check_field(value, field, report, where)
+                _check_field(value, field, report, where, known.get(name))
             if not item and report.whole and field.omits_empty:
                 dropped.append(name)
     for name in dropped:
@@ -88,27 +101,41 @@ def complete(value: JsonObject, type_: ObjectType) -> None:
             value[name] = clone(zero)
 
 
-def _check_field(parent: JsonObject, field: FieldType, report: Report, where: Where) -> None:
+def _is_known(item: JsonValue, before: JsonValue) -> bool:
+    """Whether a part is what it was, to the letter: 1, 1.0 and true, which are equal, differ."""
+    if type(item) not in (dict, list) or item != before:
+        return False
+    return encode(item) == encode(before)
+
+
+def _check_field(
+    parent: JsonObject, field: FieldType, report: Report, where: Where, known: JsonValue
+) -> None:
     item = parent[field.name]
+    if _is_known(item, known):
+        return
     place: Where = (where, f".{field.name}")
     if field.is_list:
-        _check_list(item, field, report, place)
+        _check_list(item, field, report, place, known)
     elif field.is_map:
         _check_map(item, field, report, place)
     elif field.is_object:
-        check_object(item, require_type(field.base), report, place)
+        check_object(item, require_type(field.base), report, place, known)
     else:
         parent[field.name] = _SCALAR_CHECKS[field.base](item, field.base, place)
 
 
-def _check_list(items: JsonValue, field: FieldType, report: Report, place: Where) -> None:
+def _check_list(
+    items: JsonValue, field: FieldType, report: Report, place: Where, known: JsonValue
+) -> None:
     if type(items) is not list:
         raise Mismatch(place, f"a list of {field.base}", items)
     if field.is_object:
         type_ = require_type(field.base)
         for index, item in enumerate(items):
             items[index] = {} if item is None else item
-            check_object(items[index], type_, report, (place, f"[{index}]"))
+            before = known[index] if type(known) is list and index < len(known) else None
+            check_object(items[index], type_, report, (place, f"[{index}]"), before)
         return
     check = _SCALAR_CHECKS[field.base]
     for index, item in enumerate(items):

@@ -11,12 +11,26 @@ _FORM = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+|,\d+)?(Z|[+-]\d\d:\d
 _MICROSECONDS = re.compile(r"[.,]\d{6}", re.ASCII)
 
 
-@lru_cache(1024)
+_PLAIN = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{6})?Z\Z",
+    re.ASCII,
+)
+"""Moments, on days that every month has, which are written as they should be."""
+
+
 def written(text: str, *, fine: bool) -> str:
     """A moment as Kubernetes writes it: whole seconds, or microseconds where it is `fine`.
 
     ValueError if it is not one.
     """
+    plain = _PLAIN.match(text)
+    if plain is not None and (plain[4] is not None) is fine:
+        return text
+    return _rewritten(text, fine=fine)
+
+
+@lru_cache(1024)
+def _rewritten(text: str, *, fine: bool) -> str:
     found = _FORM.match(text)
     if found is None or (fine and not _MICROSECONDS.fullmatch(found[2] or "")):
         raise ValueError(text)

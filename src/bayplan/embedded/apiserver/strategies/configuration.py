@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
+from bayplan.embedded.apiserver.strategies.strategy import Now, Strategy, child, fill, items
 from bayplan.embedded.apiserver.validation import configuration, rbac
 from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
 
@@ -30,7 +30,7 @@ def _changed_namespace(new: JsonObject, old: JsonObject) -> None:
     new["spec"] = old.get("spec") or {}
 
 
-def _namespace_status(new: JsonObject, _: JsonObject, __: str) -> None:
+def _namespace_status(new: JsonObject, _: JsonObject, __: Now) -> None:
     _default_namespace(new)
     fill(child(new, "status"), phase="Active")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, round_amounts
+from bayplan.embedded.apiserver.strategies.strategy import Now, Strategy, child, round_amounts
 from bayplan.embedded.apiserver.validation import nodes
 
 
@@ -38,7 +38,7 @@ def _changed(new: JsonObject, _: JsonObject) -> None:
     new["spec"].pop("configSource", None)
 
 
-def _status(new: JsonObject, _: JsonObject, __: str) -> None:
+def _status(new: JsonObject, _: JsonObject, __: Now) -> None:
     _default_status(new["status"])
     new["status"].pop("config", None)
 

@@ -14,7 +14,7 @@ from bayplan.embedded.apiserver.strategies.podsettling import (
     settle_app_armor,
 )
 from bayplan.embedded.apiserver.strategies.podstatus import keep_unsaid
-from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.strategy import Now, Strategy
 from bayplan.embedded.apiserver.validation.pods.annotations import (
     annotation_change_problems,
     annotation_meanings_problems,
@@ -83,7 +83,7 @@ def _prepare_create(pod: JsonObject) -> None:
     pod["status"] = status
 
 
-def _prepare_status(new: JsonObject, old: JsonObject, _: str) -> None:
+def _prepare_status(new: JsonObject, old: JsonObject, _: Now) -> None:
     keep_unsaid(new, old)
     default_pod_addresses(new["status"])
 

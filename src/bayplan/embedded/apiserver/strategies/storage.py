@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, round_amounts
+from bayplan.embedded.apiserver.strategies.strategy import Now, Strategy, child, fill, round_amounts
 from bayplan.embedded.apiserver.validation import claims, storage
 from bayplan.embedded.apiserver.validation.volumechanges import (
     volume_change_problems,
@@ -48,7 +48,7 @@ def _changed_claim(new: JsonObject, old: JsonObject) -> None:
     _settle_sources(new["spec"], old["spec"])
 
 
-def _claim_status(new: JsonObject, _: JsonObject, __: str) -> None:
+def _claim_status(new: JsonObject, _: JsonObject, __: Now) -> None:
     status = child(new, "status")
     fill(status, phase="Pending")
     for field in ("capacity", "allocatedResources"):
@@ -95,14 +95,14 @@ def _new_volume(volume: JsonObject) -> None:
     volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": created}
 
 
-def _volume_status(new: JsonObject, old: JsonObject, now: str) -> None:
+def _volume_status(new: JsonObject, old: JsonObject, now: Now) -> None:
     """A volume says since when it is in its phase."""
     status, before = child(new, "status"), old.get("status") or {}
     fill(status, phase="Pending")
     since, time = before.get("lastPhaseTransitionTime"), status.get("lastPhaseTransitionTime")
     if status["phase"] != before.get("phase"):
         if time in (None, since):
-            status["lastPhaseTransitionTime"] = now
+            status["lastPhaseTransitionTime"] = now()
     elif time is None and since is not None:
         status["lastPhaseTransitionTime"] = since
 
@@ -136,7 +136,7 @@ def _default_attachment(obj: JsonObject) -> None:
         default_volume_spec(inline)
 
 
-def _attachment_status(new: JsonObject, old: JsonObject, _: str) -> None:
+def _attachment_status(new: JsonObject, old: JsonObject, _: Now) -> None:
     """An attacher speaks of the attachment, and leaves its metadata alone."""
     for field in _KEPT_BY_STATUS:
         if field in old["metadata"]:

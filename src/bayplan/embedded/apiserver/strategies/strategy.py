@@ -14,6 +14,9 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.validation.names import NameRule, subdomain
 from bayplan.kube import quantity
 
+Now = Callable[[], str]
+"""Says what time it is."""
+
 
 def _nothing(obj: JsonObject) -> None:
     """Nothing to do."""
@@ -23,7 +26,7 @@ def _no_change(new: JsonObject, old: JsonObject) -> None:
     """Nothing to do."""
 
 
-def _no_status(new: JsonObject, old: JsonObject, now: str) -> None:
+def _no_status(new: JsonObject, old: JsonObject, now: Now) -> None:
     """Nothing to do."""
 
 
@@ -54,8 +57,8 @@ class Strategy:
     """Set what only the server may set on a new object."""
     prepare_update: Callable[[JsonObject, JsonObject], None] = _no_change
     """Set what only the server may set on a changed object (new, old)."""
-    prepare_status: Callable[[JsonObject, JsonObject, str], None] = _no_status
-    """Set what only the server may set when a status is written (new, old, the time)."""
+    prepare_status: Callable[[JsonObject, JsonObject, Now], None] = _no_status
+    """Set what only the server may set when a status is written (new, old, what time it is)."""
     prepare_delete: Callable[[JsonObject, str], None] = _no_farewell
     """Set what only the server may set on an object that is to go from now on."""
     validate: Callable[[JsonObject], list[Cause]] = _fine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
@@ -95,11 +96,17 @@ def pod_resource_problems(name: str, at: str) -> list[Cause]:
 
 def amount_problems(name: str, quantity: str, at: str) -> list[Cause]:
     """What is wrong with an amount of a resource."""
-    found = [bad_value(at, quantity, NEGATIVE)] if amount(quantity) < 0 else []
+    return [bad_value(at, quantity, why) for why in _amount_faults(name, quantity)]
+
+
+@lru_cache(8192)
+def _amount_faults(name: str, quantity: str) -> tuple[str, ...]:
+    """Clusters repeat the same few amounts over and over."""
+    found = [NEGATIVE] if amount(quantity) < 0 else []
     counted = name in _COUNTED or is_extended(name)
     if counted and milli_value(quantity) % 1000:
-        found.append(bad_value(at, quantity, "must be an integer"))
-    return found
+        found.append("must be an integer")
+    return tuple(found)
 
 
 def _page_problems(name: str, quantity: str, at: str) -> list[Cause]:

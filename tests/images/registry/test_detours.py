@@ -49,8 +49,9 @@ async def basic(request: web.Request) -> web.Response | None:
 
 
 @pytest.mark.parametrize("name", ["registry.example:443", "registry.example"])
+@pytest.mark.parametrize("server", ["", "https://registry.example/v1/", "registry.example:443"])
 async def test_a_registry_named_with_its_default_port_can_be_logged_in_to(
-    tmp_path: Path, name: str
+    tmp_path: Path, name: str, server: str
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate(tmp_path))
@@ -65,7 +66,7 @@ async def test_a_registry_named_with_its_default_port_can_be_logged_in_to(
             resolver=EverythingAt(int(private.host.rpartition(":")[2])), environment={}
         )
         client = RegistryClient(transport, Retrier(QUICK.retry), Pace(), tmp_path / "certs.d")
-        login = Login(Credentials("ann", "s3cret"))
+        login = Login(Credentials("ann", "s3cret"), server)
         try:
             source = Source(parse_reference(f"{name}/image:1"), login)
             assert await client.resolve(source) == top["digest"]

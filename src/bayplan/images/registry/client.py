@@ -44,11 +44,15 @@ class Login(msgspec.Struct, frozen=True):
 
     def _meant_for(self, host: Host, reference: Reference) -> bool:
         server = self.server.partition("://")[2] if "://" in self.server else self.server
-        server = server.partition("/")[0]
+        # A port that goes without saying is the same as one that is said.
+        server, authority, registry = (
+            name.partition("/")[0].removesuffix(host.default_port)
+            for name in (server, host.authority, reference.registry)
+        )
         if host.mirror:
-            return server == host.authority
-        aliases = {"index.docker.io", host.authority} if reference.registry == DOCKER_HUB else set()
-        return server in {"", reference.registry, host.authority} | aliases
+            return server == authority
+        aliases = {"index.docker.io"} if registry == DOCKER_HUB else set()
+        return server in {"", registry, authority} | aliases
 
 
 class Source(msgspec.Struct, frozen=True):

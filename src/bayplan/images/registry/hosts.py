@@ -38,6 +38,11 @@ class Host(msgspec.Struct, frozen=True):
         """The host with its port; credentials belong to it."""
         return urlsplit(self.base).netloc
 
+    @property
+    def default_port(self) -> str:
+        """The port that goes without saying, as a name would end with it."""
+        return ":80" if self.base.startswith("http://") else ":443"
+
 
 _Capability = Literal["pull", "resolve", "push"]
 

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.control.controller import Controller, Create, Plan, RequeueAfter
+from bayplan.embedded.control.engine import Engine
+from bayplan.embedded.control.sink import Sink
 from bayplan.embedded.control.storages import CONFIG_MAPS
 from bayplan.embedded.control.timeline import Timeline
+from bayplan.kube.clock import LoopClock
+from tests.embedded.backends import new_backend
 from tests.simulation.worlds import World, world
 
 EMPTY = "seed: 1\n"
@@ -92,6 +96,26 @@ async def test_what_fails_is_tried_again_with_growing_pauses(
         assert scripted.asked == [0, 1, 3, 7]
         assert w.simulation.engine.failures == 3
     assert "deciding about a failed" in caplog.text
+
+
+class Failing(Controller[str]):
+    """Never manages anything."""
+
+    name = "failing"
+    storages = ()
+
+    def decide(self, key: str) -> Plan:
+        raise ValueError(key)
+
+
+async def test_what_has_failed_for_days_is_still_tried_every_five_minutes() -> None:
+    backend = await new_backend(LoopClock())
+    engine = Engine(backend.store, Sink(backend), LoopClock())
+    failing = Failing()
+    engine.add(failing)
+    engine.ask(failing, "a")
+    await engine.run(until=300 * 1050)
+    assert engine.failures > 1030
 
 
 async def test_a_refused_write_is_tried_again_and_stops_nobody() -> None:

@@ -22,6 +22,7 @@ from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter
 from bayplan.embedded.control.sink import Refused, Sink
 from bayplan.embedded.control.timeline import Timeline
 from bayplan.kube.clock import Clock
+from bayplan.kube.pacing import doubled
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ class Engine:
 
     def _retry(self, task: Task) -> None:
         count = self._failed[task] = self._failed.get(task, -1) + 1
-        self._timeline.set(task, self.now() + min(MOST_BACKOFF, 2.0**count))
+        self._timeline.set(task, self.now() + doubled(1.0, MOST_BACKOFF, count))
 
     def _observe(self, change: Change) -> None:
         """Queue what a change concerns; whoever cannot read an object holds up nobody else."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+from bayplan.kube.pacing import doubled
+
 AGAIN = 2.0
 """Seconds between two tries to tell that a time is over."""
 SHORTEST, LONGEST = 60.0, 1800.0
@@ -98,5 +100,5 @@ class Reservations:
         time = self._times[group]
         time.timeouts += 1
         time.until, time.is_over = None, False
-        time.rests_until = now + min(LONGEST, SHORTEST * 2.0 ** min(time.timeouts - 1, 64))
+        time.rests_until = now + doubled(SHORTEST, LONGEST, time.timeouts - 1)
         heapq.heappush(self._due, (time.rests_until, group))

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from bayplan.client.errors import ClientError, ConflictError, InvalidError, NotFoundError
 from bayplan.kube.clock import Clock
+from bayplan.kube.pacing import doubled
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.waiting import told_or_late
 
@@ -141,7 +142,7 @@ class Ungating:
             self._open.pop(uid, None)
         elif uid in self._open:
             removal.tries += 1
-            rest = min(LONGEST, SHORTEST * 2.0 ** min(removal.tries - 1, 64))
+            rest = doubled(SHORTEST, LONGEST, removal.tries - 1)
             self._put(uid, self._clock.monotonic() + rest)
         self._ended(removal.pod, result)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator
 
+from bayplan.kube.pacing import doubled
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import Backoff
 from bayplan.scheduler.queue.entry import Place, QueuedPod
@@ -74,8 +75,7 @@ class Places:
         tries = entry.failures or entry.refusals
         if not tries:
             return entry.since
-        longest = min(tries - 1, 64)
-        return entry.since + min(self._backoff.most, self._backoff.initial * 2.0**longest)
+        return entry.since + doubled(self._backoff.initial, self._backoff.most, tries - 1)
 
     def groups(self) -> Iterator[tuple[Plugins, dict[Hashable, Group]]]:
         """Those who wait, by the plugins that refused them and by likeness."""

@@ -1,10 +1,24 @@
-"""How many volumes a machine takes by its type."""
+"""How many volumes a machine takes by its type, and what nodes publish of that."""
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from bayplan.kube.attachlimits import Ec2Machine, ebs_limit
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.kube.attachlimits import (
+    PUBLISHED,
+    Ec2Machine,
+    ebs_limit,
+    keys_of,
+    limit_in,
+    published_counts,
+    published_rules,
+    unreadable_limits,
+)
+from bayplan.kube.meta import Quantity
 
 
 @pytest.mark.parametrize(
@@ -22,3 +36,39 @@ from bayplan.kube.attachlimits import Ec2Machine, ebs_limit
 )
 def test_what_ec2_tells_counts_and_then_its_rules(machine: Ec2Machine, limit: int) -> None:
     assert ebs_limit(machine) == limit
+
+
+@pytest.mark.parametrize(
+    ("written", "limit"),
+    [("25", 25), (25, 25), ("0", 0), ("1k", 1000), ("2000m", 2), ("9223372036854775808", 2**63)],
+)
+def test_whole_numbers_are_limits_however_they_are_written(written: Quantity, limit: int) -> None:
+    assert limit_in(written) == limit
+
+
+@pytest.mark.parametrize("written", ["-1", -1, "1500m", "0.5", "", "many", "1e", "--1"])
+def test_nothing_else_is_a_limit(written: Quantity) -> None:
+    assert limit_in(written) is None
+    amounts = {"cpu": "-1", "attachable-volumes-x": written, "storage-attach-limits-y": "3"}
+    assert unreadable_limits(amounts) == {"attachable-volumes-x": written}
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_what_is_noted_is_read_again(rules: dict[str, str]) -> None:
+    assert published_rules({PUBLISHED: json.dumps(rules)}) == rules
+
+
+@given(st.text())
+def test_whatever_stands_in_the_annotation_can_be_asked_about(text: str) -> None:
+    assert isinstance(published_rules({PUBLISHED: text}), dict)
+    assert isinstance(published_counts({PUBLISHED: text}), dict)
+
+
+def test_a_driver_that_took_a_plugin_over_may_be_limited_under_either_name() -> None:
+    assert keys_of("ebs.csi.aws.com") == (
+        "attachable-volumes-csi-ebs.csi.aws.com",
+        "storage-attach-limits-csi-ebs.csi.aws.com",
+        "attachable-volumes-aws-ebs",
+        "storage-attach-limits-aws-ebs",
+    )
+    assert len(keys_of("disk.example.com")) == 2

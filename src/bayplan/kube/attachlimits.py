@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +24,7 @@ from bayplan.kube.meta import Quantity
 from bayplan.kube.quantity import QuantityError, parse
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, csi_attach_limit_key, is_attach_limit
 
+T = TypeVar("T")
 PUBLISHED = "bayplan.io/attach-limits"
 """Of a Node or CSINode: which limits our agent has written there, each with the rule behind it."""
 IN_TREE_NAMES = {
@@ -93,11 +95,20 @@ def unreadable_limits(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:
 
 
 def published_rules(annotations: Mapping[str, str]) -> dict[str, str]:
-    """What our agent has published on an object: the rule behind each limit, by its key."""
+    """What our agent has published on a node: the rule behind each limit, by its key."""
+    return _noted(annotations, dict[str, str])
+
+
+def published_counts(annotations: Mapping[str, str]) -> dict[str, int]:
+    """What our agent has written into a CSINode: counts, by driver."""
+    return _noted(annotations, dict[str, int])
+
+
+def _noted(annotations: Mapping[str, str], shape: type[T]) -> T:
     text = annotations.get(PUBLISHED, "")
-    if not text or len(text) > _MOST_READ:
-        return {}
+    if len(text) > _MOST_READ:
+        return shape()
     try:
-        return msgspec.json.decode(text, type=dict[str, str])
+        return msgspec.json.decode(text, type=shape)
     except msgspec.DecodeError:
-        return {}
+        return shape()

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bayplan.kube.attachlimits import PUBLISHED, limit_in, published_rules
+from bayplan.kube.attachlimits import PUBLISHED, limit_in, published_counts, published_rules
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 from bayplan.kube.storage import CSINode
-from bayplan.node.machine import Machine, machine_of, noted_counts, said_counts, written_counts
+from bayplan.node.machine import Machine, machine_of, said_counts, written_counts
 from bayplan.node.plugins import PLUGINS, Found, LimitPlugin, OtherCloudError
 from bayplan.node.plugins.base import Terms, key_of
 
@@ -119,7 +119,7 @@ def csinode_change(csinode: CSINode, drivers: Mapping[str, Found]) -> Json | Non
         if said[name] != count
     ]
     entries += [{"name": name, "allocatable": None} for name in sorted(mine.keys() - counts.keys())]
-    if not entries and counts == noted_counts(csinode):
+    if not entries and counts == published_counts(csinode.metadata.annotations):
         return None
     noted = _json(counts) if counts else None
     meta: Json = {

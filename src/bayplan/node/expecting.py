@@ -12,13 +12,9 @@ from bayplan.kube.attachlimits import PUBLISHED
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 from bayplan.node.deciding import Settings, rules_text, wanted
+from bayplan.node.plugins import PLUGINS
 
-_CLOUDS = {
-    "ebs.csi.aws.com": "aws",
-    "pd.csi.storage.gke.io": "gce",
-    "disk.csi.azure.com": "azure",
-    "cinder.csi.openstack.org": "openstack",
-}
+_CLOUDS = {plugin.driver: plugin.cloud for plugin in PLUGINS if plugin.driver}
 
 
 def with_limits(node: Node, csinode: CSINode | None, settings: Settings, cloud: str = "") -> Node:

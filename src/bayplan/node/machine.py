@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
-from bayplan.kube.attachlimits import PUBLISHED
+from bayplan.kube.attachlimits import published_counts
 from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
 from bayplan.kube.meta import Labels
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
-
-_MOST_READ = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +56,5 @@ def said_counts(csinode: CSINode) -> dict[str, int | None]:
 def written_counts(csinode: CSINode) -> dict[str, int]:
     """The counts of a CSINode that are our own, and that nobody has changed since."""
     said = said_counts(csinode)
-    noted = noted_counts(csinode)
+    noted = published_counts(csinode.metadata.annotations)
     return {name: count for name, count in noted.items() if said.get(name) == count}
-
-
-def noted_counts(csinode: CSINode) -> dict[str, int]:
-    """The counts that we have noted to have written, by driver."""
-    text = csinode.metadata.annotations.get(PUBLISHED, "")
-    if not text or len(text) > _MOST_READ:
-        return {}
-    try:
-        return msgspec.json.decode(text, type=dict[str, int])
-    except msgspec.DecodeError:
-        return {}

@@ -55,6 +55,7 @@ class AwsEbs:
 
     name = "aws-ebs"
     driver = "ebs.csi.aws.com"
+    cloud = "aws"
 
     def limit_key(self, source: InTreeSources) -> str:
         """Its own, of EBS volumes."""
@@ -62,7 +63,7 @@ class AwsEbs:
 
     def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
         """By instance type."""
-        require_cloud(machine, "aws", self.name)
+        require_cloud(machine, self)
         return {self.name: written(machine, terms, self.name) or _found(machine, terms)}
 
 

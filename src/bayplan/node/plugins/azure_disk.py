@@ -31,6 +31,7 @@ class AzureDisk:
 
     name = "azure-disk"
     driver = "disk.csi.azure.com"
+    cloud = "azure"
 
     def limit_key(self, source: InTreeSources) -> str:
         """Its own, of Azure disks."""
@@ -38,7 +39,7 @@ class AzureDisk:
 
     def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
         """By VM size."""
-        require_cloud(machine, "azure", self.name)
+        require_cloud(machine, self)
         return {self.name: written(machine, terms, self.name) or _found(machine, terms)}
 
 

@@ -64,6 +64,8 @@ class LimitPlugin(Protocol):
     """How its keys end, such as `aws-ebs`."""
     driver: str
     """The CSI driver that took its volumes over; empty if it speaks for many."""
+    cloud: str
+    """Whose machines it answers for, as provider IDs begin; empty if for all."""
 
     def limit_key(self, source: InTreeSources) -> str:
         """How the key that a volume counts for ends; empty if it is not of this plugin."""
@@ -76,11 +78,11 @@ class LimitPlugin(Protocol):
         ...
 
 
-def require_cloud(machine: Machine, cloud: str, plugin: str) -> None:
-    """OtherCloudError if the machine is of another cloud."""
-    if machine.cloud != cloud:
+def require_cloud(machine: Machine, plugin: LimitPlugin) -> None:
+    """OtherCloudError if the machine is of another cloud than the plugin's."""
+    if machine.cloud != plugin.cloud:
         known = f"of {machine.cloud}" if machine.cloud else "of no known cloud"
-        raise OtherCloudError(f"{plugin}: the node is {known}, not of {cloud}")
+        raise OtherCloudError(f"{plugin.name}: the node is {known}, not of {plugin.cloud}")
 
 
 def written(machine: Machine, terms: Terms, plugin: str) -> Found | None:

@@ -17,6 +17,7 @@ class Cinder:
 
     name = "cinder"
     driver = "cinder.csi.openstack.org"
+    cloud = "openstack"
 
     def limit_key(self, source: InTreeSources) -> str:
         """Its own, of Cinder volumes."""
@@ -24,7 +25,7 @@ class Cinder:
 
     def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
         """The same of every flavour, unless people say otherwise."""
-        require_cloud(machine, "openstack", self.name)
+        require_cloud(machine, self)
         left, kept = reserved(MOST, terms)
         usual = Found(left, f"cinder, all flavours: {MOST}{kept}")
         return {self.name: written(machine, terms, self.name) or usual}

@@ -18,6 +18,7 @@ class Csi:
 
     name = "csi"
     driver = ""
+    cloud = ""
 
     def limit_key(self, source: InTreeSources) -> str:
         """That of the volume's driver."""

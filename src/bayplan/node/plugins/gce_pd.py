@@ -45,6 +45,7 @@ class GcePd:
 
     name = "gce-pd"
     driver = "pd.csi.storage.gke.io"
+    cloud = "gce"
 
     def limit_key(self, source: InTreeSources) -> str:
         """Its own, of GCE disks."""
@@ -52,7 +53,7 @@ class GcePd:
 
     def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
         """By machine type, or as the node's label says."""
-        require_cloud(machine, "gce", self.name)
+        require_cloud(machine, self)
         return {self.name: written(machine, terms, self.name) or _found(machine, terms)}
 
 

@@ -32,7 +32,8 @@ test: $(READY) system ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 long: $(READY) ## Run the tests that try a sample with many: kills, full disks, mutated requests
-	$(BIN)/python -m pytest --long tests/embedded/test_killed.py tests/embedded/test_mutations.py
+	$(BIN)/python -m pytest --long tests/embedded/test_killed.py tests/embedded/test_mutations.py \
+		tests/images/store/test_kills.py
 
 lint: $(READY) ## Check style, types and the rooms' imports
 	$(BIN)/ruff check .

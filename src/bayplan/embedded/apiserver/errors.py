@@ -75,6 +75,13 @@ def no_such_path() -> ApiError:
     return ApiError(404, "NotFound", message, {})
 
 
+class PageNotFound(ApiError):  # noqa: N818 - a refusal like the others
+    """The URL is nobody's, not even that of a group; it is told in plain text."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found\n")
+
+
 def already_exists(group: str, plural: str, name: str, *, going: bool = False) -> ApiError:
     """The name is taken."""
     message = f'{qualified(group, plural)} "{name}" already exists'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.errors import no_such_path
@@ -72,6 +74,9 @@ def _resources(kind: Kind) -> Iterable[JsonObject]:
         main["shortNames"] = list(kind.short_names)
     if kind.categories:
         main["categories"] = list(kind.categories)
+    if "list" in kind.verbs:
+        stored = hashlib.sha256(f"{kind.api_version}/{kind.kind}".encode()).digest()
+        main["storageVersionHash"] = base64.b64encode(stored[:8]).decode()
     yield main
     for name in kind.subresources:
         yield _subresource(kind, name)

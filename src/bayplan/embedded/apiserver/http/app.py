@@ -11,6 +11,7 @@ from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Auth
 from bayplan.embedded.apiserver.authorization.impersonation import acting_user
 from bayplan.embedded.apiserver.errors import (
     ApiError,
+    PageNotFound,
     bad_request,
     forbidden,
     method_not_allowed,
@@ -200,7 +201,10 @@ class App:
             raise forbidden(info.group, info.plural, info.name, attributes.sentence())
 
     def _kind(self, info: RequestInfo) -> Kind:
-        kind = self._backend.catalog.find(info.group, info.version, info.plural)
+        catalog = self._backend.catalog
+        kind = catalog.find(info.group, info.version, info.plural)
+        if kind is None and info.group not in catalog.groups():
+            raise PageNotFound
         if kind is None or (info.namespace and not kind.namespaced):
             raise no_such_path()
         return kind

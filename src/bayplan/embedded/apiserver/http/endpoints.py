@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bayplan.embedded.apiserver.discovery import aggregated, legacy
 from bayplan.embedded.apiserver.discovery.version import version_info
-from bayplan.embedded.apiserver.errors import method_not_allowed, no_such_path
+from bayplan.embedded.apiserver.errors import PageNotFound, method_not_allowed, no_such_path
 from bayplan.embedded.apiserver.http.metrics import Metrics
 from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
 from bayplan.embedded.apiserver.jsontypes import encode
@@ -98,4 +98,4 @@ class Endpoints:
                 return json_response(legacy.api_group(self._catalog, group))
             case ["apis", group, name]:
                 return json_response(legacy.api_resources(self._catalog, group, name))
-        raise no_such_path()
+        raise PageNotFound

@@ -45,8 +45,8 @@ class Renderer:
 
     def page(self, page: Page) -> Response:
         """A list; where nothing has to be changed, the items are the stored bytes, joined."""
-        meta = _list_meta(page, custom=self._kind.custom is not None)
         transform = self._form.transform
+        meta = _list_meta(page, custom=self._kind.custom is not None and not transform)
         if transform == "Table":
             return self._response(encode(self._table(page.entries, meta)))
         if transform == "PartialObjectMetadata":

@@ -79,6 +79,8 @@ def _merge_field(
         merged[name] = _plain(value)
     elif name not in merged:
         merged[name] = _said(_plain(value))
+    elif isinstance(value, dict) and name not in merged and _DIRECTIVE in value:
+        merged[name] = {}  # there is nothing that it could direct
     elif isinstance(value, dict):
         merged[name] = apply_strategic_patch(merged.get(name), value, _inner(field))
     elif isinstance(value, list):

@@ -43,12 +43,13 @@ class _Position(msgspec.Struct):
 def list_page(store: Store, storage: str, selector: Selector, options: ListOptions) -> Page:
     """One page of the objects that a selector selects."""
     position = _read_token(options)
-    revision, entries = _pinned(store, storage, selector, options, position)
+    revision, there = _pinned(store, storage, selector, options, position)
+    entries = there
     if not selector.everything:
-        entries = [entry for entry in entries if selector.matches(entry)]
-    if not options.limit:
+        entries = [entry for entry in there if selector.matches(entry)]
+    if not options.limit or len(entries) < options.limit:
         return Page(entries, revision)
-    return _cut(store, storage, selector, options, Page(entries, revision))
+    return _cut(store, selector, options, Page(entries, revision), there)
 
 
 def _pinned(
@@ -88,14 +89,21 @@ def parse_version(text: str) -> int:
     return int(text or 0)
 
 
-def _cut(store: Store, storage: str, selector: Selector, options: ListOptions, page: Page) -> Page:
+def _cut(
+    store: Store,
+    selector: Selector,
+    options: ListOptions,
+    page: Page,
+    there: Sequence[Entry],
+) -> Page:
+    """A full page; there is another if anything follows it, whether it is selected or not."""
     shown, rest = page.entries[: options.limit], len(page.entries) - options.limit
-    if rest <= 0:
+    last = shown[-1].key
+    if there[-1].key == last:
         return page
     if page.revision == store.revision:
-        listed = store.list(storage, selector.namespace)
-        store.snapshots.keep((storage, selector.namespace, page.revision), listed)
-    last = shown[-1].key
+        listed = store.list(last.storage, selector.namespace)
+        store.snapshots.keep((last.storage, selector.namespace, page.revision), listed)
     token = _write_token(_Position(page.revision, last.namespace, last.name))
     return Page(shown, page.revision, token, rest if selector.everything else None)
 

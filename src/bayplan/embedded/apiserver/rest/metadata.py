@@ -169,6 +169,18 @@ def _standard_finalizer_problems(obj: JsonObject) -> list[Cause]:
     ]
 
 
+def warn_of_finalizers(call: Call, obj: JsonObject) -> None:
+    """Custom resources may have finalizers of any name, but should not."""
+    if call.kind.custom is None:
+        return
+    for name in obj["metadata"].get("finalizers") or ():
+        if "/" not in name and name not in ("orphan", "foregroundDeletion"):
+            call.warn(
+                f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name '
+                "to avoid accidental conflicts with other finalizer writers"
+            )
+
+
 def _owner_problems(meta: JsonObject) -> list[Cause]:
     found: list[Cause] = []
     controller = ""

@@ -129,7 +129,7 @@ def _split(part: str) -> tuple[str, bool | None, str]:
     if found is None:
         return part, None, ""
     value = _ESCAPED.sub(r"\1", part[found.end() :])
-    return part[: found.start()].strip(), found[0] != "!=", value
+    return part[: found.start()], found[0] != "!=", value
 
 
 def _unselectable(field: str, kind: Kind) -> str:

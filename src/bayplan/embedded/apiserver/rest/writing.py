@@ -60,6 +60,7 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
     await backend.admission.mutate(request)
     obj = request.object or obj
     metadata.drop_repeated_owners(call, obj)
+    metadata.warn_of_finalizers(call, obj)
     _check_address(call, obj)
     _prepare_new(backend, call, obj, strategy)
     found = [*strategy.validate(obj), *strategy.validate_new(obj)]
@@ -217,6 +218,7 @@ async def _store_change(
         await backend.admission.mutate(request)
     new = request.object or new
     metadata.drop_repeated_owners(call, new)
+    metadata.warn_of_finalizers(call, new)
     _check_address(call, new)
     _prepare_change(call, new, old, strategy, backend.now)
     _track_owners(backend, call, new, old)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
@@ -143,8 +144,8 @@ CLAIM = (
 )
 
 
-def _count(field: str) -> Column:
-    return column("Data", lambda obj: str(len(obj.get(field) or {})))
+def _count(*fields: str) -> Column:
+    return column("Data", lambda obj: sum(len(obj.get(field) or {}) for field in fields))
 
 
 def _class_name(obj: JsonObject) -> str:
@@ -153,10 +154,10 @@ def _class_name(obj: JsonObject) -> str:
     return f"{obj['metadata']['name']}{' (default)' if default else ''}"
 
 
-CONFIG_MAP = (NAME, _count("data"), AGE)
+CONFIG_MAP = (NAME, _count("data", "binaryData"), AGE)
 SECRET = (NAME, column("Type", lambda obj: obj.get("type", "")), _count("data"), AGE)
 STORAGE_CLASS = (
-    column("Name", _class_name),
+    replace(column("Name", _class_name), format="name"),
     column("Provisioner", lambda obj: obj.get("provisioner", "")),
     column("ReclaimPolicy", lambda obj: obj.get("reclaimPolicy", "")),
     column("VolumeBindingMode", lambda obj: obj.get("volumeBindingMode", "")),
@@ -191,7 +192,7 @@ CSI_DRIVER = (
 )
 ATTACHMENT = (
     NAME,
-    column("Attacher", lambda obj: _spec(obj).get("attacher", "")),
+    replace(column("Attacher", lambda obj: _spec(obj).get("attacher", "")), format="name"),
     column("PV", lambda obj: (_spec(obj).get("source") or {}).get("persistentVolumeName", "")),
     column("Node", lambda obj: _spec(obj).get("nodeName", "")),
     column("Attached", lambda obj: bool(_status(obj).get("attached")), type_="boolean"),
@@ -262,5 +263,5 @@ EVENT = (
     column("Message", lambda obj: (obj.get("message") or "").strip()),
     Column("First Seen", _first_seen, priority=1),
     column("Count", _times, wide=True),
-    column("Name", lambda obj: obj["metadata"].get("name", ""), wide=True),
+    replace(NAME, priority=1),
 )

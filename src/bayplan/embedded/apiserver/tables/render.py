@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.model import Kind, PrinterColumn
-from bayplan.embedded.apiserver.tables import access, cluster, workloads
+from bayplan.embedded.apiserver.tables import access, cluster, pods, workloads
 from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column
 from bayplan.embedded.apiserver.tables.jsonpath import read
 from bayplan.embedded.apiserver.tables.values import age
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
-    "pods": workloads.POD,
+    "pods": pods.POD,
     "deployments.apps": workloads.DEPLOYMENT,
     "replicasets.apps": workloads.REPLICA_SET,
     "replicationcontrollers": workloads.REPLICA_SET,
@@ -58,6 +59,8 @@ def columns_of(kind: Kind) -> tuple[Column, ...]:
     """The columns of a kind."""
     if kind.custom is not None and kind.custom.columns:
         return (NAME, *map(_custom, kind.custom.columns))
+    if kind.custom is not None:
+        return (NAME, replace(AGE, type="date"))
     return COLUMNS.get(kind.storage, (NAME, AGE))
 
 
@@ -70,9 +73,9 @@ def _custom(printer: PrinterColumn) -> Column:
             return str(value)
         return value
 
-    return Column(
-        printer.name, cell, printer.type, printer.format, printer.priority, printer.description
-    )
+    path = f"Custom resource definition column (in JSONPath format): {printer.path}"
+    told = printer.description or path
+    return Column(printer.name, cell, printer.type, printer.format, printer.priority, told)
 
 
 def table(kind: Kind, objects: Iterable[JsonObject], now: datetime, include: str) -> JsonObject:
@@ -82,17 +85,28 @@ def table(kind: Kind, objects: Iterable[JsonObject], now: datetime, include: str
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {},
-        "columnDefinitions": [column.definition() for column in columns],
-        "rows": [_row(columns, obj, now, include) for obj in objects],
+        "columnDefinitions": [column.definition(kind.storage) for column in columns],
+        "rows": [_row(columns, obj, now, include) | _conditions(kind, obj) for obj in objects]
+        or _no_rows(kind),
     }
+
+
+def _conditions(kind: Kind, obj: JsonObject) -> JsonObject:
+    found = pods.pod_conditions(obj) if kind.storage == "pods" else []
+    return {"conditions": found} if found else {}
+
+
+def _no_rows(kind: Kind) -> list[JsonObject] | None:
+    """A kind without a table of its own says nothing where it has no rows."""
+    return None if COLUMNS.get(kind.storage) is access.CREATED_AT else []
 
 
 def _row(columns: tuple[Column, ...], obj: JsonObject, now: datetime, include: str) -> JsonObject:
     row: JsonObject = {"cells": [_safe_cell(column, obj, now) for column in columns]}
     if include == "Object":
         row["object"] = obj
-    elif include != "None":
-        row["object"] = partial(obj)
+    else:
+        row["object"] = None if include == "None" else partial(obj)
     return row
 
 

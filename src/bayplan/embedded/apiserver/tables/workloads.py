@@ -1,4 +1,4 @@
-"""The columns of pods and of what makes pods."""
+"""The columns of what makes pods."""
 
 from __future__ import annotations
 
@@ -23,58 +23,6 @@ def _spec(obj: JsonObject) -> JsonObject:
 def _status(obj: JsonObject) -> JsonObject:
     return obj.get("status") or {}
 
-
-def _containers(pod: JsonObject) -> list[JsonObject]:
-    return _status(pod).get("containerStatuses") or []
-
-
-def pod_ready(pod: JsonObject) -> str:
-    """Ready containers of all."""
-    ready = sum(1 for one in _containers(pod) if one.get("ready"))
-    return f"{ready}/{len(_spec(pod).get('containers') or ())}"
-
-
-def pod_status(pod: JsonObject) -> str:
-    """The one word that says how a pod is."""
-    status = _status(pod)
-    text = status.get("reason") or status.get("phase") or "Unknown"
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
-            text = "SchedulingGated"
-    for one in _containers(pod):
-        text = _container_word(one.get("state") or {}) or text
-    return "Terminating" if pod["metadata"].get("deletionTimestamp") else str(text)
-
-
-def _container_word(state: JsonObject) -> str:
-    waiting, ended = state.get("waiting"), state.get("terminated")
-    if waiting and waiting.get("reason"):
-        return str(waiting["reason"])
-    if ended:
-        return str(ended.get("reason") or f"ExitCode:{ended.get('exitCode', 0)}")
-    return ""
-
-
-def _restarts(pod: JsonObject) -> int:
-    return sum(one.get("restartCount") or 0 for one in _containers(pod))
-
-
-def _gates(pod: JsonObject) -> str:
-    gates = _spec(pod).get("readinessGates")
-    return f"0/{len(gates)}" if gates else NONE
-
-
-POD = (
-    NAME,
-    column("Ready", pod_ready),
-    column("Status", pod_status),
-    column("Restarts", lambda pod: str(_restarts(pod))),
-    AGE,
-    column("IP", lambda pod: _status(pod).get("podIP") or NONE, wide=True),
-    column("Node", lambda pod: _spec(pod).get("nodeName") or NONE, wide=True),
-    column("Nominated Node", lambda pod: _status(pod).get("nominatedNodeName") or NONE, wide=True),
-    column("Readiness Gates", _gates, wide=True),
-)
 
 _IMAGES = (
     column("Containers", lambda obj: template_images(obj)[0], wide=True),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.errors import ApiError, PageNotFound
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
 
 Send = Callable[[Any], Awaitable[None]]
@@ -74,6 +74,8 @@ def json_response(document: JsonObject, code: int = 200) -> Response:
 
 def error_response(error: ApiError) -> Response:
     """A refusal."""
+    if isinstance(error, PageNotFound):
+        return Response(error.message.encode(), error.code, b"text/plain; charset=utf-8")
     response = json_response(error.status(), error.code)
     if error.retry_after is not None:
         response.headers.append((b"retry-after", b"%d" % error.retry_after))

@@ -174,3 +174,16 @@ def test_a_node_that_was_selected_for_a_claim_is_forgotten() -> None:
     assert fix.steps[0].patch == {
         "metadata": {"annotations": {"volume.kubernetes.io/selected-node": None}}
     } or fix.steps[0].patch == {"metadata": {"annotations": None}}
+
+
+def test_the_node_where_one_pod_blocks_is_found_among_many_where_several_do() -> None:
+    objects: list[KubeObject] = []
+    for index in range(100):
+        objects.append(node(f"n{index:03}").label(HOSTNAME, f"n{index:03}").obj())
+        for number in range(1 if index == 70 else 2):
+            blocker = make_pod(f"x-{index}-{number}").labels(app="x")
+            objects.append(blocker.node(f"n{index:03}").obj())
+    found = fixes(objects, make_pod("p").anti_affinity(HOSTNAME, selector(app="x")))
+    (moved,) = (fix for fix in found if fix.kinds == (FixKind.MOVE_POD,))
+    assert moved.summary.startswith("Move pod default/x-70-0 from node n070 to node ")
+    assert moved.node == "n070"

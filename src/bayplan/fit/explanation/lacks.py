@@ -65,21 +65,23 @@ class Lacking:
     """All that refuse the pod there, in the order in which they are asked."""
     cost: float
     """What lifting that costs at the least."""
+    is_spare: bool = False
+    """Whether others that lack alike stand for it."""
 
 
 def lacking_nodes(snapshot: Snapshot, pod: Pod) -> list[Lacking]:
-    """The nodes that refuse a pod, those that lack the least first; few of those that lack
-    alike.
+    """The nodes that refuse a pod, those that lack the least first; of many that lack alike, the
+    first few stand for the rest.
     """
     evaluation = snapshot.evaluation(pod)
     if isinstance(evaluation, Refusal):
         return []
     alike: Counter[Hashable] = Counter()
     found: list[Lacking] = []
+    most = FEW_NODES if len(snapshot.cluster.slots) <= FEW_NODES else MOST_ALIKE
     for cost, name, plugins, like in sorted(_lacks(snapshot, pod, evaluation), key=_order):
         alike[plugins, like] += 1
-        if alike[plugins, like] <= MOST_ALIKE or len(snapshot.cluster.slots) <= FEW_NODES:
-            found.append(Lacking(name, plugins, cost))
+        found.append(Lacking(name, plugins, cost, is_spare=alike[plugins, like] > most))
     return found
 
 

@@ -26,8 +26,9 @@ from bayplan.kube.pods import Pod
 
 MOST_STEPS = 3
 MOST_NODES = 24
-"""Nodes that are repaired, unless none of them is one step away."""
-MOST_NODES_FOR_ONE_STEP = 64
+"""Nodes that are repaired in up to so many steps."""
+MOST_NODES_FOR_ONE_STEP = 256
+"""Further nodes that are repaired in one, if nobody was."""
 MOST_FIXES = 6
 MOST_ALIKE = 2
 """Fixes of the same kinds of steps that are worth reading."""
@@ -87,14 +88,22 @@ class Search:
         yield from tried.steps
 
     def _repair_all(self, pod: Pod, taken: Steps, lacking: list[Lacking]) -> None:
-        for number, one in enumerate(lacking[:MOST_NODES_FOR_ONE_STEP]):
-            one_step = any(len(steps) == len(taken) + 1 for steps in self._found)
-            if number >= MOST_NODES and (one_step or len(one.plugins) > 1):
-                continue
+        """Repair the nearest nodes that stand for others; and where none of them is one step away,
+        those that may be.
+        """
+        nearest = [one for one in lacking if not one.is_spare][:MOST_NODES]
+        for one in nearest:
             if cost_of(taken) + one.cost > self._bound():
                 break
             self._tried += 1
             self._repair(pod, one.node, taken, MOST_STEPS)
+        tried = {one.node for one in nearest}
+        alone = [one for one in lacking if len(one.plugins) == 1 and one.node not in tried]
+        for one in alone[:MOST_NODES_FOR_ONE_STEP]:
+            if any(len(steps) == len(taken) + 1 for steps in self._found):
+                break
+            self._tried += 1
+            self._repair(pod, one.node, taken, 1)
 
     def _before_nodes(self, pod: Pod, taken: Steps, before: int) -> None:
         """Take steps for what refuses the pod everywhere, and then for what is left."""

@@ -187,3 +187,12 @@ def test_the_node_where_one_pod_blocks_is_found_among_many_where_several_do() ->
     (moved,) = (fix for fix in found if fix.kinds == (FixKind.MOVE_POD,))
     assert moved.summary.startswith("Move pod default/x-70-0 from node n070 to node ")
     assert moved.node == "n070"
+
+
+def test_a_node_in_trouble_that_is_tainted_besides_takes_two_steps() -> None:
+    sick = node("n").taint("node.kubernetes.io/not-ready").taint("team", "x").obj()
+    fix = one(fixes([sick], make_pod("p")), FixKind.CLEAR_TAINT, FixKind.TOLERATION)
+    assert fix.summary == (
+        "Get node n out of the state that taint node.kubernetes.io/not-ready:NoSchedule tells of,"
+        " and tolerate taint team=x:NoSchedule; the pod then fits n."
+    )

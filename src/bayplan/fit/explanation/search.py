@@ -33,8 +33,13 @@ MOST_FIXES = 6
 MOST_ALIKE = 2
 """Fixes of the same kinds of steps that are worth reading."""
 MOST_PROVEN = 24
-_REPEATABLE = {FixKind.RAISE_LIMIT, FixKind.DROP_AFFINITY, FixKind.RELAX_SPREAD}
-"""Steps of which several may be needed before the refusal changes."""
+_REPEATABLE = {
+    FixKind.CLEAR_TAINT,
+    FixKind.RAISE_LIMIT,
+    FixKind.DROP_AFFINITY,
+    FixKind.RELAX_SPREAD,
+}
+"""Steps after which others may be needed before the refusal changes."""
 
 
 def nearest_fixes(snapshot: Snapshot, pod: Pod) -> Sought:

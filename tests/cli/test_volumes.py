@@ -42,6 +42,7 @@ def test_json_has_the_documented_shape(capsys: Captured) -> None:
         "used": 4,
         "limit": 4,
         "free": 0,
+        "over": 0,
         "source": "CSINode",
         "sourceDetail": "",
         "sourceRow": "",
@@ -109,6 +110,33 @@ def test_what_cannot_be_a_limit_is_told_and_does_not_count(
             assert rows["kubernetes.io/aws-ebs"]["sourceRow"] == "aws-ebs: all other types"
             assert rows["disk.example.com"]["source"] == "unreadable limit"
             assert rows["disk.example.com"]["free"] == 0
+
+
+def test_volumes_over_a_lowered_limit_are_shown(tmp_path: Path, capsys: Captured) -> None:
+    limits = {"cpu": "4", "pods": "9", "attachable-volumes-aws-ebs": "2"}
+    lowered = {**node("lowered"), "status": {"allocatable": limits}}
+    pods = [_with_disk(number) for number in range(5)]
+    file = dump(tmp_path, lowered, *pods)
+    assert run(["volumes", "-f", file, "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["volumes"]
+    assert (row["used"], row["limit"], row["free"], row["over"]) == (5, 2, 0, 3)
+    assert run(["volumes", "-f", file]) == 0
+    assert "3 over" in capsys.readouterr().out
+
+
+def _with_disk(number: int) -> dict[str, object]:
+    disk = {"name": "v", "awsElasticBlockStore": {"volumeID": f"vol-{number}"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"p{number}", "namespace": "default"},
+        "spec": {
+            "nodeName": "lowered",
+            "containers": [{"name": "c", "image": "c"}],
+            "volumes": [disk],
+        },
+        "status": {"phase": "Running"},
+    }
 
 
 def test_the_next_node_of_each_group_promises_what_its_template_says(capsys: Captured) -> None:

@@ -133,6 +133,7 @@ def as_data(report: VolumeReport) -> JsonValue:
         "used": report.used,
         "limit": limit.count,
         "free": report.free,
+        "over": report.over,
         "source": limit.source.value,
         "sourceDetail": limit.detail,
         "sourceRow": report.row,
@@ -160,15 +161,22 @@ def _show(reports: Sequence[VolumeReport], *, wide: bool) -> None:
 
 
 def _row(report: VolumeReport) -> list[str | Text]:
-    limit, free = report.limit, report.free
+    limit = report.limit
     style = "red" if report.is_full else ""
     return [
         report.node,
         report.driver,
         str(report.used),
         "-" if limit.count is None else str(limit.count),
-        Text("-" if free is None else str(free), style=style),
+        Text(_left(report), style=style),
     ]
+
+
+def _left(report: VolumeReport) -> str:
+    """What is free; what is too much where that is the case."""
+    if report.over:
+        return f"{report.over} over"
+    return "-" if report.free is None else str(report.free)
 
 
 def _source(report: VolumeReport, *, wide: bool) -> str:

@@ -50,6 +50,11 @@ class VolumeReport:
         return None if self.limit.count is None else max(self.limit.count - self.used, 0)
 
     @property
+    def over(self) -> int:
+        """How many volumes there are beyond the limit, as where it was lowered."""
+        return 0 if self.limit.count is None else max(self.used - self.limit.count, 0)
+
+    @property
     def is_full(self) -> bool:
         """Whether not one more volume can be attached."""
         return self.free == 0

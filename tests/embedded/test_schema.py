@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.embedded.apiserver.schema import protobuf, times
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
@@ -278,7 +279,7 @@ def test_what_is_known_to_be_in_order_is_not_looked_at_unless_it_differs_to_the_
     check_object(same, POD, Report([], known=known), known=known)
     assert same == known
     for other in (1, 1.0, "true"):
-        sly = {"spec": {"containers": [{"name": "c", "stdin": other, "resources": {}}]}}
+        sly: JsonObject = {"spec": {"containers": [{"name": "c", "stdin": other, "resources": {}}]}}
         with pytest.raises(Mismatch):
             check_object(sly, POD, Report([], known=known), known=known)
 

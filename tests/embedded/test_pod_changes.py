@@ -279,3 +279,67 @@ async def test_a_finalizer_has_a_domain_or_is_a_standard_one(
     made = pod()
     made["metadata"]["finalizers"] = [name]
     assert (await http.post(PODS, made)).code == code
+
+
+SIZED = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
+
+
+def sized(resources: Json, **fields: Any) -> Json:
+    return {"name": "main", "image": "example/app:1", "resources": resources, **fields}
+
+
+async def test_a_pod_is_resized_and_nothing_else_of_it_changes(http: Http) -> None:
+    await http.post(PODS, pod(containers=[sized(SIZED)]))
+    more = {**SIZED, "requests": {"cpu": "1500m", "memory": "2Gi"}}
+    change = {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [sized(more, image="b")]}}
+    resized = (await http.patch(f"{PODS}/a/resize", change)).body
+    (container,) = resized["spec"]["containers"]
+    assert (container["resources"], container["image"]) == (more, "example/app:1")
+    assert resized["metadata"]["labels"] == {"app": "web", "hash": "7"}
+    assert resized["metadata"]["generation"] == 2
+
+
+@pytest.mark.parametrize(
+    ("resources", "field"),
+    [
+        (
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
+            "spec.containers[0].resources.requests",
+        ),
+        (
+            {**SIZED, "limits": {"cpu": "2", "ephemeral-storage": "1Gi"}},
+            "spec",
+        ),
+        ({"requests": {"cpu": "3", "memory": "1Gi"}, "limits": {"cpu": "2"}}, None),
+    ],
+)
+async def test_only_processor_and_memory_are_resized(
+    http: Http, resources: Json, field: str | None
+) -> None:
+    await http.post(PODS, pod(containers=[sized(SIZED)]))
+    put = await http.get(f"{PODS}/a")
+    put.body["spec"]["containers"][0]["resources"] = resources
+    refused = await http.put(f"{PODS}/a/resize", put.body)
+    assert refused.code == 422
+    fields = [one["field"] for one in refused.body["details"]["causes"]]
+    assert field is None or field in fields
+
+
+async def test_a_pod_is_resized_only_within_its_node(http: Http) -> None:
+    room = {"status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"}}}
+    await http.post("/api/v1/nodes", {"metadata": {"name": "n"}} | room)
+    await http.post(PODS, pod(containers=[sized({"requests": {"cpu": "1"}})], nodeName="n"))
+    change = {"spec": {"containers": [sized({"requests": {"cpu": "3"}})]}}
+    refused = await http.patch(f"{PODS}/a/resize", change)
+    assert refused.code == 403
+    assert "cpu, requested: 3000, allocatable: 2000" in refused.body["message"]
+
+
+async def test_containers_to_look_into_a_pod_can_be_added_only(http: Http) -> None:
+    await http.post(PODS, pod())
+    path, look = f"{PODS}/a/ephemeralcontainers", {"name": "look", "image": "busybox:1"}
+    added = await http.patch(path, {"spec": {"ephemeralContainers": [look]}})
+    assert (added.code, added.body["spec"]["ephemeralContainers"][0]["name"]) == (200, "look")
+    other = {"spec": {"ephemeralContainers": [{**look, "image": "busybox:2"}]}}
+    assert (await http.patch(path, other)).code == 422
+    assert (await http.patch(path, {"spec": {"ephemeralContainers": None}})).code == 422

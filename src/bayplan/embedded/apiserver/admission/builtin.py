@@ -64,6 +64,8 @@ class BuiltinAdmission:
             await self._storage.validate(request)
         elif request.operation == "CREATE" and not call.subresource:
             self._pods.validate_new(request)
+        elif request.operation == "UPDATE" and call.subresource == "resize":
+            self._pods.validate_resize(request)
 
 
 def _protect_namespaces(request: AdmissionRequest) -> None:

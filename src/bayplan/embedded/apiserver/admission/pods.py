@@ -10,6 +10,8 @@ from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.validation.pods.equality import same_spec
+from bayplan.embedded.apiserver.validation.pods.totals import pod_requests
+from bayplan.kube import quantity
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
@@ -89,6 +91,25 @@ class PodAdmission:
         if wanted is not None and not _same_overhead(wanted, given):
             raise _refuse(request, _OTHER_OVERHEAD)
 
+    def validate_resize(self, request: AdmissionRequest) -> None:
+        """A pod is resized only on a node that is there, can do it, and has enough at all."""
+        spec, old = _spec(request), (request.old_object or {}).get("spec") or {}
+        node = spec.get("nodeName") or ""
+        if not node or spec == old:
+            return
+        entry = self._store.get(Key("nodes", "", node))
+        if entry is None:
+            raise _refuse(request, f'node "{node}" not found')
+        system = entry.labels.get("kubernetes.io/os", "linux")
+        if system != "linux":
+            why = f'pod resize is only supported on linux nodes, node "{node}" is "{system}"'
+            raise _with_cause(_refuse(request, why), "UnsupportedPlatform")
+        allocatable = (entry.object().get("status") or {}).get("allocatable") or {}
+        lacking = _lacking(spec, allocatable)
+        if lacking:
+            why = f"node didn't have enough allocatable resources: {'; '.join(lacking)}"
+            raise _with_cause(_refuse(request, why), "NodeCapacity")
+
     def _place(self, request: AdmissionRequest) -> None:
         """A pod that has a node tells where that is."""
         pod = request.object or {}
@@ -120,6 +141,27 @@ def _spec(request: AdmissionRequest) -> JsonObject:
 def _refuse(request: AdmissionRequest, why: str) -> ApiError:
     kind = request.call.kind
     return forbidden(kind.group, kind.plural, request.call.name, why)
+
+
+def _with_cause(error: ApiError, reason: str) -> ApiError:
+    return ApiError(
+        error.code,
+        error.reason,
+        error.message,
+        {**(error.details or {}), "causes": [{"reason": reason}]},
+    )
+
+
+def _lacking(spec: JsonObject, allocatable: JsonObject) -> list[str]:
+    """Of what a pod asks for more than a node has in all."""
+    asked = pod_requests(spec)
+    units = {"cpu": quantity.milli_value, "memory": quantity.value}
+    return [
+        f"{name}, requested: {counted(quantity.format_amount(asked[name]))}, allocatable: "
+        f"{counted(allocatable.get(name) or '0')}"
+        for name, counted in units.items()
+        if name in asked and asked[name] > quantity.parse(allocatable.get(name) or "0")
+    ]
 
 
 def _settle(request: AdmissionRequest, field: str, value: object, what: str) -> None:

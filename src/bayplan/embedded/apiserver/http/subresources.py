@@ -137,6 +137,11 @@ _SUBRESOURCES: dict[tuple[str, str], Handler] = {
     ("status", "get"): HANDLERS["get"],
     ("status", "update"): HANDLERS["update"],
     ("status", "patch"): HANDLERS["patch"],
+    **{
+        (part, verb): HANDLERS[verb]
+        for part in ("ephemeralcontainers", "resize")
+        for verb in ("get", "update", "patch")
+    },
 }
 
 

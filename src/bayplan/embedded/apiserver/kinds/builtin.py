@@ -41,7 +41,7 @@ CORE = (
         "pods",
         short_names=("po",),
         categories=("all",),
-        subresources=("status", "binding", "eviction"),
+        subresources=("status", "binding", "eviction", "ephemeralcontainers", "resize"),
         fields=(
             "spec.nodeName",
             "spec.restartPolicy",

@@ -209,6 +209,8 @@ async def _store_change(
     backend: Backend, call: Call, wanted: JsonObject, current: Entry, old: JsonObject
 ) -> Entry:
     strategy = strategy_for(call.kind)
+    if call.subresource in strategy.parts:
+        wanted = strategy.parts[call.subresource].merge(wanted, old)
     new = _typed(backend, call, _merge_scope(call, wanted, old))
     if call.subresource not in _UNVALIDATED:
         strategy.default(new)
@@ -285,6 +287,8 @@ def _change_problems(
         found += metadata.problems(new, strategy)
     if call.subresource == "status":
         found += strategy.validate_status(new, old)
+    elif call.subresource in strategy.parts:
+        found += strategy.parts[call.subresource].validate(new, old)
     elif call.subresource not in _UNVALIDATED:
         found += [*strategy.validate(new), *strategy.validate_update(new, old)]
     return found + custom_problems(call, new)

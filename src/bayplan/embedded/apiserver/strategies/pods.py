@@ -14,12 +14,20 @@ from bayplan.embedded.apiserver.strategies.podsettling import (
     settle_app_armor,
 )
 from bayplan.embedded.apiserver.strategies.podstatus import keep_unsaid
-from bayplan.embedded.apiserver.strategies.strategy import Now, Strategy
+from bayplan.embedded.apiserver.strategies.strategy import Now, Part, Strategy
 from bayplan.embedded.apiserver.validation.pods.annotations import (
     annotation_change_problems,
     annotation_meanings_problems,
     profile_match_problems,
     static_problems,
+)
+from bayplan.embedded.apiserver.validation.pods.resizing import (
+    ephemeral_change_problems,
+    is_static,
+    resize_problems,
+    resized,
+    static_pod_problem,
+    with_ephemeral,
 )
 from bayplan.embedded.apiserver.validation.pods.spec import (
     creation_problems,
@@ -131,6 +139,18 @@ def _warnings(pod: JsonObject, old: JsonObject | None) -> list[str]:
     return [*name_warnings(pod), *known]
 
 
+def _validate_resize(new: JsonObject, old: JsonObject) -> list[Cause]:
+    if is_static(old):
+        return static_pod_problem("cannot be resized")
+    return [*_validate(new), *resize_problems(new, old)]
+
+
+def _validate_ephemeral(new: JsonObject, old: JsonObject) -> list[Cause]:
+    if is_static(old):
+        return static_pod_problem("do not support ephemeral containers")
+    return [*_validate(new), *ephemeral_change_problems(new, old)]
+
+
 PODS = Strategy(
     default=default_pod,
     prepare_create=_prepare_create,
@@ -140,6 +160,10 @@ PODS = Strategy(
     validate_new=_validate_new,
     validate_update=_validate_update,
     validate_status=_validate_status,
+    parts={
+        "resize": Part(resized, _validate_resize),
+        "ephemeralcontainers": Part(with_ephemeral, _validate_ephemeral),
+    },
     warnings=_warnings,
     returns_deleted=True,
 )

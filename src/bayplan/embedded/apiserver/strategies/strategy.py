@@ -6,7 +6,7 @@ And the helpers by which strategies fill in what a client left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from bayplan.embedded.apiserver.errors import Cause
@@ -47,6 +47,16 @@ def _no_warnings(_new: JsonObject, _old: JsonObject | None) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an object that is written by itself, through a subresource."""
+
+    merge: Callable[[JsonObject, JsonObject], JsonObject]
+    """The object with that part as wanted, and all else as it was (wanted, old)."""
+    validate: Callable[[JsonObject, JsonObject], list[Cause]]
+    """What is wrong with the change (new, old)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Strategy:
     """How one kind differs from a plain stored object."""
 
@@ -67,6 +77,8 @@ class Strategy:
     validate_update: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
     validate_status: Callable[[JsonObject, JsonObject], list[Cause]] = _fine_change
     """What is wrong with a change of the status (new, old)."""
+    parts: dict[str, Part] = field(default_factory=dict)
+    """What is written through subresources of its own, beside the status."""
     warnings: Callable[[JsonObject, JsonObject | None], list[str]] = _no_warnings
     """What the author of a new object (old is None) or of a change should know (new, old)."""
     metadata_last: bool = False

@@ -41,6 +41,14 @@ def total(spec: JsonObject, kind: str) -> Amounts:
     return running
 
 
+def pod_requests(spec: JsonObject) -> Amounts:
+    """What a pod asks for: as a whole where it says so, else by its containers; and overhead."""
+    asked = total(spec, "requests") | _amounts(spec, "requests")
+    overhead = spec.get("overhead") or {}
+    _add(asked, {name: amount(value) for name, value in overhead.items()})
+    return asked
+
+
 def _amounts(owner: JsonObject, kind: str) -> Amounts:
     asked = (owner.get("resources") or {}).get(kind) or {}
     return {name: amount(value) for name, value in asked.items()}

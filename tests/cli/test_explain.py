@@ -331,3 +331,20 @@ def test_where_no_fix_is_found_it_is_said_how_far_was_looked(
 
 def test_every_risk_has_its_words() -> None:
     assert set(RISKS) == set(Risk)
+
+
+@pytest.mark.parametrize("style", ["json", "yaml"])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_programs_get_one_document_however_many_are_explained(
+    count: int, style: str, tmp_path: Path, capsys: Captured
+) -> None:
+    where = dump(tmp_path, node(), *(pod(f"p{i}", cpu=str(i + 1)) for i in range(count)))
+    explain("-f", where, "--all-pending", "-o", style)
+    out = capsys.readouterr().out
+    data = json.loads(out) if style == "json" else yaml.safe_load(out)
+    assert len(data["explanations"]) == count
+    assert out == (
+        f"{json.dumps(data, indent=2)}\n"
+        if style == "json"
+        else yaml.safe_dump(data, sort_keys=False)
+    )

@@ -25,13 +25,13 @@ from bayplan.cli.explain_data import as_data, summary_data
 from bayplan.cli.explain_text import blocks
 from bayplan.cli.held import Held, held_by_queues
 from bayplan.cli.manifests import read_manifest
-from bayplan.cli.output import Format, emit, notices, printable, show
+from bayplan.cli.output import Format, emit_many, notices, printable, show
 from bayplan.cli.pending import Alike, explain_all, waiting_pods
 from bayplan.cli.progress import LOADING, Bar
 from bayplan.cli.what_if import AS_IT_IS, WhatIf, newly_made, replicas
 from bayplan.cli.whose import Bench
 from bayplan.fit import Snapshot
-from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, identify
+from bayplan.kube.codec import DEFAULT_NAMESPACE, JsonObject, ObjectError, identify
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.loading import Loaded
 from bayplan.kube.nodes import Node
@@ -200,9 +200,9 @@ def _print(found: list[Alike], held: Held, loaded: Loaded, output: Format) -> No
     if output.is_for_people:
         show(blocks(found, held, left_out, wide=output is Format.wide))
     else:
-        told = [as_data(one, held.get(one.explanation.pod)) for one in found]
-        summary = summary_data(found, held)
-        emit({"leftOut": left_out, "summary": summary, "explanations": told}, output)
+        told = (as_data(one, held.get(one.explanation.pod)) for one in found)
+        head: JsonObject = {"leftOut": left_out, "summary": summary_data(found, held)}
+        emit_many(head, "explanations", told, output)
 
 
 def _exit_code(found: list[Alike], held: Held, loaded: Loaded, *, all_pending: bool) -> int:

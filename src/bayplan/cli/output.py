@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.kube.codec import JsonObject, JsonValue
 
 _ENDLESS = 100_000
 """The width of what is not a terminal: nothing is wrapped there."""
@@ -107,8 +107,33 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Tabl
 
 def emit(data: JsonValue, style: Format) -> None:
     """Print an answer for programs."""
+    sys.stdout.write(_json(data) + "\n" if style is Format.json else _yaml(data))
+
+
+def emit_many(head: JsonObject, name: str, many: Iterable[JsonValue], style: Format) -> None:
+    """The same for an answer that ends in a list under this name, of which all together would take
+    much memory: one after another.
+    """
     if style is Format.json:
-        text = json.dumps(data, indent=2) + "\n"
-    else:
-        text = yaml.safe_dump(data, sort_keys=False)
-    sys.stdout.write(text)
+        sys.stdout.write(_json({**head, name: []}).removesuffix("]\n}"))
+        separator = "\n    "
+        for one in many:
+            sys.stdout.write(separator + _json(one).replace("\n", "\n    "))
+            separator = ",\n    "
+        sys.stdout.write("]\n}\n" if separator[0] == "\n" else "\n  ]\n}\n")
+        return
+    sys.stdout.write(_yaml(head) + f"{name}:")
+    begin = "\n"
+    for one in many:
+        sys.stdout.write(begin + _yaml([one]))
+        begin = ""
+    sys.stdout.write(" []\n" if begin else "")
+
+
+def _json(data: JsonValue) -> str:
+    return json.dumps(data, indent=2)
+
+
+def _yaml(data: JsonValue) -> str:
+    text: str = yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False)
+    return text

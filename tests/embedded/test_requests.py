@@ -121,3 +121,10 @@ async def test_an_apply_says_only_what_its_kind_has(http: Http) -> None:
     )
     other = await http.patch(f"{CMS}/a?fieldManager=m", {**wanted, "kind": "Foo"}, apply)
     assert other.body["message"] == "invalid object type: /v1, Kind=Foo"
+
+
+async def test_a_method_that_nobody_knows_is_not_allowed(http: Http) -> None:
+    for _ in range(2):
+        reply = await http("FOO", CMS)
+        assert (reply.code, reply.body["reason"]) == (405, "MethodNotAllowed")
+    assert (await http.get(CMS)).code == 200

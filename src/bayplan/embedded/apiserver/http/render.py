@@ -93,19 +93,20 @@ class Renderer:
         obj = self._view(entry)
         return encode(partial(obj, self._form.meta_version) if self._form.transform else obj)
 
-    def _items(self, entries: Sequence[Entry]) -> list[bytes]:
+    def _items(self, entries: Sequence[Entry]) -> bytes:
         """Custom resources say in lists, too, of which kind they are; built-in ones do not."""
         if self._form.transform or self._kind.custom is not None:
-            return [self._data(entry) for entry in entries]
+            return b",".join([self._data(entry) for entry in entries])
         if viewed(self._kind) is not None:
-            return [encode(_untyped(self._view(entry))) for entry in entries]
+            return b",".join([encode(_untyped(self._view(entry))) for entry in entries])
         begun = len(self._begins)
-        return [
-            b"{" + entry.data[begun:]
+        items = [
+            entry.data[begun:]
             if entry.data.startswith(self._begins)
-            else encode(_untyped(entry.object()))
+            else encode(_untyped(entry.object()))[1:]
             for entry in entries
         ]
+        return b"{" + b",{".join(items) if items else b""
 
     def _view(self, entry: Entry) -> JsonObject:
         obj, view = entry.object(), viewed(self._kind)
@@ -138,8 +139,8 @@ def _list_meta(page: Page, *, custom: bool) -> JsonObject:
     return meta
 
 
-def _joined(head: JsonObject, items: Sequence[bytes]) -> bytes:
-    return b'%b,"items":[%b]}' % (encode(head)[:-1], b",".join(items))
+def _joined(head: JsonObject, items: bytes) -> bytes:
+    return b'%b,"items":[%b]}' % (encode(head)[:-1], items)
 
 
 def _yaml(value: JsonValue) -> bytes:

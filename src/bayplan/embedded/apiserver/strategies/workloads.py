@@ -122,6 +122,8 @@ def _default_cron_job(obj: JsonObject) -> None:
 def _controller(obj: JsonObject) -> None:
     spec = child(obj, "spec")
     _replica_set(spec)
+    if not spec.get("template"):
+        return
     _default_template(spec)
     labels = (spec["template"].get("metadata") or {}).get("labels")
     if labels:

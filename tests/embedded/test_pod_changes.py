@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.http_client import Http
 
 Json = dict[str, Any]
@@ -343,3 +345,13 @@ async def test_containers_to_look_into_a_pod_can_be_added_only(http: Http) -> No
     other = {"spec": {"ephemeralContainers": [{**look, "image": "busybox:2"}]}}
     assert (await http.patch(path, other)).code == 422
     assert (await http.patch(path, {"spec": {"ephemeralContainers": None}})).code == 422
+
+
+@pytest.mark.parametrize(("allowed", "code"), [(True, 201), (False, 422)])
+async def test_containers_are_privileged_only_where_that_is_allowed(
+    allowed: bool, code: int
+) -> None:
+    made = pod()
+    made["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    async with ApiServer(ServerConfig(allow_privileged=allowed)) as server, Http(server) as http:
+        assert (await http.post(PODS, made)).code == code

@@ -34,6 +34,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     authorization: Annotated[
         Literal["rbac", "always-allow"], Parameter(show_choices=True)
     ] = "always-allow",
+    allow_privileged: bool = False,
     durability: Literal["process", "power"] = "process",
 ) -> int:
     """Serve the Kubernetes API until interrupted.
@@ -51,6 +52,8 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         Further users: CSV lines of token,user,uid,"group1,group2".
     authorization
         Who may do what: as RBAC objects say, or everybody everything.
+    allow_privileged
+        Let containers be privileged, as most real clusters do.
     durability
         What an acknowledged write survives: the death of the process, or also a power cut.
     """
@@ -63,6 +66,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
             kubeconfig=kubeconfig or stack.enter_context(kubeconfig_place(None)),
             tokens=tokens,
             authorization=authorization,
+            allow_privileged=allow_privileged,
             durability=durability,
         )
         gc.set_threshold(*RARELY)

@@ -171,7 +171,9 @@ async def _virtual(wish: _Wish, seconds: float, out: TextIO | None) -> None:
 async def _run_live(wish: _Wish) -> None:
     with kubeconfig_place(wish.kubeconfig) as path, _input_checked():
         host, port = listen_address(wish.listen)
-        config = ServerConfig(host=host, port=port, data=wish.data, kubeconfig=path)
+        config = ServerConfig(
+            host=host, port=port, data=wish.data, kubeconfig=path, allow_privileged=True
+        )
         daemons = _daemons(wish, lambda: lab.simulation.provider)
         lab = _made(lambda: LiveLab(wish.spec, config, daemons))
         _stop_on_signals(lab)

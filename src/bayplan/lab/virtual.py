@@ -57,6 +57,7 @@ class VirtualLab(Lab):
         self._loop = _virtual_loop()
         config = PlaneConfig(
             data=data,
+            allow_privileged=True,
             clock=LoopClock(start or moment_of(data) or START),
             rng=Random(),  # noqa: S311 - not for secrets
             webhooks=lambda _: InProcessPoster(webhooks or {}),

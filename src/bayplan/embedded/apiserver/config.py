@@ -22,6 +22,8 @@ class PlaneConfig:
     """The data file; None keeps everything in memory."""
     tokens: Path | None = None
     authorization: Literal["rbac", "always-allow"] = "always-allow"
+    allow_privileged: bool = False
+    """Whether containers may be privileged."""
     durability: Durability = "process"
     clock: Clock = field(default_factory=WallClock)
     rng: Random = field(default_factory=SystemRandom)

@@ -52,6 +52,7 @@ class ControlPlane:
             self.store = Store(self.database, fields, config.journal_capacity)
             opened.pop_all()
         self.backend = Backend(self.store, self.catalog, config.clock, config.rng)
+        self.backend.allow_privileged = config.allow_privileged
         self._webhooks = Webhooks(self.backend, config.webhooks(self.store))
         authorizer = self._admit()
         self._controllers = (

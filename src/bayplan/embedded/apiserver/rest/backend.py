@@ -27,6 +27,8 @@ class Backend:
     rng: Random = field(default_factory=SystemRandom)
     admission: AdmissionChain = field(default_factory=AdmissionChain)
     templates: Templates = field(default_factory=Templates)
+    allow_privileged: bool = False
+    """Whether containers may be privileged."""
 
     def now(self) -> str:
         """The time as objects carry it."""

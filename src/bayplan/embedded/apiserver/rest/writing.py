@@ -38,6 +38,7 @@ from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.strategies.table import strategy_for
 from bayplan.embedded.apiserver.validation.causes import bad_value, immutable
+from bayplan.embedded.apiserver.validation.pods.choices import DISALLOWED
 
 Compute = Callable[[JsonObject], JsonObject]
 """Makes the object that is wanted out of the object that is there (which it may change)."""
@@ -66,7 +67,7 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
     found = [*strategy.validate(obj), *strategy.validate_new(obj)]
     if not (found and strategy.metadata_last):
         found = metadata.problems(obj, strategy) + found
-    refuse(call, obj, found + custom_problems(call, obj))
+    refuse(call, obj, _unlawful(backend, found + custom_problems(call, obj)))
     _warn(call, strategy.warnings(obj, None))
     await backend.admission.validate(request)
     require_namespace(backend, call)
@@ -119,6 +120,13 @@ def _store_new(backend: Backend, call: Call, obj: JsonObject) -> Entry:
 def _warn(call: Call, warnings: list[str]) -> None:
     for text in warnings:
         call.warn(text)
+
+
+def _unlawful(backend: Backend, problems: list[Cause]) -> list[Cause]:
+    """What is left to refuse where containers may be privileged."""
+    if not problems or not backend.allow_privileged:
+        return problems
+    return [one for one in problems if not one.message.endswith(DISALLOWED)]
 
 
 def refuse(call: Call, obj: JsonObject, problems: list[Cause]) -> None:
@@ -224,7 +232,7 @@ async def _store_change(
     _check_address(call, new)
     _prepare_change(call, new, old, strategy, backend.now)
     _track_owners(backend, call, new, old)
-    refuse(call, new, _change_problems(call, new, old, strategy))
+    refuse(call, new, _unlawful(backend, _change_problems(call, new, old, strategy)))
     if call.subresource not in _UNVALIDATED:
         _warn(call, strategy.warnings(new, old))
     if not admitted:

@@ -10,6 +10,8 @@ from bayplan.embedded.apiserver.validation.causes import not_supported, out_of_r
 from bayplan.embedded.apiserver.validation.names import NameRule, name_problems
 
 Rule = Callable[[JsonObject, str], list[Cause]]
+DISALLOWED = "disallowed by cluster policy"
+"""Why nothing is privileged on a server that does not allow it."""
 MOST_ID = 2**31 - 1
 MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 

@@ -16,7 +16,12 @@ from bayplan.embedded.apiserver.validation.causes import (
     too_long,
 )
 from bayplan.embedded.apiserver.validation.paths import descending_problems
-from bayplan.embedded.apiserver.validation.pods.choices import choice, containers_of, id_problems
+from bayplan.embedded.apiserver.validation.pods.choices import (
+    DISALLOWED,
+    choice,
+    containers_of,
+    id_problems,
+)
 from bayplan.embedded.apiserver.validation.pods.windows import windows_option_problems
 
 PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -138,7 +143,7 @@ def container_security_problems(context: JsonObject, at: str, host_users: bool) 
     """What is wrong with a container's rights."""
     found = []
     if context.get("privileged"):
-        found.append(forbidden_field(f"{at}.privileged", "disallowed by cluster policy"))
+        found.append(forbidden_field(f"{at}.privileged", DISALLOWED))
     found += id_problems(context.get("runAsUser"), f"{at}.runAsUser")
     found += id_problems(context.get("runAsGroup"), f"{at}.runAsGroup")
     mount = context.get("procMount")

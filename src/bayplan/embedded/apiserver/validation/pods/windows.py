@@ -13,7 +13,7 @@ from bayplan.embedded.apiserver.validation.causes import (
     required,
 )
 from bayplan.embedded.apiserver.validation.names import name_problems, subdomain
-from bayplan.embedded.apiserver.validation.pods.choices import containers_of
+from bayplan.embedded.apiserver.validation.pods.choices import DISALLOWED, containers_of
 
 _LONGEST_SPEC = 64 * 1024
 _LONGEST_DOMAIN = 256
@@ -114,8 +114,7 @@ def host_process_problems(spec: JsonObject, at: str) -> list[Cause]:
     if not spec.get("hostNetwork"):
         why = "hostNetwork must be true if pod contains any hostProcess containers"
         found.append(bad_value(f"{at}.hostNetwork", False, why))
-    why = "hostProcess containers are disallowed by cluster policy"
-    return [*found, forbidden_field(at, why)]
+    return [*found, forbidden_field(at, f"hostProcess containers are {DISALLOWED}")]
 
 
 def _host_process(owner: JsonObject) -> bool | None:

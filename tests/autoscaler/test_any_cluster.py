@@ -108,7 +108,7 @@ async def test_volumes_are_bought_for_and_drivers_waited_for(
         await news.until(lambda: len(sky.cloud.instances) == 2)
         await news.until(lambda: bool(news.said("NotTriggerScaleUp")))
         (why,) = news.said("NotTriggerScaleUp")
-        assert "1 Insufficient cpu (bayplan-group: wants 64 cpu" in why
+        assert "1 Insufficient cpu (bayplan-group: wants 64 CPUs" in why
         sky.forward(120)
         for name in sky.cloud.instances:
             await register(client, sky, name)

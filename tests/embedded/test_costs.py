@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.embedded.apiserver.authorization.escalation import is_held
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.crds.pruning import add_defaults
 from bayplan.embedded.apiserver.crds.validation import problems
@@ -56,17 +57,19 @@ class Asking:
         *,
         query: str = "",
         known: bool = True,
+        accept: str = "application/json",
     ) -> tuple[int, Any]:
         """The code and the body of the answer."""
         sent = body if isinstance(body, bytes) else b"" if body is None else encode(body)
         state = {"peer": ADMIN} if known else {}
-        asked = Asked(method, path, query, (("Content-Type", kind),), sent, state)
+        headers = (("Content-Type", kind), ("Accept", accept))
+        asked = Asked(method, path, query, headers, sent, state)
         with soon():
             async with calling(self._plane.app, asked) as reply:
                 content = b""
                 while chunk := await reply.next_chunk():
                     content += chunk
-                return reply.status, decode(content)
+                return reply.status, decode(content) if content[:1] == b"{" else content
 
 
 @pytest.fixture
@@ -291,3 +294,70 @@ async def test_lists_of_many_are_merged_in_one_pass(ask: Asking, kind: str) -> N
         query = "fieldManager=m&force=true" if "apply" in kind else ""
         code, _ = await ask("PATCH", f"{DEPLOYMENTS}/d", change, kind, query=query)
         assert code == 200
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": f"c{n}", "image": "i"} for n in range(20_000)]},
+        {
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"limits": {"cpu": "0" * 500_000}}}
+            ]
+        },
+        {
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "env": [
+                        {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "['" * 200_000}}}
+                    ],
+                }
+            ]
+        },
+        {"containers": [{"name": "c", "image": "a/" * 200_000}]},
+        {"schedulingGates": [{"name": f"g{n}"} for n in range(15_000)], "containers": []},
+        {"tolerations": [{"key": f"k{n}", "operator": "Exists"} for n in range(12_000)]},
+    ],
+)
+@pytest.mark.parametrize("patching", [False, True])
+async def test_pods_that_are_too_much_are_answered_soon(
+    ask: Asking, spec: Any, patching: bool
+) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    if not patching:
+        code, _ = await ask("POST", pods, {"metadata": {"name": "p"}, "spec": spec})
+    else:
+        whole = {"containers": [{"name": "c", "image": "i"}]}
+        await ask("POST", pods, {"metadata": {"name": "p"}, "spec": whole})
+        kind = "application/strategic-merge-patch+json"
+        code, _ = await ask("PATCH", f"{pods}/p", {"spec": spec}, kind)
+    assert code < 500
+
+
+@pytest.mark.parametrize("meta", [[], "text", 5, [{"name": "a"}]])
+async def test_an_apply_whose_metadata_is_none_is_refused(ask: Asking, meta: Any) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    kind = "application/apply-patch+yaml"
+    code, status = await ask("PATCH", f"{CMS}/a", body, kind, query="fieldManager=m")
+    assert code >= 400
+    assert status["message"] != "Internal error occurred"
+
+
+async def test_a_long_answer_as_yaml_is_written_soon(ask: Asking) -> None:
+    for number in range(40):
+        data = {f"k{n}": "v" for n in range(1000)}
+        await ask("POST", CMS, {"metadata": {"name": f"c{number}"}, "data": data})
+    code, listed = await ask("GET", CMS, accept="application/yaml")
+    assert (code, len(listed["items"])) == (200, 40)
+
+
+def test_a_rule_of_very_many_permissions_is_not_gone_through() -> None:
+    many = [f"x{number}" for number in range(400)]
+    rule = {"verbs": many, "apiGroups": many, "resources": many}
+    with soon():
+        every = {"verbs": ["*"], "apiGroups": ["*"]}
+        halves = [{**every, "resources": one} for one in (many[1:], many[:1])]
+        assert not is_held(rule, halves)
+        assert is_held(rule, [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}])

@@ -27,9 +27,7 @@ from bayplan.embedded.apiserver.http.wire.bodies import (
     TooDeep,
     Unreadable,
     collect,
-    decode_json,
     decode_value,
-    decode_yaml,
     exact_media_type,
     media_type,
     read_body,
@@ -170,7 +168,8 @@ def _patch_content(call: Call, kind: str, body: bytes) -> JsonValue:
     if kind in (JSON_PATCH, MERGE_PATCH) and call.field_validation != "Ignore":
         what = "error decoding patch: "
     try:
-        content = (decode_yaml if kind == APPLY_PATCH else decode_json)(body)
+        encoding = "application/yaml" if kind == APPLY_PATCH else "application/json"
+        content = decode_value(body, encoding)
     except TooDeep as problem:
         raise undecodable(call, {}, str(problem)) from problem
     except Unreadable as problem:
@@ -241,7 +240,9 @@ async def delete_collection(exchange: Exchange) -> Answer:
     call, options = await _deletion(exchange)
     select = selector(query, call.kind, call.namespace)
     page = list_page(backend.store, call.kind.storage, select, list_options(query))
-    for entry in page.entries:
+    for number, entry in enumerate(page.entries, 1):
+        if number % _BREATH == 0:
+            await asyncio.sleep(0)
         one = Call(call.user, call.kind, entry.key.namespace, entry.key.name, dry_run=call.dry_run)
         try:
             await deleting.delete(backend, one, options)
@@ -250,6 +251,9 @@ async def delete_collection(exchange: Exchange) -> Answer:
                 raise
     return exchange.renderer().page(page)
 
+
+_BREATH = 16
+"""Deletions after which others get a turn."""
 
 Handler = Callable[[Exchange], Awaitable[Answer]]
 

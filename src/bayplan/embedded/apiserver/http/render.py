@@ -120,7 +120,7 @@ class Renderer:
         return made
 
     def _response(self, data: bytes, code: int = 200) -> Response:
-        if self._form.media_type == "application/yaml":
+        if self._form.media_type == "application/yaml" and len(data) <= _WORTH_INDENTING:
             data = _yaml(decode(data))
         return Response(data, code, self._form.content_type)
 
@@ -141,6 +141,10 @@ def _list_meta(page: Page, *, custom: bool) -> JsonObject:
 
 def _joined(head: JsonObject, items: bytes) -> bytes:
     return b'%b,"items":[%b]}' % (encode(head)[:-1], items)
+
+
+_WORTH_INDENTING = 128 * 1024
+"""Bytes beyond which YAML is written as what is YAML, too: JSON, which takes no time to write."""
 
 
 def _yaml(value: JsonValue) -> bytes:

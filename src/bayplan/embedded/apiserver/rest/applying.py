@@ -57,8 +57,9 @@ def _check(call: Call, wanted: JsonValue) -> JsonObject:
         raise bad_request(f"invalid object type: {_spelled(api_version)}, Kind={named}")
     found = typed.problems(wanted, kind)
     if found:
-        name = meta.get("name") or "" if isinstance(meta, dict) else ""
-        what = f"({meta.get('namespace') or ''}/{name}; {_spelled(api_version)}, Kind={named})"
+        said = meta if isinstance(meta, dict) else {}
+        where = f"{said.get('namespace') or ''}/{said.get('name') or ''}"
+        what = f"({where}; {_spelled(api_version)}, Kind={named})"
         told = f"failed to create typed patch object {what}: {typed.told(found)}"
         raise ApiError(500, "", told)
     conform(call, wanted, whole=False)

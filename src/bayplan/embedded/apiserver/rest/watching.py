@@ -6,6 +6,7 @@ DELETED with its last matching version's content, as Kubernetes does.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -74,6 +75,7 @@ class Watch:
         self._bookmark_due = self._now() + self._options.bookmark_seconds
         for chunk in _batched(self._first()):
             yield chunk
+            await asyncio.sleep(0)  # a long list is not everybody's wait
         while not self._store.closing and (left := deadline - self._now()) > 0:
             pause = min(left, max(0.0, self._bookmark_due - self._now()))
             await self._journal.wait(self._position, pause)

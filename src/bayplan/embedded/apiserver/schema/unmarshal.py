@@ -32,6 +32,7 @@ TYPE_META = (
 """What is read first of every body."""
 _JSON_NAMES = ((str, "string"), (bool, "bool"), (list, "array"), (dict, "object"))
 _QUANTITY = re.compile(r"[+-]?[0-9]*(\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*\Z")
+_LONGEST_QUANTITY = 1000
 _BITS = {"int32": 31, "int64": 63}
 
 
@@ -198,7 +199,7 @@ def _read_quantity(item: JsonValue) -> None:
         quantity.format(text if isinstance(text, str | int) else encode(text).decode())
     except quantity.QuantityError:
         form = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        if isinstance(text, str) and text and _QUANTITY.match(text):
+        if isinstance(text, str) and 0 < len(text) <= _LONGEST_QUANTITY and _QUANTITY.match(text):
             raise _StopError("unable to parse quantity's suffix") from None
         raise _StopError(f"quantities must match the regular expression {form}") from None
 

@@ -50,6 +50,7 @@ _DIVISORS = {
     "hugepages": (_UNITS, f"{', '.join(_UNITS)} are supported with the hugepages"),
 }
 _SUBSCRIPT = re.compile(r"(?P<path>.+?)\['(?P<key>.*)'\]", re.DOTALL)
+_LONGEST_PATH = 1000
 _SOURCES = (
     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or "
     "`fileKeyRef`"
@@ -118,7 +119,7 @@ def field_problems(reference: JsonObject, at: str, fields: tuple[str, ...]) -> l
         if not reference.get(name):
             return [required(f"{at}.{name}")]
     path, version = reference["fieldPath"], reference["apiVersion"]
-    split = _SUBSCRIPT.fullmatch(path)
+    split = _SUBSCRIPT.fullmatch(path) if len(path) <= _LONGEST_PATH else None
     if why := _unreadable(version, path, split):
         return [bad_value(f"{at}.fieldPath", path, f"error converting fieldPath: {why}")]
     if split is not None:

@@ -37,6 +37,7 @@ _RENAMED = {
 }
 
 _LATER = {
+    "autoscaling.HorizontalPodAutoscalerCondition": {"observedGeneration"},
     "batch.JobSpec": {"scheduling"},
     "core.ClusterTrustBundleProjection": {"user"},
     "core.ConfigMapVolumeSource": {"defaultUser"},
@@ -83,8 +84,9 @@ def reachable() -> Iterator[ObjectType]:
 
 def model_of(type_: ObjectType) -> Any:
     """The official client's model of a type, if it has one."""
-    _, _, name = type_.name.partition(".")
-    return getattr(kubernetes.client, _RENAMED.get(type_.name, f"V1{name}"), None)
+    package, _, name = type_.name.partition(".")
+    version = "V2" if package == "autoscaling" and "Scale" not in name else "V1"
+    return getattr(kubernetes.client, _RENAMED.get(type_.name, f"{version}{name}"), None)
 
 
 def test_every_kind_has_a_type() -> None:

@@ -10,6 +10,7 @@ _core = partial(Kind, "", "v1")
 _apps = partial(Kind, "apps", "v1", categories=("all",), generations=True)
 _storage = partial(Kind, "storage.k8s.io", "v1", namespaced=False)
 _device = partial(Kind, "resource.k8s.io", "v1")
+_networking = partial(Kind, "networking.k8s.io", "v1", generations=True)
 _rbac = partial(Kind, "rbac.authorization.k8s.io", "v1")
 _admission = partial(
     Kind,
@@ -235,6 +236,22 @@ EXTENSION = (
     ),
 )
 
+# Nothing here acts on these either; what is deployed with them can be tried all the same.
+NETWORKING = (
+    _networking("Ingress", "ingresses", short_names=("ing",), subresources=("status",)),
+    _networking("NetworkPolicy", "networkpolicies", short_names=("netpol",)),
+    _networking("IngressClass", "ingressclasses", namespaced=False),
+    Kind(
+        "autoscaling",
+        "v2",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        short_names=("hpa",),
+        categories=("all",),
+        subresources=("status",),
+    ),
+)
+
 # Nothing here acts on devices; kube-scheduler does not start without their lists.
 DEVICES = (
     _device("DeviceClass", "deviceclasses", namespaced=False),
@@ -248,4 +265,4 @@ DEVICES = (
     ),
 )
 
-BUILTIN = (*CORE, *WORKLOADS, *STORAGE, *CLUSTER, *DEVICES, *ACCESS, *EXTENSION)
+BUILTIN = (*CORE, *WORKLOADS, *STORAGE, *CLUSTER, *NETWORKING, *DEVICES, *ACCESS, *EXTENSION)

@@ -7,6 +7,7 @@ from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.strategies.cluster import CLUSTER
 from bayplan.embedded.apiserver.strategies.configuration import CONFIGURATION
 from bayplan.embedded.apiserver.strategies.definitions import DEFINITIONS
+from bayplan.embedded.apiserver.strategies.networking import NETWORKING
 from bayplan.embedded.apiserver.strategies.nodes import NODES
 from bayplan.embedded.apiserver.strategies.pods import PODS
 from bayplan.embedded.apiserver.strategies.scheduling import SCHEDULING
@@ -21,6 +22,7 @@ STRATEGIES: dict[str, Strategy] = {
     "nodes": NODES,
     CUSTOM_DEFINITIONS: DEFINITIONS,
     **WORKLOADS,
+    **NETWORKING,
     **CLUSTER,
     **CONFIGURATION,
     **SCHEDULING,

@@ -18,7 +18,7 @@ LEAVES = ("a", "b", "c")
 Act = tuple[str, str, int]
 acts = st.lists(
     st.tuples(
-        st.sampled_from(("come", "come", "go", "limit")),
+        st.sampled_from(("come", "come", "rush", "go", "limit")),
         st.sampled_from(LEAVES),
         st.integers(1, 5),
     ),
@@ -30,7 +30,7 @@ class Bench:
     """A ledger, its lineup, and somebody who serves whoever is next."""
 
     def __init__(self, strict: str) -> None:
-        self.ledger = Ledger()
+        self.ledger = Ledger(priority_of=lambda name: 10 if name == "high" else 0)
         self.lineup = Lineup(
             self.ledger,
             lambda queue: queue_order(self.ledger, queue),
@@ -46,11 +46,12 @@ class Bench:
         limit = QueueSpec(parent=PARENTS[name], capability={"cpu": cpu}, dequeue_strategy=strategy)
         self.ledger.put_queue(Queue(metadata=ObjectMeta(name=name), spec=limit))
 
-    def come(self, queue: str, cpu: int, now: float) -> None:
+    def come(self, queue: str, cpu: int, now: float, priority: str = "") -> None:
         self.number += 1
         name = f"g{self.number:03}"
         meta = ObjectMeta(namespace="default", name=name)
-        group = self.ledger.put_group(PodGroup(metadata=meta, spec=PodGroupSpec(queue=queue)))
+        spec = PodGroupSpec(queue=queue, priority_class_name=priority)
+        group = self.ledger.put_group(PodGroup(metadata=meta, spec=spec))
         pod = make_pod(name).uid(name).cpu(str(cpu)).obj()
         pod.metadata.annotations["scheduling.k8s.io/group-name"] = name
         member = self.ledger.put_pod(pod)
@@ -106,6 +107,8 @@ def play(bench: Bench, what: list[Act], pace: float) -> float:
         match act:
             case "come":
                 bench.come(queue, number, now)
+            case "rush":
+                bench.come(queue, number, now, "high")
             case "go":
                 bench.go(number)
             case _:
@@ -130,3 +133,13 @@ def test_who_was_held_up_goes_on_when_that_is_over(what: list[Act]) -> None:
         now, rounds = now + HOLD_UP, rounds - 1
         bench.look(now)
     assert bench.forgotten() == []
+
+
+def test_who_comes_before_the_one_that_stops_a_strict_queue_does_not_wait_for_it() -> None:
+    bench = Bench("c")
+    bench.come("c", 5, now=1.0)
+    bench.look(1.0)
+    bench.come("c", 2, now=2.0, priority="high")
+    bench.come("c", 2, now=3.0)
+    bench.look(3.0)
+    assert sorted(bench.lineup) == ["default/g001", "default/g003"]

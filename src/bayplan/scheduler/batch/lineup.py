@@ -233,14 +233,21 @@ class Lineup:
         let_in = self._head(NOTHING, line.rows.get(NOTHING, []))
         if let_in is not None:
             return let_in[1]
-        if line.stopped:
-            return None
+        stop = self._stop(line)
         heads = (head for ask, row in line.rows.items() if ask not in line.refused
-                 if (head := self._head(ask, row)) is not None)  # fmt: skip
+                 if (head := self._head(ask, row)) is not None
+                 and (stop is None or head[0] < stop))  # fmt: skip
         found = min(heads, default=None)
         if found is None or (holder and found[1] != holder):
             return holder if holder and self._may_ask(line, holder) else None
         return found[1]
+
+    def _stop(self, line: _Line) -> Order | None:
+        """Where those stand who wait behind the one that was refused; who has come before it since
+        overtakes nobody.
+        """
+        first = self._standing.get(line.stopped_by) if line.stopped else None
+        return None if first is None else first.order
 
     def _may_ask(self, line: _Line, key: str) -> bool:
         standing = self._standing.get(key)
@@ -271,5 +278,7 @@ class Lineup:
             self._open.discard(standing.queue)
             self._beyond.discard(standing.queue)
         elif line.stopped_by == key:
+            # Another may have been stopped before it: whoever is first now asks again.
             line.stopped = line.stopped_by = ""
+            line.refused.clear()
             self._open.add(standing.queue)

@@ -171,7 +171,7 @@ async def test_who_comes_second_uses_what_the_first_wrote() -> None:
 
 @pytest.mark.virtual
 @pytest.mark.parametrize(
-    "spoilt", [None, {"tls.crt": "eHg="}, {"tls.key": "eHg="}, {"ca.crt": None}, {"tls.key": None}]
+    "spoilt", [None, {"tls.crt": "eHg="}, {"tls.key": "eHg="}, {"ca.crt": None}, {"tls.key": ""}]
 )
 async def test_a_secret_that_cannot_be_used_is_made_anew(spoilt: dict[str, Any] | None) -> None:
     async with VirtualLab(ClusterSpec(seed=1)) as lab:

@@ -38,7 +38,8 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
                 await asyncio.wait_for(hook.app.knows_queues.wait(), 20)
                 leading.cancel()
                 await asyncio.gather(leading, return_exceptions=True)
-                await admin.patch(SECRETS, OURS.namespace, OURS.name, change=merge({"data": None}))
+                empty = merge({"data": {"tls.crt": "", "tls.key": ""}})
+                await admin.patch(SECRETS, OURS.namespace, OURS.name, change=empty)
             with pytest.raises(ForbiddenError):
                 await client.list(Pod, "default")
             with pytest.raises(ForbiddenError):

@@ -371,3 +371,15 @@ async def test_the_table_of_events_tells_who_saw_what_how_often(http: Http) -> N
     names = [column["name"] for column in table["columnDefinitions"]]
     cells = dict(zip(names, table["rows"][0]["cells"], strict=True))
     assert (cells["Source"], cells["Count"], cells["Object"]) == ("x.io/c, i", 3, "pod/p")
+
+
+async def test_one_priority_class_can_be_the_default(http: Http) -> None:
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    for name in ("a", "b"):
+        await http.post(classes, {"metadata": {"name": name}, "value": 1})
+    assert (await http.patch(f"{classes}/a", {"globalDefault": True})).code == 200
+    refused = await http.patch(f"{classes}/b", {"globalDefault": True})
+    assert (refused.code, "already marked as default" in refused.body["message"]) == (403, True)
+    new = {"metadata": {"name": "c"}, "value": 1, "globalDefault": True}
+    assert (await http.post(classes, new)).code == 403
+    assert (await http.patch(f"{classes}/a", {"description": "d"})).code == 200

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.embedded.apiserver.admission.pods import PodAdmission
+from bayplan.embedded.apiserver.admission.pods import PRIORITY_CLASSES, PodAdmission
 from bayplan.embedded.apiserver.admission.services import ServiceAdmission
 from bayplan.embedded.apiserver.admission.storage import StorageAdmission
 from bayplan.embedded.apiserver.errors import forbidden
@@ -60,7 +60,9 @@ class BuiltinAdmission:
     async def validate(self, request: AdmissionRequest) -> None:
         """What must hold for the final object."""
         call = request.call
-        if call.kind.storage != "pods":
+        if call.kind.storage == PRIORITY_CLASSES:
+            self._pods.validate_class(request)
+        elif call.kind.storage != "pods":
             await self._storage.validate(request)
         elif request.operation == "CREATE" and not call.subresource:
             self._pods.validate_new(request)

@@ -78,6 +78,15 @@ class PodAdmission:
             raise _refuse(request, f'pod rejected: RuntimeClass "{name}" not found')
         return entry.object()
 
+    def validate_class(self, request: AdmissionRequest) -> None:
+        """Of the priority classes, one can be the default."""
+        if not (request.object or {}).get("globalDefault"):
+            return
+        other = (self._default_priority().get("metadata") or {}).get("name")
+        if other and (request.operation == "CREATE" or other != request.call.name):
+            why = f"PriorityClass {other} is already marked as default. Only one default can exist"
+            raise _refuse(request, why)
+
     def validate_new(self, request: AdmissionRequest) -> None:
         """A pod's overhead is its runtime's, whoever wrote it."""
         spec = _spec(request)

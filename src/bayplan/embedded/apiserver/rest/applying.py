@@ -49,7 +49,9 @@ def _check(call: Call, wanted: JsonValue) -> JsonObject:
     kind = call.kind
     if not isinstance(wanted, dict):
         raise bad_request("an apply's body must be an object")
-    meta = wanted.setdefault("metadata", {})
+    if wanted.get("metadata") is None:
+        wanted["metadata"] = {}
+    meta = wanted["metadata"]
     if isinstance(meta, dict) and meta.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     named, api_version = wanted.get("kind") or "", str(wanted.get("apiVersion") or "")

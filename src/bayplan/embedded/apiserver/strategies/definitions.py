@@ -9,6 +9,8 @@ from bayplan.embedded.apiserver.crds.rules import (
     new_definition_problems,
 )
 from bayplan.embedded.apiserver.crds.schemas import unknown_formats
+from bayplan.embedded.apiserver.crds.shapes import misshapen
+from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
 from bayplan.embedded.apiserver.validation.causes import quoted
@@ -30,6 +32,9 @@ def _default(definition: JsonObject) -> None:
         scale = (version.get("subresources") or {}).get("scale")
         if scale is not None:
             fill(scale, specReplicasPath="", statusReplicasPath="")
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if schema is not None and (wrong := misshapen(schema)):
+            raise bad_request(f"json: cannot unmarshal the value of {wrong}")
 
 
 def _prepare_create(definition: JsonObject) -> None:

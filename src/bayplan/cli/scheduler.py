@@ -32,6 +32,7 @@ from bayplan.client.daemon import elect, until_signalled
 from bayplan.client.errors import ClientError
 from bayplan.client.pages import Pages, serve_pages
 from bayplan.fit import Profile
+from bayplan.fit.profile import OUR_SCHEDULER
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.names import is_object_name
 from bayplan.scheduler.config import (
@@ -174,7 +175,7 @@ def _settings(config: Path | None, names: tuple[str, ...]) -> SchedulerSettings:
         for name in names:
             if not is_object_name(name):
                 raise BadInput(f"--scheduler-name {printable(name[:80])}: cannot be a name")
-        return default_settings(tuple(dict.fromkeys(names)) or ("bayplan",))
+        return default_settings(tuple(dict.fromkeys(names)) or (OUR_SCHEDULER,))
     if names:
         raise BadInput("--scheduler-name: the names are in --config")
     try:

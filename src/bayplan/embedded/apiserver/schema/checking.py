@@ -90,7 +90,7 @@ def check_object(
                 dropped.append(name)
     for name in dropped:
         del value[name]
-    if report.whole:
+    if report.whole and zeros_of(type_.name):
         complete(value, type_)
 
 
@@ -112,7 +112,7 @@ def _check_field(
     parent: JsonObject, field: FieldType, report: Report, where: Where, known: JsonValue
 ) -> None:
     item = parent[field.name]
-    if _is_known(item, known):
+    if known is not None and _is_known(item, known):
         return
     place: Where = (where, f".{field.name}")
     if field.is_list:
@@ -139,10 +139,10 @@ def _check_list(
         return
     check = _SCALAR_CHECKS[field.base]
     for index, item in enumerate(items):
-        said = item is not None
-        items[index] = (
-            check(item, field.base, (place, f"[{index}]")) if said else ZEROS.get(field.base)
-        )
+        if item is None:
+            items[index] = ZEROS.get(field.base)
+        elif type(item) is not str or field.base != "string":
+            items[index] = check(item, field.base, (place, f"[{index}]"))
 
 
 def _check_map(items: JsonValue, field: FieldType, report: Report, place: Where) -> None:

@@ -102,3 +102,14 @@ async def test_a_namespace_goes_with_everything_in_it(http: Http) -> None:
 async def test_the_systems_namespaces_stay(http: Http) -> None:
     refused = await http.delete("/api/v1/namespaces/kube-system")
     assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
+
+
+async def test_what_its_last_owner_gave_up_is_anybody_s(http: Http) -> None:
+    path, apply = "/api/v1/nodes/n?fieldManager=", "application/apply-patch+yaml"
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    tainted = {**node, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
+    await http.patch(f"{path}one", tainted, apply)
+    given_up = await http.patch(f"{path}one", node, apply)
+    assert "managedFields" not in given_up.body["metadata"]
+    other = {**node, "spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}}
+    assert (await http.patch(f"{path}two", other, apply)).code == 200

@@ -106,10 +106,10 @@ def stamp(obj: JsonObject, now: str, uid: str, generations: bool) -> None:
         meta["generation"] = 1
 
 
-def keep(new: JsonObject, old: JsonObject) -> None:
-    """Carry over what a change may not touch."""
+def keep(new: JsonObject, old: JsonObject, *, owners: bool = True) -> None:
+    """Carry over what a change may not touch; an apply says itself who owns what."""
     meta, before = new["metadata"], old["metadata"]
-    if "managedFields" in before and "managedFields" not in meta:
+    if owners and "managedFields" in before and "managedFields" not in meta:
         meta["managedFields"] = before["managedFields"]
     for field in ("uid", "creationTimestamp", "generation"):
         if field in before:

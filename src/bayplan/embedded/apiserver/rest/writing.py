@@ -276,7 +276,7 @@ def _with(obj: JsonObject, field: str, value: object) -> JsonObject:
 def _prepare_change(
     call: Call, new: JsonObject, old: JsonObject, strategy: Strategy, now: Callable[[], str]
 ) -> None:
-    metadata.keep(new, old)
+    metadata.keep(new, old, owners=not call.applied)
     if call.subresource == "status":
         strategy.prepare_status(new, old, now)
     if call.subresource != "finalize":

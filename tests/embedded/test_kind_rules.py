@@ -327,6 +327,8 @@ async def test_an_event_of_the_newer_group_may_only_happen_again(http: Http) -> 
     await http.post(EVENTS, NEW_EVENT)
     refused = await http.patch(f"{EVENTS}/e", {"note": "other", "type": "Warning"})
     assert causes_of(refused.body) == ["message", "type"]
+    timeless = await http.patch(f"{EVENTS}/e", {"eventTime": None})
+    assert "eventTime: Invalid value: null: field is immutable" in timeless.body["message"]
     again = {"series": {"count": 2, "lastObservedTime": "2021-03-04T05:06:08.000000Z"}}
     assert (await http.patch(f"{EVENTS}/e", again)).code == 200
     assert (await http.patch(f"{CORE_EVENTS}/e", {"message": "other"})).code == 200

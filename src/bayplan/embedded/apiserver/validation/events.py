@@ -14,16 +14,16 @@ from bayplan.embedded.apiserver.validation.names import name_problems, qualified
 
 _SHORT, _LONG = 128, 1024
 _UNSET = "needs to be unset"
-_KEPT: dict[str, str | int] = {
+_KEPT: dict[str, str | int | None] = {
     "involvedObject": "core.ObjectReference",
     "reason": "",
     "message": "",
     "source": "core.EventSource",
-    "firstTimestamp": "",
-    "lastTimestamp": "",
+    "firstTimestamp": None,
+    "lastTimestamp": None,
     "count": 0,
     "type": "",
-    "eventTime": "",
+    "eventTime": None,
     "action": "",
     "related": "core.ObjectReference",
     "reportingComponent": "",
@@ -112,7 +112,7 @@ def change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     return found
 
 
-def _shown(value: JsonValue, form: str | int) -> JsonValue:
+def _shown(value: JsonValue, form: str | int | None) -> JsonValue:
     if isinstance(value, dict) and isinstance(form, str):
         return internal_form(value, form)
     is_object = isinstance(form, str) and "." in form

@@ -140,3 +140,10 @@ async def test_json_patches_are_as_lenient_as_kubernetes(http: Http) -> None:
 async def test_halves_of_characters_are_replaced(http: Http) -> None:
     reply = await http("POST", CMS, b'{"metadata":{"name":"a"},"data":{"a":"\\ud800"}}')
     assert (reply.code, reply.body["data"]) == (201, {"a": "\ufffd"})
+
+
+async def test_a_patch_that_is_too_deep_is_refused_as_what_it_would_leave(http: Http) -> None:
+    await http.post(CMS, CM)
+    deep = b'{"data":' + b'{"a":' * 300 + b"1" + b"}" * 301
+    reply = await http("PATCH", f"{CMS}/a", deep, {"Content-Type": MERGE})
+    assert (reply.code, reply.body["details"]["causes"][0]["field"]) == (422, "patch")

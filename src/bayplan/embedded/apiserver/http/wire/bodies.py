@@ -87,7 +87,7 @@ def decode_value(body: bytes, content_type: str) -> JsonValue:
     else:
         raise unsupported_media_type(ACCEPTED)
     if problem := excess(value, body):
-        raise Unreadable(problem)
+        raise (TooDeep if "depth" in problem else Unreadable)(problem)
     return value
 
 

@@ -157,6 +157,15 @@ def test_a_note_that_cannot_be_read_claims_no_key() -> None:
         assert off.status.allocatable == {"cpu": "4"}
 
 
+def test_a_note_that_claims_what_is_no_limit_takes_nothing_from_the_node() -> None:
+    node = ec2(cpu="4", memory="1Gi", **{f"{PROPOSED}aws-ebs": "26"})
+    claims = {"cpu": "mine", "memory": "mine", f"{PROPOSED}aws-ebs": "mine"}
+    node.metadata.annotations[PUBLISHED] = json.dumps(claims)
+    after = published(node, Settings())
+    for amounts in (after.status.capacity, after.status.allocatable):
+        assert amounts == {"cpu": "4", "memory": "1Gi", f"{SHIPPED}aws-ebs": "26"}
+
+
 def test_a_driver_that_says_its_limit_is_published_and_followed() -> None:
     node, key = make_node("n").obj(), f"{SHIPPED}csi-{DISK}"
     for limit in (8, 16, 4):

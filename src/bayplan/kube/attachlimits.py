@@ -95,8 +95,12 @@ def unreadable_limits(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:
 
 
 def published_rules(annotations: Mapping[str, str]) -> dict[str, str]:
-    """What our agent has published on a node: the rule behind each limit, by its key."""
-    return _noted(annotations, dict[str, str])
+    """What our agent has published on a node: the rule behind each limit, by its key.
+
+    Anybody can write an annotation. Whatever else it names, such as cpu, is not ours.
+    """
+    noted = _noted(annotations, dict[str, str])
+    return {key: rule for key, rule in noted.items() if is_attach_limit(key)}
 
 
 def published_counts(annotations: Mapping[str, str]) -> dict[str, int]:

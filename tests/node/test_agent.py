@@ -221,3 +221,25 @@ async def test_settings_are_looked_at_every_minute_even_where_nothing_happens() 
             at.settings = Settings(enabled=False)
             await lab.forward(61)
             assert limits_of((await client.get(Node, A)).status.allocatable) == {}
+
+
+@pytest.mark.virtual
+async def test_a_fight_that_never_ends_is_fought_every_five_minutes_and_counted_throughout() -> (
+    None
+):
+    nobody = parse_cluster(b"seed: 1\n", "empty", Path())
+    async with VirtualLab(nobody) as lab:
+        client = lab.client()
+        await client.create(node(A, "m5.large"))
+        async with publishing(client) as at:
+            for _ in range(360):
+                await overwrite(client, A, EBS_KEY, "39")
+                await lab.forward(10)
+            before = at.count("writes_total", kind="Node")
+            for _ in range(360):
+                await overwrite(client, A, EBS_KEY, "39")
+                await lab.forward(10)
+                assert at.count("contested") == 1
+            assert at.count("writes_total", kind="Node") - before <= 12
+            await lab.forward(1200)
+            assert at.count("contested") == 0

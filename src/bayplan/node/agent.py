@@ -3,14 +3,15 @@
 `lead` is a coroutine function of one client, as every daemon's is. It follows nodes and CSINodes,
 and whenever one has changed works out what is to be published and writes the difference: one patch
 of the node's status, and if that is wanted one of the CSINode. A change that fails is tried again
-later, each time a little later; nothing that goes wrong with one node keeps another waiting.
+later, each time a little later, unless something else is wanted meanwhile. Nothing that goes wrong
+with one node keeps another waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from prometheus_client import CollectorRegistry
 
@@ -21,7 +22,7 @@ from bayplan.kube.attachlimits import PUBLISHED
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 from bayplan.node.book import Page
-from bayplan.node.deciding import Settings
+from bayplan.node.deciding import Settings, wanted
 from bayplan.node.metrics import LimitMetrics
 from bayplan.node.writing import Writer
 
@@ -53,6 +54,11 @@ class LimitsAgent:
         self._metrics = LimitMetrics(registry or CollectorRegistry())
         self._instance = instance
         self._dirty: set[str] = set()
+        """The nodes to look at."""
+        self._heard_of: set[str] = set()
+        """Those of which there is news since the last look."""
+        self._busy: set[str] = set()
+        """Those that are being written to."""
         self._news = asyncio.Event()
         self._pages: dict[str, Page] = {}
         self.ready = asyncio.Event()
@@ -86,8 +92,12 @@ class LimitsAgent:
 
     def _heard(self, change: Change[Node] | Change[CSINode]) -> None:
         if _matters(change):
-            self._dirty.add(change.key)
-            self._news.set()
+            self._hear([change.key])
+
+    def _hear(self, names: Collection[str]) -> None:
+        self._heard_of.update(names)
+        self._dirty.update(names)
+        self._news.set()
 
     async def _work(
         self,
@@ -97,29 +107,55 @@ class LimitsAgent:
         notes: Notes,
     ) -> None:
         writer = Writer(client, self._metrics, notes)
-        self._dirty.update(nodes.objects)
-        while True:
-            self._look_again(nodes)
-            due = self._take_due(client.clock.monotonic())
-            for start in range(0, len(due), AT_ONCE):
-                some = due[start : start + AT_ONCE]
-                await asyncio.gather(*(self._see(writer, nodes, csinodes, one) for one in some))
-            self.is_starting = False
-            self.ready.set()
-            await self._wait(client)
+        turns = asyncio.Semaphore(AT_ONCE)
+        self._hear(nodes.objects)
+
+        async def see(name: str) -> None:
+            try:
+                async with turns:
+                    await self._see(writer, nodes, csinodes, name)
+            finally:
+                self._busy.discard(name)
+                self._news.set()
+
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._look_again(nodes)
+                for name in self._take_due(nodes, csinodes, client.clock.monotonic()):
+                    self._busy.add(name)
+                    tasks.create_task(see(name))
+                if not self._busy:
+                    self.is_starting = False
+                    self.ready.set()
+                await self._wait(client)
 
     def _look_again(self, nodes: Informer[Node]) -> None:
         settings = self._source()
         if settings != self._settings:
             log.info("the settings have changed")
             self._settings = settings
-            self._dirty.update(nodes.objects)
+            self._hear(nodes.objects)
 
-    def _take_due(self, now: float) -> list[str]:
+    def _take_due(
+        self, nodes: Informer[Node], csinodes: Informer[CSINode], now: float
+    ) -> list[str]:
         """The nodes to look at now; others that have changed stay for later."""
-        due = sorted(one for one in self._dirty if self._due(one) <= now)
-        self._dirty.difference_update(due)
-        return due
+        free = self._dirty - self._busy
+        held = {name for name in free if self._due(name) > now}
+        news = held & self._heard_of
+        held -= {name for name in news if self._asks_anew(nodes, csinodes, name)}
+        self._heard_of &= self._busy
+        self._dirty -= free - held
+        return sorted(free - held)
+
+    def _asks_anew(self, nodes: Informer[Node], csinodes: Informer[CSINode], name: str) -> bool:
+        """Whether something else is wanted of a node than what was tried last: that is no reason to
+        wait, whatever became of the last try.
+        """
+        node, page = nodes.objects.get(name), self._pages[name]
+        if node is None or node.metadata.uid != page.uid:
+            return True
+        return wanted(node, csinodes.objects.get(name), self._settings) != page.tried
 
     def _due(self, name: str) -> float:
         page = self._pages.get(name)
@@ -128,13 +164,12 @@ class LimitsAgent:
     async def _see(
         self, writer: Writer, nodes: Informer[Node], csinodes: Informer[CSINode], name: str
     ) -> None:
-        node = nodes.objects.get(name)
+        node, page = nodes.objects.get(name), self._pages.get(name)
         if node is None:
             self._pages.pop(name, None)
             return
-        page = self._pages.get(name)
-        if page is None:
-            page = self._pages[name] = Page.new(writer.client.rng)
+        if page is None or page.uid != node.metadata.uid:
+            page = self._pages[name] = Page.new(writer.client.rng, node.metadata.uid)
         if not await writer.bring(node, csinodes.objects.get(name), self._settings, page):
             self._dirty.add(name)
 
@@ -153,9 +188,10 @@ class LimitsAgent:
     async def _wait(self, client: Client) -> None:
         """Until there is news, a node is due again, or the settings may have changed."""
         now = client.clock.monotonic()
-        wait = min((self._due(one) - now for one in self._dirty), default=LOOK_AGAIN)
+        free = self._dirty - self._busy
+        wait = min((self._due(one) - now for one in free), default=LOOK_AGAIN)
         self._news.clear()
-        if self._dirty and wait <= 0:
+        if free and wait <= 0:
             return
         sleeping = asyncio.ensure_future(client.clock.sleep(min(wait, LOOK_AGAIN)))
         hearing = asyncio.ensure_future(self._news.wait())

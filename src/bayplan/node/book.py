@@ -11,16 +11,21 @@ from bayplan.node.deciding import Wanted
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 300.0
 """Seconds: so long a change that fails, or that somebody undoes, may wait for the next try."""
+PEACE = 2 * LONGEST_WAIT
+"""Seconds without having to write again, after which nobody is taken to undo it any more."""
 
 
 @dataclass(slots=True)
 class Page:
     """One node."""
 
+    uid: str
     failing: Backoff
     fighting: Backoff
     due: float = 0.0
     """Not to be tried before, in the clock's seconds."""
+    tried: Wanted = field(default_factory=Wanted)
+    """What was last wanted of it."""
     said: Wanted = field(default_factory=Wanted)
     """What was last written."""
     written: float = float("-inf")
@@ -31,10 +36,10 @@ class Page:
     """What has been complained of, so that it is not said again."""
 
     @classmethod
-    def new(cls, rng: Random) -> Page:
+    def new(cls, rng: Random, uid: str) -> Page:
         """Of a node that has just come."""
         waits = (Backoff(rng, FIRST_WAIT, LONGEST_WAIT), Backoff(rng, FIRST_WAIT, LONGEST_WAIT))
-        return cls(*waits)
+        return cls(uid, *waits)
 
     @property
     def is_waiting(self) -> bool:
@@ -43,7 +48,7 @@ class Page:
 
     def is_contested(self, now: float) -> bool:
         """Whether somebody else keeps changing what we have written."""
-        return self.fighting.failures > 1 and now - self.written < self.fighting.longest
+        return self.fighting.failures > 1 and now - self.written < PEACE
 
     def failed(self, now: float) -> float:
         """It could not be written; the seconds until the next try."""
@@ -55,7 +60,7 @@ class Page:
         """It was written. If it was written just before, next time takes longer: somebody else is
         at the same keys.
         """
-        again = said == self.said and now - self.written < self.fighting.longest
+        again = said == self.said and now - self.written < PEACE
         self.failing.reset()
         if again:
             self.due = now + self.fighting.next_wait()

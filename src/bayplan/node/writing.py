@@ -31,7 +31,7 @@ class Writer:
         self, node: Node, csinode: CSINode | None, settings: Settings, page: Page
     ) -> bool:
         """Write what is missing; False if that failed, and is to be tried again."""
-        want = wanted(node, csinode, settings)
+        want = page.tried = wanted(node, csinode, settings)
         self._complain(node, want, page)
         change = node_change(node, want.keys)
         other = None if csinode is None else csinode_change(csinode, want.drivers)
@@ -66,10 +66,9 @@ class Writer:
     async def _written(self, kind: str, name: str, writing: Awaitable[object]) -> bool:
         try:
             await writing
-        except NotFoundError:
-            return True  # it is gone, and its deletion is on its way to us
-        except ConflictError as error:
-            self._failed(kind, "Conflict")
+        except (ConflictError, NotFoundError) as error:
+            # Whatever became of it is on its way to us.
+            self._failed(kind, error.reason)
             log.info("%s %s has changed meanwhile: %s", kind, name, error)
             return False
         except ClientError as error:

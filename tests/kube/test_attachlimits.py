@@ -19,6 +19,7 @@ from bayplan.kube.attachlimits import (
     unreadable_limits,
 )
 from bayplan.kube.meta import Quantity
+from bayplan.kube.resources import is_attach_limit
 
 
 @pytest.mark.parametrize(
@@ -53,9 +54,14 @@ def test_nothing_else_is_a_limit(written: Quantity) -> None:
     assert unreadable_limits(amounts) == {"attachable-volumes-x": written}
 
 
-@given(st.dictionaries(st.text(), st.text()))
-def test_what_is_noted_is_read_again(rules: dict[str, str]) -> None:
-    assert published_rules({PUBLISHED: json.dumps(rules)}) == rules
+@given(
+    st.dictionaries(st.text().map("attachable-volumes-{}".format), st.text()),
+    st.dictionaries(st.text().filter(lambda key: not is_attach_limit(key)), st.text()),
+)
+def test_limits_that_are_noted_are_read_again_and_nothing_else(
+    rules: dict[str, str], others: dict[str, str]
+) -> None:
+    assert published_rules({PUBLISHED: json.dumps({**others, **rules})}) == rules
 
 
 @given(st.text())

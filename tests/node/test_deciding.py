@@ -97,6 +97,15 @@ def test_the_patch_names_nothing_but_our_keys_and_our_annotation() -> None:
     assert (meta["uid"], meta["annotations"].keys()) == ("u1", {PUBLISHED})
 
 
+@pytest.mark.parametrize(
+    "provider_id", ["", "aws", "aws:/eu/i-1", "://", "AWS:///eu/i-1", "://aws"]
+)
+def test_a_provider_id_of_no_known_scheme_is_of_no_cloud(provider_id: str) -> None:
+    node = ec2()
+    node.spec.provider_id = provider_id
+    assert wanted(node, None, Settings()) == Wanted()
+
+
 def test_an_older_label_says_the_type_as_well() -> None:
     node = ec2()
     node.metadata.labels = {BETA_INSTANCE_TYPE: "m5d.large"}

@@ -25,6 +25,8 @@ from bayplan.node.settings import SettingsFromFile
         ("\ncsi: {'not a driver': {a: 1}}", "limits.yaml:2"),
         ("csi: {a.example.com: 4}", "limits.yaml:1: csi.a.example.com"),
         ("[", "limits.yaml"),
+        ("azure-disk: {Standard_Z9: 1, standard_z9: 2}", "the same as Standard_Z9"),
+        ("csi: {a.example.com: {'m*5': 1}}", "a * stands only at the end"),
     ],
 )
 def test_what_cannot_be_a_limit_is_told_with_its_place(
@@ -78,6 +80,18 @@ def test_the_file_is_read_again_when_it_changes_and_kept_as_it_was_when_it_break
         seen.append(row)
     assert seen == [Row("*", 8), Row("*", 8), Row("*", 8), Row("ab*", 91)]
     assert caplog.text.count("the limits stay as they are") == 2
+
+
+def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "limits.yaml"
+    file.write_text("cinder: {'*': 7}")
+    os.utime(file, (0, 0))
+    settings, before = SettingsFromFile(Settings(), file), file.stat()
+    file.write_text("cinder: {'*': 8}")
+    os.utime(file, (0, 0))
+    while file.stat().st_ctime_ns == before.st_ctime_ns:
+        os.utime(file, (0, 0))  # the clock of files ticks in milliseconds
+    assert settings().terms.own.row("cinder", "any") == Row("*", 8)
 
 
 @pytest.mark.parametrize(

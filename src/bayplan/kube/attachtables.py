@@ -96,9 +96,16 @@ def check_own_limits(own: OwnLimits, path: str = "") -> OwnLimits:
 
 
 def _check(table: ByType, path: str) -> None:
+    known: dict[str, str] = {}
     for types, limit in table.items():
+        place = f"{path}.{types}"
         if not 0 <= limit <= MOST:
-            raise FieldProblem(f"{path}.{types}", f"{limit} is not between 0 and {MOST}")
+            raise FieldProblem(place, f"{limit} is not between 0 and {MOST}")
+        if "*" in types[:-1]:
+            raise FieldProblem(place, "a * stands only at the end of a name")
+        same = known.setdefault(types.lower(), types)
+        if same != types:
+            raise FieldProblem(place, f"the same as {same}: upper and lower case are one")
 
 
 def read_own_limits(path: Path) -> OwnLimits:

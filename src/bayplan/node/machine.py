@@ -30,8 +30,9 @@ class Machine:
 def machine_of(node: Node, csinode: CSINode | None) -> Machine:
     """The machine behind a node."""
     labels = node.metadata.labels
+    scheme, mark, _ = node.spec.provider_id.partition("://")
     return Machine(
-        cloud=node.spec.provider_id.partition("://")[0],
+        cloud=scheme if mark else "",
         instance_type=labels.get(INSTANCE_TYPE, labels.get(BETA_INSTANCE_TYPE, "")),
         labels=labels,
         drivers=_drivers(csinode),

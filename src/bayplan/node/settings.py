@@ -49,9 +49,12 @@ class SettingsFromFile:
         return replace(self._base, terms=replace(self._base.terms, own=own))
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What tells one state of a file from another; its ctime is there for a file that becomes
+    readable, or whose time was put back.
+    """
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size

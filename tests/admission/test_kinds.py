@@ -1,9 +1,9 @@
-"""Queue and PodGroup as they are shipped: Volcano's manifests work unchanged."""
+"""Kinds as they are shipped: Volcano's manifests work unchanged, and every field is explained."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from bayplan.client import Client, connect, merge, untyped
 from bayplan.client.errors import InvalidError, NotFoundError
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
-from tests.admission.manifests import CRDS, install_kinds
+from tests.admission.manifests import CRDS, documents, install_kinds
 from tests.embedded.test_kubectl import runner
 
 GROUP = "scheduling.volcano.sh"
@@ -124,6 +124,43 @@ async def test_kubectl_applies_and_shows_them_as_volcanos(tmp_path: Path) -> Non
         assert heading.split() == ["NAME", "STATUS", "MINMEMBER", "RUNNINGS", "AGE", "QUEUE"]
         assert (row.split()[0], row.split()[-1]) == ("train", "default")
         assert "unchanged" in (await kubectl("apply", "-f", "-", stdin=QUEUE)).out
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+async def test_kubectl_explains_them(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    async with ApiServer(ServerConfig(kubeconfig=path)):
+        kubectl = runner(path, tmp_path)
+        await kubectl("apply", "-f", str(CRDS))
+        await kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+        for kind in ("queue", "podgroup", "nodegroup"):
+            for place in (kind, f"{kind}.spec", f"{kind}.status"):
+                told = (await kubectl("explain", place)).out
+                assert "<no description>" not in told
+                assert "<empty>" not in told
+        told = (await kubectl("explain", "podgroup.spec")).out
+        assert "How many pods must start together." in told
+        told = (await kubectl("explain", "queue.spec.capability", "--recursive")).out
+        assert "The most that it may have" in told
+
+
+@pytest.mark.parametrize("definition", documents(CRDS), ids=lambda one: one["metadata"]["name"])
+def test_every_field_and_column_is_described(definition: dict[str, Any]) -> None:
+    for version in definition["spec"]["versions"]:
+        schema = version["schema"]["openAPIV3Schema"]
+        assert list(_undescribed(schema, version["name"])) == [f"{version['name']}.metadata"]
+        assert all(column.get("description") for column in version["additionalPrinterColumns"])
+
+
+def _undescribed(schema: dict[str, Any], place: str) -> Iterator[str]:
+    """Where nothing is said; API servers refuse a definition that describes metadata."""
+    if not schema.get("description"):
+        yield place
+    for name, field in schema.get("properties", {}).items():
+        yield from _undescribed(field, f"{place}.{name}")
+    for inner in (schema.get("items"), schema.get("additionalProperties")):
+        for name, field in (inner or {}).get("properties", {}).items():
+            yield from _undescribed(field, f"{place}[].{name}")
 
 
 def _within(said: object, found: object) -> bool:

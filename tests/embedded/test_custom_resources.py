@@ -112,6 +112,25 @@ async def test_a_definition_is_served_at_once(http: Http) -> None:
     assert "com.example.v1.Crate" in document["components"]["schemas"]
 
 
+async def test_descriptions_are_handed_on_and_what_every_object_has_is_described(
+    http: Http,
+) -> None:
+    fields: dict[str, Any] = SCHEMA["properties"]
+    spec = {**fields["spec"], "description": "What it holds."}
+    kind = {"type": "string", "description": "The word Crate."}
+    described = {**fields, "spec": spec, "kind": kind}
+    schema = {"openAPIV3Schema": {**SCHEMA, "description": "A crate.", "properties": described}}
+    assert (await http.post(CRDS, definition(schema=schema))).code == 201
+    v3 = (await http.get("/openapi/v3/apis/example.com/v1")).body["components"]["schemas"]
+    v2 = (await http.get("/openapi/v2")).body["definitions"]
+    for schemas in (v3, v2):
+        shown = schemas["com.example.v1.Crate"]
+        assert shown["description"] == "A crate."
+        told = {name: one.get("description") for name, one in shown["properties"].items()}
+        assert (told["spec"], told["kind"]) == ("What it holds.", "The word Crate.")
+        assert all(told[name] for name in ("apiVersion", "metadata"))
+
+
 async def test_defaults_are_set_and_unknown_fields_are_dropped(crates: Http) -> None:
     made = await crates.post(CRATES, crate(extra=1, free={"any": {"thing": 1}}))
     assert made.body["spec"] == {"size": 3, "colour": "red", "free": {"any": {"thing": 1}}}

@@ -20,6 +20,13 @@ _METHODS = {"get": "get", "list": "get", "create": "post", "update": "put", "pat
 _ON_OBJECT = ("get", "update", "patch", "delete")
 _ON_LIST = ("list", "create", "deletecollection")
 _WRITES = ("create", "update", "patch")
+_TYPE_META = {
+    "apiVersion": "The group and version that the object is written in.",
+    "kind": "The kind of object that it is.",
+}
+"""What is said of these where a definition says nothing."""
+_METADATA = "The object's name, labels and the like."
+"""Said here, since a definition cannot: of metadata its schema may only speak of names."""
 
 Parameter = Callable[[str], JsonObject]
 """Writes a query parameter as one version of OpenAPI does."""
@@ -113,11 +120,13 @@ def _custom_name(kind: Kind) -> str:
 def _custom_schema(writer: SchemaWriter, kind: Kind) -> JsonObject:
     schema: JsonObject = dict((kind.custom.schema if kind.custom else None) or {"type": "object"})
     properties = dict(schema.get("properties") or {})
-    properties.update(
-        apiVersion={"type": "string"},
-        kind={"type": "string"},
-        metadata=writer.reference(require_type("meta.ObjectMeta")),
-    )
+    for name, told in _TYPE_META.items():
+        said = (properties.get(name) or {}).get("description")
+        properties[name] = {"description": said or told, "type": "string"}
+    properties["metadata"] = {
+        "description": _METADATA,
+        **writer.field_of(require_type("meta.ObjectMeta")),
+    }
     return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_gvk(kind)]}
 
 

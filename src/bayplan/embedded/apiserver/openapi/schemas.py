@@ -59,15 +59,18 @@ class SchemaWriter:
         """A reference to a type, which is written if it is not yet."""
         return {"$ref": self._prefix + self.add(type_)}
 
+    def field_of(self, type_: ObjectType) -> JsonObject:
+        """A field of a type: a reference, inside a union where something is said beside it."""
+        inner = self.reference(type_)
+        return {"allOf": [inner], "default": {}} if self._unions else inner
+
     def _field(self, field: FieldType) -> JsonObject:
         inner = self._base(field)
         if field.is_map:
             return {"type": "object", "additionalProperties": inner}
         if field.is_list:
             return {"type": "array", "items": inner, **_list_notes(field)}
-        if "$ref" in inner and self._unions:
-            return {"allOf": [inner], "default": {}}
-        return inner
+        return self.field_of(require_type(field.base)) if field.is_object else inner
 
     def _base(self, field: FieldType) -> JsonObject:
         if field.is_object:

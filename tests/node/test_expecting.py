@@ -48,6 +48,16 @@ def test_whose_machine_it_is_is_told_or_seen_from_its_drivers(
     assert found.spec == node.spec
 
 
+@pytest.mark.parametrize("key", [KEY, "storage-attach-limits-aws-ebs"])
+def test_a_limit_that_the_template_says_stays_and_counts(key: str) -> None:
+    node = template_node()
+    node.status.allocatable[key] = "10"
+    assert with_limits(node, drivers("ebs.csi.aws.com"), Settings()) == node
+    node.status.allocatable[key] = "1500m"
+    found = with_limits(node, drivers("ebs.csi.aws.com"), Settings())
+    assert found.status.allocatable[KEY] == "26"
+
+
 def test_what_is_expected_is_what_the_agent_then_has_nothing_to_add_to() -> None:
     csinode = drivers("ebs.csi.aws.com")
     found = with_limits(template_node(), csinode, Settings())

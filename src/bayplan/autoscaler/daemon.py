@@ -183,7 +183,7 @@ class AutoscalerDaemon:
 
 
 def _warn_of_node(node: Node, _reason: str, text: str) -> None:
-    log.warning("%s", text, extra={"node": node.name})
+    log.warning("node %s: %s", node.name, text, extra={"node": node.name})
 
 
 async def _finish(notes: Notes, provider: Provider) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.kube.attachlimits import PUBLISHED
+from bayplan.kube.attachlimits import PUBLISHED, limit_in
 from bayplan.kube.nodes import Node
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, is_attach_limit
 from bayplan.kube.storage import CSINode
 from bayplan.node.deciding import Settings, rules_text, wanted
 from bayplan.node.plugins import PLUGINS
@@ -18,8 +19,12 @@ _CLOUDS = {plugin.driver: plugin.cloud for plugin in PLUGINS if plugin.driver}
 
 
 def with_limits(node: Node, csinode: CSINode | None, settings: Settings, cloud: str = "") -> Node:
-    """The node with the limits that an agent of these settings would publish on it."""
-    keys = wanted(_of_a_cloud(node, cloud or _cloud(csinode)), csinode, settings).keys
+    """The node with the limits that an agent of these settings would publish on it, but for those
+    that the template says itself.
+    """
+    every = wanted(_of_a_cloud(node, cloud or _cloud(csinode)), csinode, settings).keys
+    said = _said(node)
+    keys = {key: found for key, found in every.items() if _end(key) not in said}
     if not keys:
         return node
     limits = {key: str(found.count) for key, found in keys.items()}
@@ -31,6 +36,18 @@ def with_limits(node: Node, csinode: CSINode | None, settings: Settings, cloud: 
     annotations = {**node.metadata.annotations, PUBLISHED: rules_text(keys)}
     metadata = msgspec.structs.replace(node.metadata, annotations=annotations)
     return msgspec.structs.replace(node, metadata=metadata, status=status)
+
+
+def _said(node: Node) -> set[str]:
+    """How the keys end under which a node says a limit, whatever their prefix."""
+    written = node.status.allocatable.items()
+    return {_end(key) for key, one in written if is_attach_limit(key) and limit_in(one) is not None}
+
+
+def _end(key: str) -> str:
+    for prefix in ATTACH_LIMIT_PREFIXES:
+        key = key.removeprefix(prefix)
+    return key
 
 
 def _cloud(csinode: CSINode | None) -> str:

@@ -97,7 +97,7 @@ class Scheduler:
 
     def warn_of_node(self, node: Node, reason: str, text: str) -> None:
         """Tell those who run us of something wrong with a node."""
-        log.warning("%s", text, extra={"node": node.name})
+        log.warning("node %s: %s", node.name, text, extra={"node": node.name})
         self._desk.note(self._desk.first_name, node, Notice("Warning", reason, "Scheduling", text))
 
     async def run(self) -> None:

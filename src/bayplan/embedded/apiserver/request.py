@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.store.entry import Key
@@ -62,9 +64,11 @@ def _anybody_may() -> None:
     """Nothing to refuse."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request about one resource; what is learned on its way makes another one."""
+class Call(msgspec.Struct, frozen=True):
+    """One request about one resource; what is learned on its way makes another one.
+
+    Which happens for every request: hence a kind of class that is quickly copied.
+    """
 
     user: User
     kind: Kind
@@ -84,7 +88,7 @@ class Call:
     """What a patch says twice, to be complained of with what it names in vain."""
     applied: bool = False
     """Whether this is a server-side apply, which keeps `managedFields` itself."""
-    warnings: Warnings = field(default_factory=Warnings)
+    warnings: Warnings = msgspec.field(default_factory=Warnings)
     """What the client is to be told: the one thing that a request collects."""
     may_create: Callable[[], None] = _anybody_may
     """Refuses if the user may not create; asked when an update or an apply would."""

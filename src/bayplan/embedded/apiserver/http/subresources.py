@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from bayplan.embedded.apiserver.errors import bad_request, method_not_allowed, no_such_path
 from bayplan.embedded.apiserver.http.handlers import (

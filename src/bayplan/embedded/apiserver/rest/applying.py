@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from bayplan.embedded.apiserver.errors import ApiError, bad_request, not_found
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from bayplan.embedded.apiserver.crds.pruning import add_defaults, prune
 from bayplan.embedded.apiserver.crds.scaling import scale_problems
 from bayplan.embedded.apiserver.crds.validation import problems, problems_at
 from bayplan.embedded.apiserver.errors import ApiError, Cause, bad_request, invalid
-from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode, in_go
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode, encode, in_go
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.request import Call
@@ -18,6 +20,9 @@ from bayplan.embedded.apiserver.validation.causes import bad_value
 
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _TOO_DEEP = "exceeded max depth"
+_FROM_TEMPLATES = "core.Pod"
+_WORTH_KEEPING = 16 * 1024
+"""Bytes of a spec whose shape is kept."""
 
 
 def conform(
@@ -136,6 +141,8 @@ def conform_to(
     """Check an object against a type."""
     strict = call.field_validation != "Ignore"
     repeats = strict and may_repeat(obj, body)
+    if type_.name == _FROM_TEMPLATES and report.whole and report.known is None:
+        report = report._replace(known=_known_spec(obj))
     _checked(call, obj, type_, report, body)
     if not strict or not (report.unknown or repeats or call.repeated):
         return
@@ -143,6 +150,33 @@ def conform_to(
         complain(call, obj, unmarshal.strict_problems(unmarshal.read_exactly(body), type_))
     else:
         complain(call, obj, [f'unknown field "{name}"' for name in report.unknown])
+
+
+def _known_spec(pod: JsonObject) -> JsonObject | None:
+    """A pod's spec, put into its shape, if it is one that has been seen before or is in order."""
+    spec = pod.get("spec")
+    if type(spec) is not dict:
+        return None
+    written = encode(spec)
+    shaped = _shaped_spec(written) if len(written) <= _WORTH_KEEPING else None
+    if shaped is None:
+        return None
+    pod["spec"] = decode(shaped)
+    return {"spec": pod["spec"]}
+
+
+@lru_cache(256)
+def _shaped_spec(written: bytes) -> bytes | None:
+    """A spec in the shape of its type; None if there is something to complain of.
+
+    Pods of one template differ by name, and their spec is looked at once.
+    """
+    spec, report = decode(written), Report([])
+    try:
+        check_object(spec, require_type("core.PodSpec"), report)
+    except (Mismatch, RecursionError):
+        return None
+    return None if report.unknown else encode(spec)
 
 
 def may_repeat(obj: JsonValue, body: bytes) -> bool:

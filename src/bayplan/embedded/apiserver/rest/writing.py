@@ -7,7 +7,8 @@ not say a resource version is retried on the newer object, whoever did gets a co
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bayplan.embedded.apiserver.errors import (
     ApiError,

@@ -90,7 +90,7 @@ def check_object(
                 dropped.append(name)
     for name in dropped:
         del value[name]
-    if report.whole and zeros_of(type_.name):
+    if report.whole:
         complete(value, type_)
 
 
@@ -98,11 +98,13 @@ def complete(value: JsonObject, type_: ObjectType) -> None:
     """Say what an object of a type always says."""
     for name, zero in zeros_of(type_.name):
         if name not in value or value[name] == []:
-            value[name] = clone(zero)
+            value[name] = clone(zero) if type(zero) is dict else zero
 
 
 def _is_known(item: JsonValue, before: JsonValue) -> bool:
     """Whether a part is what it was, to the letter: 1, 1.0 and true, which are equal, differ."""
+    if item is before:
+        return True
     if type(item) not in (dict, list) or item != before:
         return False
     return encode(item) == encode(before)

@@ -118,7 +118,7 @@ def _validate_update(new: JsonObject, old: JsonObject) -> list[Cause]:
     annotations, before = (one["metadata"].get("annotations") or {} for one in (new, old))
     return [
         *annotation_change_problems(annotations, before, "metadata.annotations"),
-        *spec_change_problems(new["spec"], old["spec"]),
+        *([] if new["spec"] == old["spec"] else spec_change_problems(new["spec"], old["spec"])),
     ]
 
 

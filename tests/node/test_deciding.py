@@ -106,9 +106,10 @@ def test_a_provider_id_of_no_known_scheme_is_of_no_cloud(provider_id: str) -> No
     assert wanted(node, None, Settings()) == Wanted()
 
 
-def test_an_older_label_says_the_type_as_well() -> None:
+@pytest.mark.parametrize("newer", [{}, {INSTANCE_TYPE: ""}])
+def test_an_older_label_says_the_type_as_well(newer: dict[str, str]) -> None:
     node = ec2()
-    node.metadata.labels = {BETA_INSTANCE_TYPE: "m5d.large"}
+    node.metadata.labels = {BETA_INSTANCE_TYPE: "m5d.large", **newer}
     assert published(node, Settings()).status.capacity["attachable-volumes-aws-ebs"] == "25"
 
 

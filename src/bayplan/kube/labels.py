@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
@@ -9,3 +11,8 @@ BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
+
+
+def instance_type(labels: Mapping[str, str]) -> str:
+    """The type of a node's machine; empty if its labels do not say."""
+    return labels.get(INSTANCE_TYPE) or labels.get(BETA_INSTANCE_TYPE, "")

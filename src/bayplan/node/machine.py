@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bayplan.kube.attachlimits import published_counts
-from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
+from bayplan.kube.labels import instance_type
 from bayplan.kube.meta import Labels
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
@@ -33,7 +33,7 @@ def machine_of(node: Node, csinode: CSINode | None) -> Machine:
     scheme, mark, _ = node.spec.provider_id.partition("://")
     return Machine(
         cloud=scheme if mark else "",
-        instance_type=labels.get(INSTANCE_TYPE, labels.get(BETA_INSTANCE_TYPE, "")),
+        instance_type=instance_type(labels),
         labels=labels,
         drivers=_drivers(csinode),
     )

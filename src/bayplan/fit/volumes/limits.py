@@ -19,7 +19,7 @@ from functools import lru_cache
 from bayplan.fit.rules import VolumeRules
 from bayplan.fit.volumes.migration import BY_DRIVER, BY_PLUGIN_NAME
 from bayplan.kube.attachlimits import keys_of, limit_in, published_rules
-from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
+from bayplan.kube.labels import instance_type
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 from bayplan.kube.storage import CSINode
@@ -121,13 +121,8 @@ def _fallback(plugin: str, node: Node, rules: VolumeRules) -> Limit:
         return Limit(None, LimitSource.NONE)
     if rules.max_volumes_override is not None:
         return Limit(rules.max_volumes_override, LimitSource.OVERRIDE)
-    nitro = plugin == EBS and EBS_NITRO_TYPE.search(_instance_type(node))
+    nitro = plugin == EBS and EBS_NITRO_TYPE.search(instance_type(node.metadata.labels))
     return Limit(EBS_NITRO_FALLBACK if nitro else FALLBACKS[plugin], LimitSource.FALLBACK)
-
-
-def _instance_type(node: Node) -> str:
-    labels = node.metadata.labels
-    return labels.get(INSTANCE_TYPE, labels.get(BETA_INSTANCE_TYPE, ""))
 
 
 def row_of(driver: str, node: Node, limit: Limit) -> str:

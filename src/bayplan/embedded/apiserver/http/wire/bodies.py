@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from bayplan.embedded.apiserver.errors import ApiError, too_large, unsupported_media_type
@@ -71,6 +71,7 @@ def exact_media_type(content_type: bytes | None) -> str:
     return (content_type or b"").decode("latin-1").partition(";")[0].strip()
 
 
+@lru_cache(64)
 def media_type(content_type: bytes | None) -> str:
     """A content type without its parameters."""
     return (content_type or b"").decode("latin-1").partition(";")[0].strip().lower()

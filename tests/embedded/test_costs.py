@@ -336,6 +336,36 @@ async def test_pods_that_are_too_much_are_answered_soon(
     assert code < 500
 
 
+POD = {"name": "c", "image": "i"}
+FILES = [{"key": f"k{n}", "path": f"p{n}"} for n in range(6_000)]
+PORTS = [{"containerPort": 80, "name": f"p{n}"} for n in range(6_000)]
+DOMAINS = [{"maxSkew": 1, "topologyKey": f"k{n}", "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {}} for n in range(3_000)]  # fmt: skip
+PULLING = [{"name": f"s{n}"} for n in range(6_000)]
+OWNERS = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": f"u{n}"} for n in range(4_000)]
+KEYS = [f"k{n}" for n in range(15_000)]
+
+
+@pytest.mark.parametrize(
+    ("path", "obj"),
+    [
+        ("pods", {"spec": {"containers": [POD], "volumes": [
+            {"name": "v", "configMap": {"name": "a", "items": FILES}}]}}),
+        ("pods", {"spec": {"containers": [{**POD, "ports": PORTS}]}}),
+        ("pods", {"spec": {"containers": [POD], "topologySpreadConstraints": DOMAINS}}),
+        ("pods", {"spec": {"containers": [POD], "imagePullSecrets": PULLING}}),
+        ("configmaps", {"metadata": {"name": "x", "ownerReferences": OWNERS}}),
+        ("services", {"spec": {"ports": [{"port": 80}], "ipFamilies": KEYS}}),
+    ],
+)  # fmt: skip
+async def test_what_may_not_be_repeated_is_looked_for_in_one_pass(
+    ask: Asking, path: str, obj: Any
+) -> None:
+    whole = {"metadata": {"name": "x"}, **obj}
+    code, _ = await ask("POST", f"/api/v1/namespaces/default/{path}", whole)
+    assert code < 500
+
+
 @pytest.mark.parametrize("meta", [[], "text", 5, [{"name": "a"}], None, {}])
 async def test_an_apply_whose_metadata_is_none_is_refused(ask: Asking, meta: Any) -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}

@@ -7,7 +7,7 @@ from random import Random
 from uuid import UUID
 
 from bayplan.embedded.apiserver.errors import Cause, bad_request
-from bayplan.embedded.apiserver.jsontypes import JsonObject, metadata_of
+from bayplan.embedded.apiserver.jsontypes import JsonObject, encode, metadata_of
 from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest.conforming import nameless
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
@@ -25,6 +25,7 @@ from bayplan.embedded.apiserver.validation.names import (
     name_problems,
     qualified_name,
 )
+from bayplan.embedded.apiserver.validation.numbers import repeats
 
 NAME_TRIES = 8
 _STANDARD_FINALIZERS_IN = frozenset(
@@ -222,14 +223,11 @@ def drop_repeated_owners(call: Call, obj: JsonObject) -> None:
     owners = obj["metadata"].get("ownerReferences") or []
     if len(owners) < 2:
         return
-    kept: list[JsonObject] = []
-    repeated: list[str] = []
-    for owner in owners:
-        if owner in kept:
-            repeated.append(owner.get("uid") or "")
-        else:
-            kept.append(owner)
+    written = [encode(dict(sorted(owner.items()))) for owner in owners]
+    again = set(repeats(written))
+    repeated = [owners[index].get("uid") or "" for index in sorted(again)]
     if repeated:
+        kept = [owner for index, owner in enumerate(owners) if index not in again]
         obj["metadata"]["ownerReferences"] = kept
         call.warn(f"{_REPEATED_OWNERS}{', '.join(dict.fromkeys(repeated))}")
 

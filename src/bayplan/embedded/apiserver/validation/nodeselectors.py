@@ -18,6 +18,7 @@ from bayplan.embedded.apiserver.validation.names import (
     qualified_name,
     subdomain,
 )
+from bayplan.embedded.apiserver.validation.numbers import repeats
 
 _DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -129,11 +130,7 @@ def _read_topology(term: JsonObject, field: str) -> tuple[dict[str, set[str]], l
 def _value_problems(values: list[str], field: str) -> list[Cause]:
     if not values:
         return [required(field)]
-    return [
-        duplicate(f"{field}[{index}]", value)
-        for index, value in enumerate(values)
-        if value in values[:index]
-    ]
+    return [duplicate(f"{field}[{index}]", values[index]) for index in repeats(values)]
 
 
 def label_deprecation(key: str) -> str:

@@ -1,9 +1,9 @@
-"""What is wrong with counts, and with what may be a count or a percentage."""
+"""What is wrong with counts, with counts or percentages, and with what is said twice."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
@@ -52,3 +52,12 @@ def int_or_percent(value: IntOrString) -> int:
 def _number(digits: str) -> int:
     """A number; of one beyond all bounds only that it is large, since reading it all takes long."""
     return int(digits) if len(digits) < _MOST_DIGITS else int("9" * _MOST_DIGITS)
+
+
+def repeats(values: Iterable[Hashable]) -> Iterator[int]:
+    """Where in a list something stands that stands before it already."""
+    seen: set[Hashable] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            yield index
+        seen.add(value)

@@ -21,6 +21,7 @@ from bayplan.embedded.apiserver.validation.names import (
     qualified_name,
     subdomain,
 )
+from bayplan.embedded.apiserver.validation.numbers import repeats
 from bayplan.embedded.apiserver.validation.pods.handlers import port_problems
 
 HEADLESS = "None"
@@ -136,10 +137,12 @@ def _address_problems(spec: JsonObject) -> Iterator[Cause]:
 
 
 def _family_problems(spec: JsonObject) -> Iterator[Cause]:
-    for index, family in enumerate(spec.get("ipFamilies") or ()):
+    families = spec.get("ipFamilies") or []
+    again = set(repeats(families))
+    for index, family in enumerate(families):
         if family not in _FAMILIES:
             yield not_supported(f"spec.ipFamilies[{index}]", family, _FAMILIES)
-        if family in spec["ipFamilies"][:index]:
+        if index in again:
             yield duplicate(f"spec.ipFamilies[{index}]", family)
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _FAMILY_POLICIES:

@@ -22,7 +22,7 @@ from bayplan.embedded.apiserver.validation.nodeselectors import (
     label_deprecation,
     topology_problems,
 )
-from bayplan.embedded.apiserver.validation.numbers import negative
+from bayplan.embedded.apiserver.validation.numbers import negative, repeats
 from bayplan.embedded.apiserver.validation.quantities import negative_amount
 from bayplan.embedded.apiserver.validation.selectors import selector_problems
 from bayplan.embedded.apiserver.validation.volumes import driver_name_problems, volume_spec_problems
@@ -134,10 +134,11 @@ def _node_id_problems(node_id: str, field: str) -> list[Cause]:
 
 def _topology_key_problems(keys: list[str], field: str) -> list[Cause]:
     found: list[Cause] = []
+    again = set(repeats(keys))
     for index, key in enumerate(keys):
         if not key:
             found.append(required(field))
-        if key in keys[:index]:
+        if index in again:
             found.append(duplicate(field, key))
         found += name_problems(qualified_name, key, field)
     return found

@@ -8,6 +8,8 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import quoted
 
 _OVER = "overlapping paths"
+_COMPARED = 256
+"""Files of a volume that are compared with each other: it is advice, and each costs all others."""
 
 
 class _File(NamedTuple):
@@ -68,7 +70,7 @@ def _projected(sources: list[JsonObject], name: str) -> list[str]:
 def _clashes(files: list[_File]) -> list[str]:
     seen: list[_File] = []
     found = []
-    for file in files:
+    for file in files[:_COMPARED]:
         one = file._replace(path=file.path.rstrip("/"))
         found += [f"{one} with {other}" for other in seen if _overlap(one, other)]
         seen.append(one)

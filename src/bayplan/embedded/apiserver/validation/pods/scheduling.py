@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
@@ -74,7 +76,9 @@ def _operator_problems(operator: str, value: str, at: str) -> list[Cause]:
 def spread_problems(constraints: list[JsonObject], at: str) -> list[Cause]:
     """What is wrong with the domains over which pods spread."""
     found: list[Cause] = []
+    left = Counter(map(_spread_key, constraints))
     for index, one in enumerate(constraints):
+        left[_spread_key(one)] -= 1
         place, action = f"{at}[{index}]", one.get("whenUnsatisfiable") or ""
         if (one.get("maxSkew") or 0) <= 0:
             found.append(bad_value(f"{place}.maxSkew", one.get("maxSkew") or 0, _POSITIVE))
@@ -82,7 +86,9 @@ def spread_problems(constraints: list[JsonObject], at: str) -> list[Cause]:
             found.append(required(f"{place}.topologyKey", "can not be empty"))
         if action not in _ACTIONS:
             found.append(not_supported(f"{place}.whenUnsatisfiable", action, _ACTIONS))
-        found += _repeated(one, constraints[index + 1 :], place)
+        if left[_spread_key(one)]:
+            field = f"{place}.{{topologyKey, whenUnsatisfiable}}"
+            found.append(duplicate(field, f"{{{', '.join(_spread_key(one))}}}"))
         found += _domain_problems(one.get("minDomains"), action, f"{place}.minDomains")
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             found += choice(one.get(name), f"{place}.{name}", ("Honor", "Ignore"))
@@ -91,14 +97,8 @@ def spread_problems(constraints: list[JsonObject], at: str) -> list[Cause]:
     return found
 
 
-def _repeated(one: JsonObject, others: list[JsonObject], at: str) -> list[Cause]:
-    key = (one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "")
-    same = any(
-        (other.get("topologyKey") or "", other.get("whenUnsatisfiable") or "") == key
-        for other in others
-    )
-    field = f"{at}.{{topologyKey, whenUnsatisfiable}}"
-    return [duplicate(field, f"{{{key[0]}, {key[1]}}}")] if same else []
+def _spread_key(constraint: JsonObject) -> tuple[str, str]:
+    return constraint.get("topologyKey") or "", constraint.get("whenUnsatisfiable") or ""
 
 
 def _domain_problems(least: int | None, action: str, at: str) -> list[Cause]:

@@ -14,6 +14,7 @@ from bayplan.embedded.apiserver.validation.nodeselectors import (
     expression_deprecations,
     label_deprecation,
 )
+from bayplan.embedded.apiserver.validation.numbers import repeats
 from bayplan.embedded.apiserver.validation.pods.affinity import PREFERRED, REQUIRED
 from bayplan.embedded.apiserver.validation.pods.annotations import (
     APP_ARMOR,
@@ -165,15 +166,13 @@ def _list_warnings(spec: JsonObject, at: str) -> list[str]:
     aliases = [one.get("ip") or "" for one in spec.get("hostAliases") or ()]
     secrets = [one.get("name") or "" for one in spec.get("imagePullSecrets") or ()]
     found = [
-        f"{at}.hostAliases[{index}].ip: duplicate ip {quoted(ip)}"
-        for index, ip in enumerate(aliases)
-        if ip in aliases[:index]
+        f"{at}.hostAliases[{index}].ip: duplicate ip {quoted(aliases[index])}"
+        for index in repeats(aliases)
     ]
     place = f"{at}.imagePullSecrets"
     found += [
-        f"{place}[{index}].name: duplicate name {quoted(name)}"
-        for index, name in enumerate(secrets)
-        if name in secrets[:index]
+        f"{place}[{index}].name: duplicate name {quoted(secrets[index])}"
+        for index in repeats(secrets)
     ]
     return found + [
         f'{place}[{index}].name: invalid empty name ""'
@@ -226,6 +225,10 @@ def _hides(variable: JsonObject, reference: str) -> bool:
     return variable.get("valueFrom") is not None or value == reference or reference not in value
 
 
+_COMPARED = 8
+"""Ports of one number that others are compared with: it is advice, and each costs all others."""
+
+
 class _Port(NamedTuple):
     at: str
     host_ip: str
@@ -244,8 +247,10 @@ def _port_warnings(spec: JsonObject, at: str) -> list[str]:
             if one.host_ip and not one.host_port:
                 found.append(f"{one.at}: hostIP set without hostPort: {_shown_port(port)}")
             key = (port.get("containerPort") or 0, port.get("protocol") or "")
-            found += [text for other in known.get(key, ()) if (text := _clash(one, other))]
-            known.setdefault(key, []).append(one)
+            same = known.setdefault(key, [])
+            found += [text for other in same if (text := _clash(one, other))]
+            if len(same) < _COMPARED:
+                same.append(one)
             names.append((port.get("name") or "", one.at))
     return found + _name_warnings(names)
 

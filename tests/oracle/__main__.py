@@ -43,8 +43,6 @@ def _compare_sessions(sessions: list[SessionCase], tally: Tally, asked: argparse
         for judged in comparison.judged:
             if judged.unequal.get(asked.level):
                 print(judged)  # noqa: T201
-    if asked.known is not None:
-        asked.known.write_text("".join(f"{mark}\n" for mark in sorted(comparison.marks)))
     print(*comparison.table(), sep="\n")  # noqa: T201
 
 
@@ -54,7 +52,6 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--family", default="", help="only sessions of this family")
     parser.add_argument("--session", default="", help="only sessions whose name contains this")
     parser.add_argument("--level", choices=LEVELS, default="everything", help="what -v shows")
-    parser.add_argument("--known", type=Path, help="write the steps that differ here")
     parser.add_argument("-v", dest="verbose", action="store_true", help="show every difference")
     return parser.parse_args(arguments)
 

@@ -106,7 +106,7 @@ def compare_sessions(sessions: Iterable[SessionCase]) -> Comparison:
 async def compare_with_server(sessions: Iterable[SessionCase]) -> Comparison:
     """Put sessions to a server that is started for them, within a running loop."""
     comparison = Comparison()
-    async with ApiServer(ServerConfig()) as server:
+    async with ApiServer(ServerConfig(controllers="own")) as server:
         context = ssl.create_default_context(cadata=server.authority.pair.certificate.decode())
         connector = aiohttp.TCPConnector(ssl=context)
         async with aiohttp.ClientSession(connector=connector) as client:

@@ -35,6 +35,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         Literal["rbac", "always-allow"], Parameter(show_choices=True)
     ] = "always-allow",
     allow_privileged: bool = False,
+    controllers: Literal["all", "own"] = "all",
     durability: Literal["process", "power"] = "process",
 ) -> int:
     """Serve the Kubernetes API until interrupted.
@@ -54,6 +55,9 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         Who may do what: as RBAC objects say, or everybody everything.
     allow_privileged
         Let containers be privileged, as most real clusters do.
+    controllers
+        What is kept in order here: all that this server can, garbage and namespaces included, or
+        only what kube-apiserver does itself, for use with a kube-controller-manager.
     durability
         What an acknowledged write survives: the death of the process, or also a power cut.
     """
@@ -67,6 +71,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
             tokens=tokens,
             authorization=authorization,
             allow_privileged=allow_privileged,
+            controllers=controllers,
             durability=durability,
         )
         gc.set_threshold(*RARELY)

@@ -24,6 +24,10 @@ class PlaneConfig:
     authorization: Literal["rbac", "always-allow"] = "always-allow"
     allow_privileged: bool = False
     """Whether containers may be privileged."""
+    controllers: Literal["all", "own"] = "all"
+    """Whether garbage is collected and namespaces are emptied here, too, or only done what
+    kube-apiserver does itself, and the rest is left to a kube-controller-manager.
+    """
     durability: Durability = "process"
     clock: Clock = field(default_factory=WallClock)
     rng: Random = field(default_factory=SystemRandom)

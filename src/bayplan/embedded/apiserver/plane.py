@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
 from bayplan.embedded.apiserver.admission.webhooks.dispatch import Webhooks
@@ -37,6 +37,16 @@ from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.store import Store
 
 
+class Controller(Protocol):
+    """Keeps something in order until it is stopped."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    async def stop(self) -> None:
+        """Stop."""
+
+
 class ControlPlane:
     """One API server's parts. Make it inside a running event loop."""
 
@@ -55,12 +65,12 @@ class ControlPlane:
         self.backend.allow_privileged = config.allow_privileged
         self._webhooks = Webhooks(self.backend, config.webhooks(self.store))
         authorizer = self._admit()
-        self._controllers = (
+        self._controllers: list[Controller] = [
             DefinitionController(self.backend),
-            GarbageCollector(self.backend),
-            NamespaceController(self.backend),
             EventReaper(self.backend),
-        )
+        ]
+        if config.controllers == "all":
+            self._controllers += [GarbageCollector(self.backend), NamespaceController(self.backend)]
         self.metrics = metrics = Metrics(self.store)
         self.endpoints = Endpoints(self.catalog, metrics, lambda: not self.store.closing)
         self.app = App(self.backend, authenticator, authorizer, self.endpoints, metrics)

@@ -65,7 +65,10 @@ def _check_preconditions(
 
 def _delete(backend: Backend, call: Call, options: DeleteOptions, current: Entry) -> Deleted:
     obj = current.object()
-    changed = _propagate(obj, _wish(call, obj, options)) | _mark(backend, call, obj, options)
+    wish = _wish(call, obj, options)
+    changed = _mark(backend, call, obj, options)
+    if changed:  # of what is going already, only the time can be changed
+        _propagate(obj, wish)
     if finished(obj) and not current.deleting and call.kind.storage != "pods":
         obj = current.object()  # nobody ever sees it going
     elif call.dry_run:
@@ -87,20 +90,16 @@ def _wish(call: Call, obj: JsonObject, options: DeleteOptions) -> str:
     return "Orphan" if strategy_of(call.kind.storage).orphans else ""
 
 
-def _propagate(obj: JsonObject, wish: str) -> bool:
+def _propagate(obj: JsonObject, wish: str) -> None:
     """Let the wanted treatment of dependents stand as a finalizer."""
+    if not wish:
+        return
     wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(wish)
     meta = obj["metadata"]
-    before = meta.get("finalizers") or []
-    after = [name for name in before if name not in (ORPHAN, FOREGROUND)]
-    if not wish:
-        return False
-    if wanted:
-        after.append(wanted)
-    meta["finalizers"] = after
-    if not after:
+    after = [name for name in meta.get("finalizers") or () if name not in (ORPHAN, FOREGROUND)]
+    meta["finalizers"] = after if wanted is None else [*after, wanted]
+    if not meta["finalizers"]:
         del meta["finalizers"]
-    return after != before
 
 
 def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeleteOptions) -> bool:

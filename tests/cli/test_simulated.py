@@ -144,7 +144,9 @@ async def test_pods_that_cannot_go_are_told_with_the_reason() -> None:
 
 async def test_a_cordoned_node_is_told() -> None:
     async with world() as w:
-        await w.edit(NODES, "workers-2", lambda obj: {**obj, "spec": {"unschedulable": True}})
+        await w.edit(
+            NODES, "workers-2", lambda obj: {**obj, "spec": {**obj["spec"], "unschedulable": True}}
+        )
         await w.forward(1)
         shown = _text(cluster_table(summarize(w.simulation), _silent))
         assert re.search(r"workers-2 +Ready, cordoned", shown)

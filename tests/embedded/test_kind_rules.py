@@ -385,3 +385,18 @@ async def test_one_priority_class_can_be_the_default(http: Http) -> None:
     new = {"metadata": {"name": "c"}, "value": 1, "globalDefault": True}
     assert (await http.post(classes, new)).code == 403
     assert (await http.patch(f"{classes}/a", {"description": "d"})).code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("configmaps", {"binaryData": {"a": None}}),
+        ("secrets", {"data": {"a": None}}),
+        ("secrets", {"type": "kubernetes.io/dockercfg", "data": {".dockercfg": None}}),
+    ],
+)
+async def test_bytes_that_are_null_are_no_bytes(http: Http, path: str, said: Any) -> None:
+    answer = await http.post(
+        f"/api/v1/namespaces/default/{path}", {"metadata": {"name": "x"}, **said}
+    )
+    assert answer.code in (201, 422)

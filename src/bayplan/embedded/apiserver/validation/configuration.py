@@ -46,10 +46,9 @@ def config_map_problems(obj: JsonObject) -> list[Cause]:
 
 
 def _size(data: JsonObject) -> int:
-    """How many bytes stand in base64."""
-    return sum(
-        len(text) * 3 // 4 - text.endswith("=") - text.endswith("==") for text in data.values()
-    )
+    """How many bytes stand in base64; null, too, says none."""
+    texts = [text for text in data.values() if text]
+    return sum(len(text) * 3 // 4 - text.endswith("=") - text.endswith("==") for text in texts)
 
 
 def frozen_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
@@ -104,7 +103,7 @@ def _docker_problems(data: JsonObject, key: str) -> list[Cause]:
     if key not in data:
         return [required(f"data[{key}]")]
     try:
-        fine = isinstance(decode(base64.b64decode(data[key])), dict)
+        fine = isinstance(decode(base64.b64decode(data[key] or "")), dict)
     except (ValueError, RecursionError, binascii.Error):
         fine = False
     if fine:

@@ -173,7 +173,7 @@ async def test_closing_a_client_cuts_its_watches_and_no_others() -> None:
 
 
 async def test_informers_follow_every_change_over_a_virtual_day() -> None:
-    async with plane(journal_capacity=64) as made:
+    async with plane(watch_cache_capacity=64) as made:
         client = client_of(made)
         async with Informers(client) as informers:
             maps = informers.of(await client.discover("v1", "ConfigMap"))

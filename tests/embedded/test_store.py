@@ -1,4 +1,4 @@
-"""The store: whatever happens to objects, the file, the lists and the journals tell one story."""
+"""The store: whatever happens to objects, file, lists and watch caches tell one story."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bayplan.embedded.apiserver.rest.selectors import Selector
 from bayplan.embedded.apiserver.rest.watching import seen_as
 from bayplan.embedded.apiserver.store.database import Database, StoreError
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import StaleWrite, Store
+from bayplan.embedded.apiserver.store.watchcache import Change
 
 State = dict[tuple[str, str, str], str]
 
@@ -49,7 +49,7 @@ def fields(_storage: str, obj: dict[str, Any]) -> dict[str, str]:
 
 
 def new_store(path: Path | None, history: int = 12) -> Store:
-    return Store(Database(path), fields, journal_capacity=100, history=history)
+    return Store(Database(path), fields, watch_cache_capacity=100, history=history)
 
 
 def carry_out(store: Store, step: Step) -> None:
@@ -74,11 +74,11 @@ def state_of(store: Store) -> State:
 
 
 def replayed(store: Store, since: int, state: State) -> State:
-    """A state after everything that the journals know since a revision."""
+    """A state after everything that the watch caches know since a revision."""
     state = dict(state)
     for storage in ("pods", "nodes"):
-        journal = store.journal(storage)
-        for change in journal.read(journal.position_after(since)):
+        cache = store.watch_cache(storage)
+        for change in cache.read(cache.position_after(since)):
             name = change.entry.key.name
             for key in [key for key in state if key[:2] == (storage, name)]:
                 del state[key]
@@ -156,10 +156,10 @@ def test_a_watcher_with_a_selector_ends_with_just_what_it_selects(
     for step in before:
         labelled(store, step)
     known = {one.key.name for one in store.list("pods") if selector.matches(one)}
-    position = store.journal("pods").end
+    position = store.watch_cache("pods").end
     for step in after:
         labelled(store, step)
-    for change in store.journal("pods").read(position):
+    for change in store.watch_cache("pods").read(position):
         name = change.entry.key.name
         match seen_as(change, selector):
             case "ADDED":
@@ -186,7 +186,7 @@ def test_compaction_keeps_what_exists_and_forgets_the_rest(tmp_path: Path) -> No
     again = new_store(path)
     assert again.get(Key("nodes", "ns", "old")) is not None
     with pytest.raises(ApiError, match="too old resource version"):
-        again.journal("pods").position_after(5)
+        again.watch_cache("pods").position_after(5)
     again.close()
 
 
@@ -203,12 +203,12 @@ def test_a_write_for_an_older_version_is_stale() -> None:
 
 
 def test_a_reader_that_falls_behind_is_told_so() -> None:
-    store = Store(Database(None), fields, journal_capacity=4)
-    position = store.journal("pods").end
+    store = Store(Database(None), fields, watch_cache_capacity=4)
+    position = store.watch_cache("pods").end
     for value in range(20):
         carry_out(store, Step("put", "pods", "a", value))
     with pytest.raises(ApiError) as gone:
-        store.journal("pods").read(position)
+        store.watch_cache("pods").read(position)
     assert gone.value.code == 410
     store.close()
 

@@ -80,7 +80,7 @@ async def test_a_watch_ends_in_time_with_a_last_bookmark(http: Http) -> None:
 
 
 async def test_a_version_older_than_the_journal_is_gone(tmp_path: Path) -> None:
-    config = ServerConfig(data=tmp_path / "data.db", journal_capacity=4)
+    config = ServerConfig(data=tmp_path / "data.db", watch_cache_capacity=4)
     async with ApiServer(config) as server, Http(server) as http:
         first = (await http.post(CMS, config_map("a"))).body["metadata"]["resourceVersion"]
         for number in range(10):
@@ -105,7 +105,7 @@ async def test_watches_resume_across_a_restart(tmp_path: Path) -> None:
 
 
 async def test_a_slow_watcher_is_dropped_and_others_see_everything(tmp_path: Path) -> None:
-    config = ServerConfig(data=tmp_path / "data.db", journal_capacity=8)
+    config = ServerConfig(data=tmp_path / "data.db", watch_cache_capacity=8)
     writes, padding = 60, "x" * 400_000
     async with (
         ApiServer(config) as server,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Bind, Controller, Plan
 from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.embedded.control.view import View

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Create, Plan, RequeueAfter
 from bayplan.embedded.control.engine import Engine
 from bayplan.embedded.control.sink import Sink

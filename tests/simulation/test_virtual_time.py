@@ -171,12 +171,12 @@ async def test_a_task_that_sleeps_on_the_same_clock_is_woken_in_its_turn() -> No
 async def test_a_task_that_waits_for_changes_gets_its_turns() -> None:
     spec = parse_cluster(_CLUSTER.replace("SEED", "1").encode(), "c.yaml", Path())
     async with VirtualLab(spec) as run:
-        journal = run.plane.store.journal("nodes")
+        cache = run.plane.store.watch_cache("nodes")
         seen: list[float] = []
 
         async def watch() -> None:
             while True:
-                await journal.wait(journal.end, 1000)
+                await cache.wait(cache.end, 1000)
                 seen.append(run.simulation.now())
 
         watching = asyncio.create_task(watch())

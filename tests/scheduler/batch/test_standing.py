@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.client import Untyped, deletion, merge
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from fractions import Fraction
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.storages import PODS
 from bayplan.kube import quantity
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from bayplan.embedded.apiserver.admission.webhooks.posting import HttpsPoster, Poster
 from bayplan.embedded.apiserver.store.database import Durability
-from bayplan.embedded.apiserver.store.store import JOURNAL_CAPACITY, Store
+from bayplan.embedded.apiserver.store.store import WATCH_CACHE_CAPACITY, Store
 from bayplan.kube.clock import Clock, WallClock
 
 
@@ -31,7 +31,7 @@ class PlaneConfig:
     durability: Durability = "process"
     clock: Clock = field(default_factory=WallClock)
     rng: Random = field(default_factory=SystemRandom)
-    journal_capacity: int = JOURNAL_CAPACITY
+    watch_cache_capacity: int = WATCH_CACHE_CAPACITY
     """Changes per resource from which watches can resume."""
     webhooks: Callable[[Store], Poster] = HttpsPoster
     """What takes reviews to webhooks."""

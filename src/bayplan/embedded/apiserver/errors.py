@@ -53,7 +53,7 @@ class ApiError(Exception):
         return {key: value for key, value in status.items() if value != ""}
 
 
-def qualified(group: str, plural: str) -> str:
+def group_resource(group: str, plural: str) -> str:
     """`deployments.apps`, or just `pods` in the core group."""
     return f"{plural}.{group}" if group else plural
 
@@ -65,7 +65,7 @@ def _about(group: str, plural: str, name: str) -> JsonObject:
 
 def not_found(group: str, plural: str, name: str) -> ApiError:
     """The object does not exist."""
-    message = f'{qualified(group, plural)} "{name}" not found'
+    message = f'{group_resource(group, plural)} "{name}" not found'
     return ApiError(404, "NotFound", message, _about(group, plural, name))
 
 
@@ -84,7 +84,7 @@ class PageNotFound(ApiError):  # noqa: N818 - a refusal like the others
 
 def already_exists(group: str, plural: str, name: str, *, going: bool = False) -> ApiError:
     """The name is taken."""
-    message = f'{qualified(group, plural)} "{name}" already exists'
+    message = f'{group_resource(group, plural)} "{name}" already exists'
     if going:
         message = f"object is being deleted: {message}"
     return ApiError(409, "AlreadyExists", message, _about(group, plural, name))
@@ -92,7 +92,7 @@ def already_exists(group: str, plural: str, name: str, *, going: bool = False) -
 
 def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
     """The object is not in the state that the request assumes."""
-    message = f'Operation cannot be fulfilled on {qualified(group, plural)} "{name}": {why}'
+    message = f'Operation cannot be fulfilled on {group_resource(group, plural)} "{name}": {why}'
     return ApiError(409, "Conflict", message, _about(group, plural, name))
 
 
@@ -127,7 +127,7 @@ def unauthorized() -> ApiError:
 
 def forbidden(group: str, plural: str, name: str, why: str) -> ApiError:
     """The user, or a rule, does not let this happen."""
-    named = f'{qualified(group, plural)} "{name}"' if name else qualified(group, plural)
+    named = f'{group_resource(group, plural)} "{name}"' if name else group_resource(group, plural)
     return ApiError(403, "Forbidden", f"{named} is forbidden: {why}", _about(group, plural, name))
 
 
@@ -137,7 +137,7 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiErr
     listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     details = _about(group, kind, name)
     details["causes"] = [cause._asdict() for cause in causes]
-    message = f'{qualified(group, kind)} "{name}" is invalid: {listed}'
+    message = f'{group_resource(group, kind)} "{name}" is invalid: {listed}'
     return ApiError(422, "Invalid", message, details)
 
 

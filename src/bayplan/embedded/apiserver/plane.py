@@ -59,7 +59,7 @@ class ControlPlane:
             authenticator = Authenticator(load_tokens(self.admin_token, config.tokens))
             self.catalog = Catalog()
             fields = CatalogFields(self.catalog)
-            self.store = Store(self.database, fields, config.journal_capacity)
+            self.store = Store(self.database, fields, config.watch_cache_capacity)
             opened.pop_all()
         self.backend = Backend(self.store, self.catalog, config.clock, config.rng)
         self.backend.allow_privileged = config.allow_privileged

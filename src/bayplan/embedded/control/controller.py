@@ -17,7 +17,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.faults import FaultBoard
 from bayplan.embedded.control.view import View
 from bayplan.kube.clock import Clock

@@ -16,8 +16,8 @@ from collections import defaultdict, deque
 from collections.abc import Hashable
 from typing import Any, NamedTuple, TypeVar
 
-from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter
 from bayplan.embedded.control.sink import Refused, Sink
 from bayplan.embedded.control.timeline import Timeline

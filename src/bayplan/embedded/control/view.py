@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Entry, Key
-from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.facts import AttachmentFacts, PodFacts, read_attachment, read_pod
 from bayplan.embedded.control.storages import ATTACHMENTS, PODS
 

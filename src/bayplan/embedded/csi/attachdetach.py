@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import (
     Controller,
     Create,

@@ -15,7 +15,7 @@ import msgspec
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.rest.selectors import select
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Edit, Plan, Stage, Update
 from bayplan.embedded.control.storages import CLAIMS, CLASSES, NODES, PODS, VOLUMES
 from bayplan.embedded.csi import claims

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import (
     Controller,
     Delete,

@@ -20,7 +20,7 @@ import yaml
 from bayplan.embedded.apiserver.errors import Cause, invalid
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Do, Plan, Stage, Tell
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.storages import CONFIG_MAPS

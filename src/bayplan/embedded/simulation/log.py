@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TextIO
 
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.simulation.telling import tell
 
 _WORDS = {"ADDED": "created", "MODIFIED": "changed", "DELETED": "deleted"}

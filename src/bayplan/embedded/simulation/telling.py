@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.embedded.apiserver.store.entry import Entry
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.kube.meta import Struct
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Plan, Stage
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.storages import JOBS, PODS

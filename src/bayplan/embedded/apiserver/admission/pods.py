@@ -55,7 +55,7 @@ class PodAdmission:
 
     def _default_priority(self) -> JsonObject:
         """The class of pods that name none; looked up again only when a class has changed."""
-        version = self._store.journal(PRIORITY_CLASSES).end
+        version = self._store.watch_cache(PRIORITY_CLASSES).end
         if self._default_class[0] != version:
             classes = (entry.object() for entry in self._store.list(PRIORITY_CLASSES))
             defaults = [one for one in classes if one.get("globalDefault")]

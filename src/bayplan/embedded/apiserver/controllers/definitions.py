@@ -14,7 +14,7 @@ from bayplan.embedded.apiserver.request import ADMIN, Call, DeleteOptions
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.store.entry import Entry, Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.apiserver.strategies.definitions import CLEANUP, established
 
 

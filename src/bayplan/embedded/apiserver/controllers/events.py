@@ -7,8 +7,8 @@ from datetime import timedelta
 from bayplan.embedded.apiserver.controllers.queue import WorkQueue
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.store.entry import Entry
-from bayplan.embedded.apiserver.store.journal import Change
 from bayplan.embedded.apiserver.store.store import StaleWrite
+from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.kube.times import timestamp
 
 EVENTS = "events"

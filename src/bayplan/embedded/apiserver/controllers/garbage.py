@@ -15,7 +15,7 @@ from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.deleting import FOREGROUND, ORPHAN
 from bayplan.embedded.apiserver.store.entry import Entry, Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 
 _USER = User(
     "system:serviceaccount:kube-system:generic-garbage-collector",

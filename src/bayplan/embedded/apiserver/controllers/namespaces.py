@@ -9,7 +9,7 @@ from bayplan.embedded.apiserver.request import Call, DeleteOptions, User
 from bayplan.embedded.apiserver.rest import deleting, writing
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.store.entry import Entry, Key
-from bayplan.embedded.apiserver.store.journal import Change
+from bayplan.embedded.apiserver.store.watchcache import Change
 
 _USER = User(
     "system:serviceaccount:kube-system:namespace-controller",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bayplan.embedded.apiserver.errors import qualified
+from bayplan.embedded.apiserver.errors import group_resource
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -63,7 +63,7 @@ class Kind:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "resource", qualified(self.group, self.plural))
+        put(self, "resource", group_resource(self.group, self.plural))
         put(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
         put(self, "singular", self.singular or self.kind.lower())
         put(self, "list_kind", self.list_kind or f"{self.kind}List")

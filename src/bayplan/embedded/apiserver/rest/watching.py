@@ -1,4 +1,4 @@
-"""Watches: what a client with a selector sees of a resource's journal.
+"""Watches: what a client with a selector sees of a resource's watch cache.
 
 An object that begins to match a selector is ADDED for that watcher, one that stops matching is
 DELETED with its last matching version's content, as Kubernetes does.
@@ -16,8 +16,8 @@ from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.listing import parse_version
 from bayplan.embedded.apiserver.rest.selectors import Selector
 from bayplan.embedded.apiserver.store.entry import Entry
-from bayplan.embedded.apiserver.store.journal import Change, Journal, event_line
 from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.apiserver.store.watchcache import Change, WatchCache, event_line
 from bayplan.embedded.apiserver.validation.causes import forbidden_field
 
 BOOKMARK_SECONDS = 60.0
@@ -42,7 +42,7 @@ class WatchOptions:
 
 
 class Watch:
-    """One watcher: where it stands in the journal, and what it lets through."""
+    """One watcher: where it stands in the watch cache, and what it lets through."""
 
     def __init__(
         self, store: Store, kind: Kind, options: WatchOptions, now: Callable[[], float]
@@ -51,10 +51,10 @@ class Watch:
         self._kind = kind
         self._options = options
         self._now = now
-        self._journal: Journal = store.journal(kind.storage)
+        self._cache: WatchCache = store.watch_cache(kind.storage)
         self._initial = _wants_initial(options)
         self._told = self._start()
-        self._position = self._journal.position_after(self._told)
+        self._position = self._cache.position_after(self._told)
         self._listed = store.list(kind.storage, options.selector.namespace) if self._initial else ()
         self._bookmark_due = 0.0
 
@@ -78,7 +78,7 @@ class Watch:
             await asyncio.sleep(0)  # a long list is not everybody's wait
         while not self._store.closing and (left := deadline - self._now()) > 0:
             pause = min(left, max(0.0, self._bookmark_due - self._now()))
-            await self._journal.wait(self._position, pause)
+            await self._cache.wait(self._position, pause)
             for chunk in _batched(self._news()):
                 yield chunk
         if self._options.bookmarks:
@@ -94,7 +94,7 @@ class Watch:
             yield self._bookmark(self._told, ended=True)
 
     def _news(self) -> Iterator[bytes]:
-        changes, revision = self._journal.read(self._position), self._store.revision
+        changes, revision = self._cache.read(self._position), self._store.revision
         self._position += len(changes)
         for change in changes:
             line = self._line(change)

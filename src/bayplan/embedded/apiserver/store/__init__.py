@@ -1,1 +1,1 @@
-"""Where objects live: a SQLite history on disk, and an index and a journal of it in memory."""
+"""Where objects live: a SQLite history on disk, and an index and a watch cache of it in memory."""

@@ -18,15 +18,15 @@ from bayplan.embedded.apiserver.errors import bad_request, too_large
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode, excess
 from bayplan.embedded.apiserver.store.database import Database, Row
 from bayplan.embedded.apiserver.store.entry import Entry, FieldReader, Key
-from bayplan.embedded.apiserver.store.journal import Change, Journal
 from bayplan.embedded.apiserver.store.snapshots import Snapshots
+from bayplan.embedded.apiserver.store.watchcache import Change, WatchCache
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 3 * 1024 * 1024
 """How large an object may become, change by change."""
-JOURNAL_CAPACITY = 4096
-"""Changes that a resource's journal surely holds."""
+WATCH_CACHE_CAPACITY = 4096
+"""Changes that a resource's watch cache surely holds."""
 HISTORY_KEPT = 10_000
 """Revisions that compaction leaves for watches to resume from; it runs at half as many more."""
 
@@ -41,7 +41,7 @@ class Bucket:
     def __init__(self, floor: int, capacity: int) -> None:
         self.entries: dict[tuple[str, str], Entry] = {}
         self.by_namespace: dict[str, dict[str, Entry]] = defaultdict(dict)
-        self.journal = Journal(floor, capacity)
+        self.watch_cache = WatchCache(floor, capacity)
         self._sorted: dict[str, Sequence[Entry]] = {}
 
     def listed(self, namespace: str) -> Sequence[Entry]:
@@ -64,7 +64,7 @@ class Bucket:
             self.by_namespace[key.namespace][key.name] = change.entry
         self._sorted.pop("", None)
         self._sorted.pop(key.namespace, None)
-        self.journal.append(change)
+        self.watch_cache.append(change)
 
 
 class Store:
@@ -74,7 +74,7 @@ class Store:
         self,
         database: Database,
         fields: FieldReader,
-        journal_capacity: int = JOURNAL_CAPACITY,
+        watch_cache_capacity: int = WATCH_CACHE_CAPACITY,
         history: int = HISTORY_KEPT,
     ) -> None:
         self._history = history
@@ -83,7 +83,7 @@ class Store:
         self.closing = False
         self._database = database
         self._fields = fields
-        self._capacity = journal_capacity
+        self._capacity = watch_cache_capacity
         self._compacted = self.revision
         self._buckets: dict[str, Bucket] = {}
         self._by_uid: dict[str, Key] = {}
@@ -103,9 +103,9 @@ class Store:
         """The objects of a namespace (or all), in order."""
         return self._bucket(storage).listed(namespace)
 
-    def journal(self, storage: str) -> Journal:
+    def watch_cache(self, storage: str) -> WatchCache:
         """The recent changes of a resource."""
-        return self._bucket(storage).journal
+        return self._bucket(storage).watch_cache
 
     def dependents(self, uid: str) -> Iterator[Entry]:
         """The objects that name an owner, in order."""
@@ -169,7 +169,7 @@ class Store:
         """End every watch: the server is about to stop."""
         self.closing = True
         for bucket in self._buckets.values():
-            bucket.journal.wake()
+            bucket.watch_cache.wake()
 
     def notes(self, topic: str) -> dict[str, bytes]:
         """What somebody in this process keeps beside the objects, by name, in order."""

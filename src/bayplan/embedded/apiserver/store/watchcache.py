@@ -1,8 +1,8 @@
 """The recent changes of one resource, which all its watchers read.
 
-A watcher holds a position in the journal and reads on from there; it has no queue of its own.
+A watcher holds a position in the watch cache and reads on from there; it has no queue of its own.
 Publishing therefore costs the same however many watch, and one that reads too slowly falls off the
-old end of the journal and is told so (410), without anybody else noticing. Each change is
+old end of the watch cache and is told so (410), without anybody else noticing. Each change is
 serialized once per event type, whoever reads it.
 """
 
@@ -57,7 +57,7 @@ def event_line(event_type: str, data: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (event_type.encode(), data)
 
 
-class Journal:
+class WatchCache:
     """The last changes of one resource, in order, and those who wait for the next."""
 
     def __init__(self, floor: int, capacity: int) -> None:
@@ -74,7 +74,7 @@ class Journal:
         return self._start + len(self._changes)
 
     def append(self, change: Change) -> None:
-        """Add a change and wake whoever waits; the oldest half goes when the journal is full."""
+        """Add a change and wake whoever waits; the oldest half goes when it is full."""
         self._changes.append(change)
         if len(self._changes) >= 2 * self._capacity:
             self._floor = self._changes[self._capacity - 1].revision

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
 from bayplan.embedded.apiserver.strategies.podsettling import drop_disabled
@@ -30,7 +29,6 @@ _MANY_AT_ONCE = 10_000
 _UNLIMITED = 2**31 - 1
 
 FillSpec = Callable[[JsonObject], None]
-Change = Callable[[JsonObject, JsonObject], list[Cause]]
 
 
 def _deployment(spec: JsonObject) -> None:

@@ -19,11 +19,11 @@ from typing import Protocol
 
 import msgspec
 import uvloop
-import yaml
 
 from bayplan.client import Change, Client, Informer, Selection, Tuning, Untyped
 from bayplan.client.config import from_kubeconfig
 from bayplan.client.errors import NotFoundError
+from bayplan.deploy.crds import QUEUEING, definition
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, Queue
@@ -42,7 +42,6 @@ SETTLES = 3.0
 """Seconds until the last statuses of groups and queues are written."""
 TUNING = Tuning(qps=1e6, burst=10**6, in_flight=256)
 API = "scheduling.volcano.sh/v1beta1"
-CRDS = Path(__file__).parents[1] / "deploy" / "crds"
 CLUSTER = f"""
 seed: 1
 instanceTypes: [{{name: large, cpu: 32, memory: 128Gi, pods: 110}}]
@@ -170,8 +169,8 @@ async def _until_ready(client: Client) -> None:
 
 async def _install(client: Client) -> None:
     """Have the server serve queues, and make them."""
-    for path in sorted(CRDS.glob("*.yaml")):
-        await client.create(yaml.safe_load(path.read_text("utf-8")))
+    for name in QUEUEING:
+        await client.create(definition(name))
     for kind in (Queue, PodGroup):
         await _until_served(client, kind)
     for number in range(QUEUES):

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-import yaml
 
+from bayplan.deploy.crds import QUEUEING, definition
 from bench.apiserver import Connection, Target, server
 from bench.measure import Result
 
@@ -29,7 +29,6 @@ SECONDS = 8
 CONNECTIONS = 16
 QUEUES = 1000
 FLOOD = 5000
-_CRDS = Path(__file__).parents[1] / "deploy" / "crds"
 _GROUP = "scheduling.volcano.sh"
 _ROOT = f"/apis/{_GROUP}/v1beta1"
 
@@ -118,10 +117,8 @@ async def _fill(api: Target) -> None:
     connection = Connection(api)
     await connection.open()
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    for path in sorted(_CRDS.glob("*.yaml")):
-        await connection.request(
-            "POST", crds, json.dumps(yaml.safe_load(path.read_text())).encode()
-        )
+    for name in QUEUEING:
+        await connection.request("POST", crds, json.dumps(definition(name)).encode())
     for number in range(QUEUES):
         parent = f"q-{(number - 1) // 10 * 10}" if number % 10 else "root"
         queue = {

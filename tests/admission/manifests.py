@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bayplan.client import Client
+from bayplan.deploy import crds
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-CRDS = DEPLOY / "crds"
+CRDS = Path(str(resources.files(crds)))
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-
-import yaml
 
 from bayplan.client import Client, Untyped
 from bayplan.client.errors import AlreadyExistsError, NotFoundError
+from bayplan.deploy.crds import QUEUEING, definition
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, Queue
 from tests.scheduler import running
 
-CRDS = Path(__file__).parents[3] / "deploy" / "crds"
 API = "scheduling.volcano.sh/v1beta1"
 OPT_IN = {QUEUE_ALLOCATION_GATE: "true"}
 GATE = [{"name": QUEUE_ALLOCATION_GATE}]
@@ -20,9 +17,9 @@ GATE = [{"name": QUEUE_ALLOCATION_GATE}]
 
 async def install_kinds(client: Client) -> None:
     """Have the cluster serve queues and groups, unless it does."""
-    for path in ("queues", "podgroups"):
+    for name in QUEUEING:
         try:
-            await client.create(yaml.safe_load((CRDS / f"{path}.yaml").read_text()))
+            await client.create(definition(name))
         except AlreadyExistsError:
             continue
     for kind in (Queue, PodGroup):

@@ -45,7 +45,7 @@ format: $(READY) ## Rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(READY) ## Write the commands' help into docs/cli.md
+docs: $(READY) ## Write the commands' help and what they print into docs/
 	$(BIN)/python -m tests.docs
 
 oracle: $(READY) ## Compare with what Kubernetes decided: make oracle CORPUS=file.ndjson.gz

@@ -1,8 +1,9 @@
-"""`make docs`: write the commands' help into docs/cli.md, and what commands print into pages."""
+"""`make docs`: write the commands' help into their pages, and what commands print into others."""
 
-from tests.docs.help_pages import PAGE, page_with_help
+from tests.docs.help_pages import page_with_help, pages
 from tests.docs.outputs import PAGES, page_with_outputs
 
-PAGE.write_text(page_with_help(PAGE.read_text()))
+for path, words in pages().items():
+    path.write_text(page_with_help(path, words))
 for page in PAGES:
     page.write_text(page_with_outputs(page.read_text()))

@@ -15,11 +15,11 @@ from bayplan.cli.cluster import KINDS
 from bayplan.kube.gates import DEFAULTS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_python_examples_in_pages_run(page: Path) -> None:
     here = Path.cwd()
     os.chdir(ROOT)
@@ -42,7 +42,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_the_pages_name_every_kind_and_gate() -> None:
-    assert KINDS in (ROOT / "docs" / "cli.md").read_text()
+    assert KINDS in (ROOT / "docs" / "commands" / "index.md").read_text()
     fit = (ROOT / "docs" / "fit.md").read_text()
     assert all(
         name in fit for name in DEFAULTS if name in {"VolumeLimitScaling", "AttachVolumeLimit"}

@@ -1,4 +1,4 @@
-"""Explanations as JSON and YAML have them; docs/cli.md describes the shape, which is stable."""
+"""Explanations as JSON and YAML have them; docs/commands/explain.md has the stable shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as JSON and YAML have it; docs/cli.md describes the shape, which is stable."""
+"""A plan as JSON and YAML have it; docs/commands/plan.md describes the shape, which is stable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues as JSON and YAML have them; docs/cli.md describes the shape, which is stable."""
+"""Queues as JSON and YAML have them; docs/commands/queues.md has the stable shape."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def report_unreadable_limits(snapshot: Snapshot) -> None:
 
 
 def as_data(report: VolumeReport) -> JsonValue:
-    """A report as JSON and YAML have it; docs/cli.md describes it."""
+    """A report as JSON and YAML have it; docs/commands/volumes.md describes it."""
     limit = report.limit
     return {
         "node": report.node,

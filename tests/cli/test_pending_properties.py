@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.cli.pending import ENDS, end_of, explain_all, waiting_pods
+from bayplan.cli.pending import ENDS, end_of, explain_all
 from bayplan.cli.whose import Bench
 from bayplan.fit import Profile, Snapshot
+from bayplan.fit.explanation.waiting import waiting_pods
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from tests.builders import (

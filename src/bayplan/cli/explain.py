@@ -26,11 +26,12 @@ from bayplan.cli.explain_text import blocks
 from bayplan.cli.held import Held, held_by_queues
 from bayplan.cli.manifests import read_manifest
 from bayplan.cli.output import Format, emit_many, notices, printable, show
-from bayplan.cli.pending import Alike, explain_all, waiting_pods
+from bayplan.cli.pending import Alike, explain_all
 from bayplan.cli.progress import LOADING, Bar
 from bayplan.cli.what_if import AS_IT_IS, WhatIf, newly_made, replicas
 from bayplan.cli.whose import Bench
 from bayplan.fit import Snapshot
+from bayplan.fit.explanation.waiting import waiting_pods
 from bayplan.kube.codec import DEFAULT_NAMESPACE, JsonObject, ObjectError, identify
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.loading import Loaded

@@ -6,16 +6,17 @@ the same end are explained once, by the first of them.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bayplan.cli.whose import Bench, Judged
-from bayplan.fit import Decision, Refusal, Snapshot
+from bayplan.fit import Decision, Snapshot
 from bayplan.fit.explanation import Explanation, Standing
+from bayplan.fit.explanation.cause import NO_NODES, main_refusal
 from bayplan.fit.explanation.explain import standing_of
+from bayplan.fit.explanation.waiting import ASKING, QUOTED, likeness
 from bayplan.fit.filters.dynamic_resources import CANNOT_JUDGE
 from bayplan.fit.filters.dynamic_resources import NAME as DYNAMIC_RESOURCES
 from bayplan.kube.pods import Pod
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from bayplan.cli.held import Held
 
 NOT_ASKED = Decision(None)
-ASKING = frozenset({Standing.WAITING, Standing.GATED})
-"""Pods of which nodes are asked."""
 ENDS = {
     "fit": "fits",
     "fit nowhere": "fits nowhere",
@@ -34,11 +33,6 @@ ENDS = {
     "are gated": "is gated",
 }
 """How it may end for pods, and for one."""
-CHOOSING = frozenset(
-    {"NodeAffinity", "NodeName", "NodeUnschedulable", "PreFilterResult", "TaintToleration"}
-)
-"""Plugins by which pods, or nodes, choose whom they have to do with at all."""
-_QUOTED = re.compile(r'"[^"]*"')
 
 
 @dataclass(slots=True)
@@ -112,35 +106,6 @@ def without_nodes(explanation: Explanation) -> Explanation:
     return replace(explanation, nodes=()) if explanation.node is not None else explanation
 
 
-def waiting_pods(snapshot: Snapshot) -> list[Pod]:
-    """Pods without a node: the most important first, then the oldest."""
-    waiting = [
-        pod
-        for pod in (obj for obj in snapshot.objects() if isinstance(obj, Pod))
-        if standing_of(snapshot, pod) in ASKING
-    ]
-    waiting.sort(key=lambda p: (-snapshot.priority(p), p.metadata.creation_timestamp or "", p.key))
-    return waiting
-
-
-def likeness(snapshot: Snapshot, pod: Pod) -> Hashable:
-    """Pods of one likeness have one explanation."""
-    evaluation = snapshot.evaluation(pod)
-    own = (
-        snapshot.priority(pod),
-        pod.spec.preemption_policy,
-        pod.spec.scheduler_name,
-        pod.spec.node_name,
-        pod.status.nominated_node_name,
-        tuple(gate.name for gate in pod.spec.scheduling_gates),
-    )
-    if isinstance(evaluation, Refusal):  # whose claims have names of their own
-        said = tuple(_QUOTED.sub("", reason) for reason in evaluation.reasons)
-        return (snapshot.cluster.shapes.of(pod), evaluation.plugin, said, *own)
-    question = evaluation.question
-    return (question.shape, question.needs, question.default_spread, *own)
-
-
 def end_of(one: Alike, held: Held) -> tuple[str, str]:
     """How it ends for pods, and why if they do not fit."""
     found = one.explanation
@@ -162,11 +127,9 @@ def cause_of(alike: Alike) -> str:
     """
     found = alike.explanation
     if found.refused_before is not None:
-        return ", ".join(_QUOTED.sub("…", one) for one in found.refused_before.reasons)
-    refusals = [one.refusal for one in found.nodes if one.refusal is not None]
-    asked = [one for one in refusals if one.plugin not in CHOOSING]
-    said = Counter(one.reasons for one in asked or refusals)
-    return ", ".join(said.most_common(1)[0][0]) if said else "there are no nodes"
+        return ", ".join(QUOTED.sub("…", one) for one in found.refused_before.reasons)
+    main = main_refusal(one.refusal for one in found.nodes if one.refusal is not None)
+    return ", ".join(main.reasons) if main else NO_NODES
 
 
 def pods_in(groups: Sequence[Alike]) -> int:

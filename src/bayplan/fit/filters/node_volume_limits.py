@@ -44,6 +44,8 @@ from bayplan.kube.storage import (
 
 NAME = "NodeVolumeLimits"
 EXCEEDED = "node(s) exceed max volume count"
+NOT_INSTALLED = " CSI driver is not installed on the node"
+"""After the name of the driver."""
 
 
 class NodeVolumeLimits(UsageFilter):
@@ -83,9 +85,7 @@ class NodeVolumeLimits(UsageFilter):
         # Of several, kube-scheduler names any; the last by name is as good as another.
         for driver, nodes in self._required:
             if slot not in nodes:
-                return Refusal.unschedulable(
-                    NAME, f"{driver} CSI driver is not installed on the node"
-                )
+                return Refusal.unschedulable(NAME, f"{driver}{NOT_INSTALLED}")
         return Refusal.unschedulable(NAME, EXCEEDED)
 
     def heeds(self, record: PodRecord) -> bool:

@@ -1,0 +1,175 @@
+"""The true cause of a pod's waiting, in a word: what would have to change for it to go on.
+
+A pod may wait for its queue, for a gate, or for nobody but its scheduler; else nodes refuse it, and
+each node may do so for a reason of its own. What counts then is what those nodes lack that the pod
+may go to at all: nodes of other zones or with others' taints say nothing of its cause, unless they
+are all there is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from bayplan.fit.evaluation import Evaluation
+from bayplan.fit.filters import (
+    dynamic_resources,
+    inter_pod_affinity,
+    named_nodes,
+    node_affinity,
+    node_name,
+    node_resources_fit,
+    node_unschedulable,
+    node_volume_limits,
+    pod_topology_spread,
+    taint_toleration,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
+)
+from bayplan.fit.refusal import UNJUDGED, Refusal
+from bayplan.fit.snapshot import Snapshot
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
+
+
+class Cause(Enum):
+    """What a pod waits for."""
+
+    QUEUE = "queue"
+    """Its queue has not let it in."""
+    GATE = "gate"
+    """Somebody has yet to take a scheduling gate off it."""
+    SCHEDULER = "scheduler"
+    """It fits a node, and its scheduler has not placed it."""
+    RESOURCES = "resources"
+    VOLUMES = "volumes"
+    """Claims, places to attach, drivers, or a volume's own whereabouts."""
+    AFFINITY = "affinity"
+    """Affinity to nodes or pods, or the spread of pods."""
+    TAINTS = "taints"
+    """Taints that it does not tolerate; a cordon is one."""
+    DEVICES = "devices"
+    """Claims to devices."""
+    OTHER = "other"
+
+
+BY_PLUGIN = {
+    node_resources_fit.NAME: Cause.RESOURCES,
+    node_volume_limits.NAME: Cause.VOLUMES,
+    volume_binding.NAME: Cause.VOLUMES,
+    volume_restrictions.NAME: Cause.VOLUMES,
+    volume_zone.NAME: Cause.VOLUMES,
+    node_affinity.NAME: Cause.AFFINITY,
+    node_name.NAME: Cause.AFFINITY,
+    named_nodes.NAME: Cause.AFFINITY,
+    inter_pod_affinity.NAME: Cause.AFFINITY,
+    pod_topology_spread.NAME: Cause.AFFINITY,
+    taint_toleration.NAME: Cause.TAINTS,
+    node_unschedulable.NAME: Cause.TAINTS,
+    dynamic_resources.NAME: Cause.DEVICES,
+}
+"""Other plugins, such as NodePorts, are `OTHER`."""
+CHOOSING = frozenset(
+    {
+        node_affinity.NAME,
+        node_name.NAME,
+        node_unschedulable.NAME,
+        named_nodes.NAME,
+        taint_toleration.NAME,
+        volume_zone.NAME,
+    }
+)
+"""Plugins by which pods, or nodes, choose whom they have to do with at all."""
+OUT_OF_REACH = frozenset({volume_binding.UNREACHABLE, dynamic_resources.NOT_HERE})
+"""Reasons of other plugins that are such a choice."""
+NO_NODES = "there are no nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a pod waits."""
+
+    cause: Cause
+    text: str
+    """The one thing to say of it; where nodes refuse it, in kube-scheduler's words."""
+    drivers: tuple[str, ...] = ()
+    """Where volumes are the cause, the CSI drivers (or in-tree plugins) that they are of."""
+
+
+def why_it_waits(snapshot: Snapshot, pod: Pod, queue: str | None = None) -> Waiting:
+    """Why a pod without a node waits; `queue` says so if it waits for its queue, in a line."""
+    gates = [gate.name for gate in pod.spec.scheduling_gates]
+    if queue is not None or gates == [QUEUE_ALLOCATION_GATE]:
+        return Waiting(Cause.QUEUE, queue or "its queue has not let it in")
+    if gates:
+        return Waiting(Cause.GATE, f"waiting for scheduling gates: [{' '.join(gates)}]")
+    found = snapshot.verdicts(pod)
+    if isinstance(found, Refusal):
+        return _of_refusal(snapshot, pod, found, "")
+    if found.scores:
+        place = "" if (node := snapshot.decide(pod).node) is None else f" node {node}"
+        return Waiting(Cause.SCHEDULER, f"fits{place}, and waits for {pod.spec.scheduler_name}")
+    return _refused_by_nodes(snapshot, pod, found.refusals)
+
+
+def main_refusal(refusals: Iterable[Refusal]) -> Refusal | None:
+    """The refusal to tell of many: what most nodes lack of those that a pod may go to; if it may go
+    to none, what most nodes say to that. None if there are none.
+    """
+    counted = Counter(refusals)
+    asked = {one: count for one, count in counted.items() if not _is_choice(one)}
+    among = asked or counted
+    return min(among, key=lambda one: (-among[one], one.plugin, one.reasons), default=None)
+
+
+def _is_choice(refusal: Refusal) -> bool:
+    return refusal.plugin in CHOOSING or OUT_OF_REACH.issuperset(refusal.reasons)
+
+
+def _refused_by_nodes(snapshot: Snapshot, pod: Pod, refusals: Mapping[str, Refusal]) -> Waiting:
+    """Of a pod that others make room for, what counts is the node where they do."""
+    nominated = pod.status.nominated_node_name
+    if (there := refusals.get(nominated)) is not None:
+        told = _of_refusal(snapshot, pod, there, nominated)
+        text = f"nominated for node {nominated}, which others have yet to leave: {told.text}"
+        return Waiting(told.cause, text, told.drivers)
+    unjudged = (one for one in refusals.values() if one.code == UNJUDGED)
+    main = next(unjudged, None) or main_refusal(refusals.values())
+    if main is None:
+        return Waiting(Cause.RESOURCES, NO_NODES)
+    node = min(name for name, refusal in refusals.items() if refusal == main)
+    return _of_refusal(snapshot, pod, main, node)
+
+
+def _of_refusal(snapshot: Snapshot, pod: Pod, refusal: Refusal, node: str) -> Waiting:
+    cause = BY_PLUGIN.get(refusal.plugin, Cause.OTHER)
+    drivers = _drivers(snapshot, pod, refusal, node) if cause is Cause.VOLUMES else ()
+    return Waiting(cause, ", ".join(refusal.reasons), drivers)
+
+
+def _drivers(snapshot: Snapshot, pod: Pod, refusal: Refusal, node: str) -> tuple[str, ...]:
+    """The drivers that are missing or full there; of other trouble, all that the pod needs."""
+    missing = [
+        reason.removesuffix(node_volume_limits.NOT_INSTALLED)
+        for reason in refusal.reasons
+        if reason.endswith(node_volume_limits.NOT_INSTALLED)
+    ]
+    full = (
+        _full_drivers(snapshot, pod, node) if node_volume_limits.EXCEEDED in refusal.reasons else []
+    )
+    needed = (need.driver for need in snapshot.needs_of(pod).attach)
+    return tuple(sorted(set(missing or full or needed)))
+
+
+def _full_drivers(snapshot: Snapshot, pod: Pod, node: str) -> list[str]:
+    evaluation = snapshot.evaluation(pod)
+    slot = snapshot.cluster.slots.by_name.get(node)
+    if slot is None or not isinstance(evaluation, Evaluation):
+        return []
+    limits = (
+        one for one in evaluation.filters if isinstance(one, node_volume_limits.NodeVolumeLimits)
+    )
+    return [driver for one in limits for driver in one.full_drivers(slot)]

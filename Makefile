@@ -6,7 +6,7 @@ READY  := $(VENV)/ready
 CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
-.PHONY: help setup system demo test long lint format docs oracle bench lock proto clean
+.PHONY: help setup system demo test long lint format docs site oracle bench lock proto clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -47,6 +47,9 @@ format: $(READY) ## Rewrite the sources in the house style
 
 docs: $(READY) ## Write the commands' help and what they print into docs/
 	$(BIN)/python -m tests.docs
+
+site: $(READY) ## Build the documentation as a site into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 oracle: $(READY) ## Compare with what Kubernetes decided: make oracle CORPUS=file.ndjson.gz
 	$(BIN)/python -m tests.oracle $(CORPUS)

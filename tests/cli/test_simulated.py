@@ -13,9 +13,9 @@ from rich.console import Console
 from bayplan.cli.main import run
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import headline, report_table
-from bayplan.cli.up import SERVED
 from bayplan.embedded.control.storages import NODES, PODS
 from bayplan.embedded.simulation.report import Waiting, summarize
+from bayplan.lab.crew import SERVED
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
@@ -111,10 +111,12 @@ async def test_pods_that_nobody_schedules_are_told_with_what_helps() -> None:
         assert "scheduler, and none" not in _text(cluster_table(summarize(w.simulation), _silent))
         await w.forward(10)
         shown = _text(cluster_table(summarize(w.simulation), _silent))
-        assert "3 pods wait for a scheduler, and none is at work: start with --place" in shown
+        assert (
+            "3 pods wait for a scheduler, and none is at work: start with --with scheduler" in shown
+        )
         assert re.search(r"default/web-\w+ \(3\) +nobody schedules it yet", shown)
         assert re.search(r"default/mine +waits for scheduler own", shown)
-        assert "--place" in _text(report_table(summarize(w.simulation), 1.0, 0, ""))
+        assert "--with scheduler" in _text(report_table(summarize(w.simulation), 1.0, 0, ""))
 
 
 async def test_pods_that_are_stuck_on_their_node_are_told_with_the_reason() -> None:
@@ -235,7 +237,7 @@ def test_nodes_are_bought_and_the_run_is_the_same_twice(
     story = Path(__file__).parents[2] / "examples" / "stories" / "3-from-zero.yaml"
     said = []
     for _ in range(2):
-        options = ["--virtual", "--for", "5m", "--place", "--autoscale"]
+        options = ["--virtual", "--for", "5m", "--with", "scheduler,autoscaler"]
         assert run(["up", "-f", str(story), *options]) == 0
         shown = capsys.readouterr().out.splitlines()
         said.append([line for line in shown if not line.startswith("took")])
@@ -246,7 +248,7 @@ def test_nodes_are_bought_and_the_run_is_the_same_twice(
 
 def test_up_shows_a_story_as_it_was_before_a_feature(capsys: pytest.CaptureFixture[str]) -> None:
     story = Path(__file__).parents[2] / "examples" / "stories" / "8-everything-off.yaml"
-    options = ["--virtual", "--for", "5m", "--place", "--autoscale"]
+    options = ["--virtual", "--for", "5m", "--with", "scheduler,autoscaler"]
     assert run(["up", "-f", str(story), *options]) == 0
     assert "warnings   none" in capsys.readouterr().out
     old = [*options, "--feature-gates", "VolumeLimitScaling=false"]

@@ -9,19 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.cli.up import SERVED
 from bayplan.client import merge
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.embedded.simulation.report import summarize
 from bayplan.kube.queueing import Queue
 from bayplan.lab import VirtualLab
-from bayplan.node.agent import LimitsAgent
-from bayplan.node.settings import settings_of
-from bayplan.scheduler.config import default_settings
-from bayplan.scheduler.daemon import SchedulerDaemon
+from bayplan.lab.crew import Crew, muster
 from tests.simulation.worlds import World
 
 pytestmark = pytest.mark.virtual
+CREW = Crew(frozenset({"scheduler", "queues"}))
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
 
 
@@ -29,11 +26,8 @@ STORIES = Path(__file__).parents[2] / "examples" / "stories"
 async def story(number: int, minutes: float) -> AsyncIterator[World]:
     """A story's cluster after some minutes."""
     (path,) = STORIES.glob(f"{number}-*.yaml")
-    spec, daemons = read_cluster(path), [SchedulerDaemon(default_settings(SERVED)).lead]
-    if spec.attach_limits is not None:
-        settings = settings_of(spec.attach_limits, enabled=True)
-        daemons.insert(0, LimitsAgent(lambda: settings).lead)
-    run = VirtualLab(spec, daemons)
+    aboard = muster(CREW, read_cluster(path), lambda: run.simulation.provider)
+    run = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
     async with run:
         w = World(run)
         await w.forward(minutes * 60)

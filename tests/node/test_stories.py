@@ -14,7 +14,6 @@ import pytest
 
 from bayplan.autoscaler.cloud.reading import as_it_is
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.cli.node_limits import expecting
 from bayplan.client.errors import InvalidError
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.fit import Profile
@@ -22,6 +21,7 @@ from bayplan.kube.gates import FeatureGates
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.node.deciding import Settings
+from bayplan.node.expecting import expecting
 from bayplan.node.settings import settings_of
 from tests.autoscaler.running import Town, all_run, live_town, story, virtual_town
 from tests.node.running import At, limits_of, publishing, retype

@@ -159,7 +159,7 @@ async def test_kept_data_is_there_the_next_time_and_its_nodes_go_on(tmp_path: Pa
 
 @needs_kubectl
 async def test_a_workload_can_be_placed_scaled_and_rolled_with_kubectl(tmp_path: Path) -> None:
-    async with up(tmp_path, "--place") as cluster:
+    async with up(tmp_path, "--with", "scheduler") as cluster:
         await cluster.kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3")
         await cluster.kubectl("rollout", "status", "deployment/web", "--timeout=50s")
         await cluster.kubectl("set", "image", "deployment/web", "web=web:2")

@@ -55,7 +55,7 @@ def test_runs_in_different_processes_are_the_same(place: bool, tmp_path: Path) -
     for hash_seed in ("1", "2"):
         log = tmp_path / f"log-{hash_seed}"
         command = [sys.executable, "-m", "bayplan", "up", "-f", str(EXAMPLE), "--virtual"]
-        command += ["--for", "20m", "--log", str(log), *(["--place"] if place else [])]
+        command += ["--for", "20m", "--log", str(log), *(["--with", "scheduler"] if place else [])]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
         logs.append(log.read_bytes())

@@ -6,7 +6,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
@@ -26,7 +26,7 @@ from bayplan.kube.attachtables import LimitsSection, PrefixName
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.node.agent import NAME, LimitsAgent, SettingsSource
-from bayplan.node.expecting import with_limits
+from bayplan.node.expecting import expecting
 from bayplan.node.settings import SettingsFromFile, settings_of
 from bayplan.scheduler.config import LeaderSettings
 
@@ -102,11 +102,6 @@ class ExpectedLimits:
         if not self.expect_limits:
             return as_it_is
         return expecting(self.terms.settings(feature_gates), self.expect_limits_cloud or "")
-
-
-def expecting(settings: SettingsSource, cloud: str = "") -> Expects:
-    """Adds to templates what an agent of these settings will publish."""
-    return lambda one: replace(one, node=with_limits(one.node, one.csi_node, settings(), cloud))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,39 +16,28 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.live import Live
 
-from bayplan.autoscaler.cloud.reading import Expects, as_it_is
-from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.cli.apiserver import fastest_loop, kubeconfig_place, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
-from bayplan.cli.node_limits import expecting
-from bayplan.cli.output import show
+from bayplan.cli.output import printable, show
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import cloud_places, served
 from bayplan.cli.simulated.tables import report_table
-from bayplan.client import Client
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.report import Waiting, summarize
 from bayplan.embedded.simulation.simulation import Simulation
-from bayplan.fit import Profile, Snapshot
+from bayplan.fit import Snapshot
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import DurationError, parse_duration
-from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.kube.pods import Pod
-from bayplan.lab import Daemon, Lab, LiveLab, VirtualLab, run_virtually
-from bayplan.node.agent import LimitsAgent
-from bayplan.node.settings import settings_of
-from bayplan.nodegroups import Provider
+from bayplan.lab import Lab, LiveLab, VirtualLab, run_virtually
+from bayplan.lab.crew import Crew, CrewError, Member, members, muster
 from bayplan.observe import follow
-from bayplan.scheduler.config import default_settings
-from bayplan.scheduler.daemon import SchedulerDaemon
 
 REFRESH_SECONDS = 1.0
-SERVED = ("default-scheduler", "bayplan")
-"""Whose pods --place serves."""
 L = TypeVar("L", bound=Lab)
 
 
@@ -58,23 +47,20 @@ class _Wish:
 
     spec: ClusterSpec
     seconds: float | None
-    place: bool
-    autoscale: bool
+    crew: Crew
     data: Path | None
     kubeconfig: Path | None
     listen: str
     log: Path | None
     cloud: CloudPlaces | None
-    profile: Profile
 
 
 def up(  # noqa: PLR0913 - one for each option of the command
     *,
-    file: Annotated[Path, Parameter(("--file", "-f"))],
+    file: Annotated[Path, Parameter(("--filename", "-f"))],
     for_: Annotated[str | None, Parameter("--for")] = None,
     virtual: bool = False,
-    place: bool = False,
-    autoscale: bool = False,
+    with_: Annotated[str, Parameter("--with")] = "",
     data: Path | None = None,
     kubeconfig: Path | None = None,
     listen: str = "127.0.0.1:0",
@@ -95,11 +81,11 @@ def up(  # noqa: PLR0913 - one for each option of the command
         End after this long, such as 90s or 2h, and report; without it, run until interrupted.
     virtual
         Run in virtual time, as fast as the machine can; needs --for. Nothing listens meanwhile.
-    place
-        Place pods by Bayplan's scheduler. Without it they wait for another one, or for you.
-    autoscale
-        Buy and give back nodes by Bayplan's autoscaler. Without it groups stay as they are, unless
-        another one, or you, resize them.
+    with_
+        Which of Bayplan's daemons are at work, with commas: scheduler places pods, autoscaler buys
+        and gives back nodes, queues has the kinds of queues and gates pods that wait for theirs,
+        node-agent publishes attach limits. Without them pods wait for another scheduler, or for
+        you, and groups stay as they are.
     data
         Keep the cluster's objects in this file; without it nothing is left behind.
     kubeconfig
@@ -118,8 +104,8 @@ def up(  # noqa: PLR0913 - one for each option of the command
     """
     cloud = cloud_places(cloud_socket, cloud_address)
     spec, seconds = _spec(file, seed), _seconds(for_)
-    profile = profile_from(feature_gates, missing_driver)
-    wish = _Wish(spec, seconds, place, autoscale, data, kubeconfig, listen, log, cloud, profile)
+    crew = Crew(_members(with_), profile_from(feature_gates, missing_driver))
+    wish = _Wish(spec, seconds, crew, data, kubeconfig, listen, log, cloud)
     if virtual:
         return _run_virtual(wish)
     if log is not None:
@@ -144,6 +130,13 @@ def _seconds(text: str | None) -> float | None:
         raise BadInput(f"--for: {problem}") from problem
 
 
+def _members(written: str) -> frozenset[Member]:
+    try:
+        return members(written) if written else frozenset()
+    except CrewError as problem:
+        raise BadInput(f"--with: {printable(str(problem))}") from problem
+
+
 def _run_virtual(wish: _Wish) -> int:
     if wish.seconds is None:
         raise BadInput("--virtual needs --for: virtual time does not end by itself")
@@ -159,8 +152,10 @@ def _run_virtual(wish: _Wish) -> int:
 async def _virtual(wish: _Wish, seconds: float, out: TextIO | None) -> None:
     start = time.monotonic()
     with _input_checked():
-        daemons = _daemons(wish, lambda: lab.simulation.provider)
-        lab = _made(lambda: VirtualLab(wish.spec, daemons, data=wish.data, log=out))
+        on = muster(wish.crew, wish.spec, lambda: lab.simulation.provider)
+        lab = _made(
+            lambda: VirtualLab(on.spec, on.daemons, data=wish.data, log=out, webhooks=on.webhooks)
+        )
         async with lab:
             await lab.run(seconds)
             await lab.simulation.refresh_leases()
@@ -174,8 +169,8 @@ async def _run_live(wish: _Wish) -> None:
         config = ServerConfig(
             host=host, port=port, data=wish.data, kubeconfig=path, allow_privileged=True
         )
-        daemons = _daemons(wish, lambda: lab.simulation.provider)
-        lab = _made(lambda: LiveLab(wish.spec, config, daemons))
+        on = muster(wish.crew, wish.spec, lambda: lab.simulation.provider, live=True)
+        lab = _made(lambda: LiveLab(on.spec, config, on.daemons))
         _stop_on_signals(lab)
         async with lab:
             sys.stdout.write(f"serving {lab.server.url}\nexport KUBECONFIG={path}\n")
@@ -187,27 +182,6 @@ async def _run_live(wish: _Wish) -> None:
             took = time.monotonic() - start
             if wish.seconds is not None:
                 show([report_table(summarize(lab.simulation), took, 0, "")])
-
-
-def _daemons(wish: _Wish, cloud: Callable[[], Provider]) -> list[Daemon]:
-    """What runs in the cluster; its cloud is there once the cluster is."""
-
-    @contextlib.asynccontextmanager
-    async def opened(_: Client) -> AsyncIterator[Provider]:
-        yield cloud()
-
-    daemons: list[Daemon] = []
-    expects: Expects = as_it_is
-    if wish.spec.attach_limits is not None:
-        enabled = wish.profile.gates.enabled(ATTACH_VOLUME_LIMIT)
-        settings = settings_of(wish.spec.attach_limits, enabled=enabled)
-        daemons.append(LimitsAgent(lambda: settings).lead)
-        expects = expecting(lambda: settings)
-    if wish.place:
-        daemons.append(SchedulerDaemon(default_settings(SERVED), profile=wish.profile).lead)
-    if wish.autoscale:
-        daemons.append(AutoscalerDaemon(opened, profile=wish.profile, expects=expects).lead)
-    return daemons
 
 
 def _made(make: Callable[[], L]) -> L:

@@ -6,6 +6,9 @@ drivers that it will have.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import msgspec
 
 from bayplan.kube.attachlimits import PUBLISHED, limit_in
@@ -14,8 +17,14 @@ from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, is_attach_limit
 from bayplan.kube.storage import CSINode
 from bayplan.node.deciding import Settings, rules_text, wanted
 from bayplan.node.plugins import PLUGINS
+from bayplan.nodegroups import Template
 
 _CLOUDS = {plugin.driver: plugin.cloud for plugin in PLUGINS if plugin.driver}
+
+
+def expecting(settings: Callable[[], Settings], cloud: str = "") -> Callable[[Template], Template]:
+    """Adds to templates what an agent of these settings will publish."""
+    return lambda one: replace(one, node=with_limits(one.node, one.csi_node, settings(), cloud))
 
 
 def with_limits(node: Node, csinode: CSINode | None, settings: Settings, cloud: str = "") -> Node:

@@ -61,8 +61,8 @@ def hint(summary: Summary) -> str:
         return ""
     who = "1 pod waits" if summary.untried == 1 else f"{summary.untried} pods wait"
     return (
-        f"{who} for a scheduler, and none is at work: start with --place, or run one with this "
-        "KUBECONFIG"
+        f"{who} for a scheduler, and none is at work: start with --with scheduler, or "
+        "run one with this KUBECONFIG"
     )
 
 

@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
+WEB    := web/node_modules/.package-lock.json
 CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
-.PHONY: help setup system demo test long lint format docs site oracle bench lock proto clean
+.PHONY: help setup system demo test long lint format docs site oracle bench lock proto web weblint clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -35,11 +36,24 @@ long: $(READY) ## Run the tests that try a sample with many: kills, full disks, 
 	$(BIN)/python -m pytest --long tests/embedded/test_killed.py tests/embedded/test_mutations.py \
 		tests/images/store/test_kills.py
 
-lint: $(READY) ## Check style, types and the rooms' imports
+lint: $(READY) system weblint ## Check style, types and the rooms' imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Users need no Node, since the built page is checked in; whoever works on the page does, and so does CI.
+weblint:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(WEB) && cd web && npm run --silent lint; \
+	elif [ -n "$$CI" ]; then echo "the page's sources cannot be checked without Node 20 and npm" >&2; exit 1; \
+	else echo "the page's sources were not checked: Node 20 and npm are not here"; fi
+
+web: $(WEB) ## Build the page of bayplan ui into the package (needs Node 20 and npm)
+	cd web && npm run --silent format && npm run --silent build
+
+$(WEB): web/package.json web/package-lock.json
+	cd web && npm ci --silent --ignore-scripts
+	touch $(WEB)
 
 format: $(READY) ## Rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
@@ -67,4 +81,4 @@ proto: $(READY) ## Generate the gRPC messages from their .proto files anew
 	$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src $$(find src -name '*.proto')
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,165 @@
+/** A frame: zones, quays and the bays that are seen, each in the detail that its size allows. */
+import { many } from "../model/words";
+import { seen } from "./camera";
+import { detailAt, fullness } from "./detail";
+import { drawBay } from "./drawbay";
+import { type Bay, type Box, baysWithin, overlaps, type Quay } from "./layout";
+import { onScreen, type Scene } from "./scene";
+
+export const MONO = "ui-monospace, 'SFMono-Regular', 'DejaVu Sans Mono', Menlo, monospace";
+const SANS = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif";
+
+export function draw(scene: Scene): void {
+  const { ctx, window, palette, layout } = scene;
+  ctx.fillStyle = palette.paper;
+  ctx.fillRect(0, 0, window.w, window.h);
+  const view = seen(scene.camera, window);
+  const detail = detailAt(scene.camera.scale);
+  for (const zone of layout.zones) drawZone(scene, zone);
+  for (const quay of layout.quays) {
+    if (!overlaps(quay, view)) continue;
+    drawQuay(scene, quay);
+    if (detail === "cell") drawCells(scene, baysWithin(quay, view));
+    else for (const bay of baysWithin(quay, view)) drawBay(scene, bay, detail);
+  }
+  outline(scene, scene.hovered, 1);
+  outline(scene, scene.selected, 2.5);
+}
+
+function drawZone(scene: Scene, zone: Box & { id: string }): void {
+  const { ctx, palette, layout } = scene;
+  const box = onScreen(scene, zone);
+  const title = layout.title * 1.5 * scene.camera.scale;
+  if (title < 11) return;
+  const size = Math.min(15, title * 0.5);
+  ctx.font = `600 ${size}px ${SANS}`;
+  ctx.fillStyle = palette.dim;
+  const words = zone.id || (layout.zones.length > 1 ? "no zone" : "");
+  label(scene, words, Math.max(box.x, 8), box.y + title * 0.5, Math.max(0, box.w - 8));
+  ctx.strokeStyle = palette.line;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  ctx.moveTo(box.x, Math.round(box.y + title * 0.68) + 0.5);
+  ctx.lineTo(box.x + box.w, Math.round(box.y + title * 0.68) + 0.5);
+  ctx.stroke();
+}
+
+function drawQuay(scene: Scene, quay: Quay): void {
+  const { ctx, palette } = scene;
+  const box = onScreen(scene, quay);
+  ctx.fillStyle = palette.quay;
+  ctx.fillRect(box.x, box.y, box.w, box.h);
+  const title = quay.title * scene.camera.scale;
+  if (title < 9) return;
+  const size = Math.min(13, title * 0.62);
+  ctx.font = `600 ${size}px ${SANS}`;
+  ctx.fillStyle = palette.ink;
+  const baseline = box.y + Math.min(title - size * 0.4, 20);
+  const x = box.x + 8;
+  const name = label(scene, quayName(scene, quay), x, baseline, box.w - 14);
+  ctx.font = `${size}px ${SANS}`;
+  ctx.fillStyle = palette.dim;
+  label(scene, quayWords(scene, quay), x + name + 8, baseline, box.w - 22 - name);
+}
+
+export function quayName(scene: Pick<Scene, "store">, quay: Quay): string {
+  return scene.store.tables.groups.get(quay.group)?.title || quay.group || "no group";
+}
+
+/** How large the group is, its bounds, and what it is on the way to. */
+function quayWords(scene: Scene, quay: Quay): string {
+  const group = scene.store.tables.groups.get(quay.group);
+  if (group === undefined) return many(quay.bays.length, "node");
+  const bounds = group.max === null ? "" : ` of ${group.min ?? 0}–${group.max}`;
+  const coming = group.target === group.size ? "" : ` → ${group.target}`;
+  return `${group.size}${coming}${bounds}`;
+}
+
+/** Text cut to a width; how wide it came out. */
+function label(scene: Scene, text: string, x: number, y: number, room: number): number {
+  const { ctx } = scene;
+  if (room < 12 || text === "") return 0;
+  let shown = text;
+  let width = ctx.measureText(shown).width;
+  if (width > room) {
+    const fits = Math.floor((shown.length * room) / width) - 1;
+    if (fits < 2) return 0;
+    shown = `${shown.slice(0, fits)}…`;
+    width = ctx.measureText(shown).width;
+  }
+  ctx.fillText(shown, x, y);
+  return width;
+}
+
+/** Far away: one cell a node, coloured by how full it is; trouble has a shape as well as a colour. */
+function drawCells(scene: Scene, bays: Iterable<Bay>): void {
+  const { ctx, palette, store, by } = scene;
+  const levels: Bay[][] = palette.full.map(() => []);
+  const marked: Bay[] = [];
+  const dimmed: Bay[] = [];
+  for (const bay of bays) {
+    const node = bay.node;
+    if (scene.matching && !scene.matching.has(node.id)) dimmed.push(bay);
+    else {
+      if (!node.upcoming) levels[fullness(store.berths.of(node.id)[by], node[by])]?.push(bay);
+      if (troubled(scene, bay) || node.upcoming || node.cordoned) marked.push(bay);
+    }
+  }
+  levels.forEach((level, i) => {
+    fillAll(scene, level, palette.full[i] as string);
+  });
+  ctx.globalAlpha = 0.25;
+  fillAll(scene, dimmed, palette.line);
+  ctx.globalAlpha = 1;
+  for (const bay of marked) mark(scene, bay);
+}
+
+function fillAll(scene: Scene, bays: Bay[], colour: string): void {
+  const { ctx } = scene;
+  ctx.fillStyle = colour;
+  for (const bay of bays) {
+    const { x, y, w, h } = onScreen(scene, bay);
+    ctx.fillRect(x, y, w, h);
+  }
+}
+
+export function troubled({ store }: Pick<Scene, "store">, bay: Bay): boolean {
+  const { node } = bay;
+  if (node.upcoming) return false;
+  if (node.ready !== "True" || node.missing.length > 0) return true;
+  return (store.berths.of(node.id).states.get("stuck") ?? 0) > 0;
+}
+
+/** A ghost is a dashed outline, a cordoned node has a bar across, one in trouble a triangle. */
+function mark(scene: Scene, bay: Bay): void {
+  const { ctx, palette } = scene;
+  const { x, y, w, h } = onScreen(scene, bay);
+  if (bay.node.upcoming) {
+    ctx.strokeStyle = palette.ghost;
+    ctx.lineWidth = 1;
+    ctx.setLineDash([2, 2]);
+    ctx.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1);
+    ctx.setLineDash([]);
+  }
+  if (bay.node.cordoned) {
+    ctx.fillStyle = palette.ink;
+    ctx.fillRect(x, y + h * 0.45, w, Math.max(1, h * 0.1));
+  }
+  if (!troubled(scene, bay)) return;
+  ctx.fillStyle = palette.warn;
+  ctx.beginPath();
+  ctx.moveTo(x, y);
+  ctx.lineTo(x + w, y);
+  ctx.lineTo(x, y + Math.min(w, h));
+  ctx.fill();
+}
+
+function outline(scene: Scene, id: string | null, width: number): void {
+  const bay = id === null ? undefined : scene.layout.bays.get(id);
+  if (bay === undefined) return;
+  const { ctx, palette } = scene;
+  const { x, y, w, h } = onScreen(scene, bay);
+  ctx.strokeStyle = palette.focus;
+  ctx.lineWidth = width;
+  ctx.strokeRect(x - width, y - width, w + 2 * width, h + 2 * width);
+}

@@ -1,0 +1,292 @@
+/**
+ * Where every bay lies, in units of its own (`BAY` wide), whatever the zoom: zones side by side, in each
+ * its quays (the nodes of one group there), on each quay its bays in rows. A bay's hold is as high as the
+ * node is large, on one scale for all. The whole is made about as wide for its height as the window is.
+ */
+
+import type { Measure } from "../model/place";
+import type { Node } from "../model/rows";
+import { natural } from "../model/search";
+import type { Size } from "./camera";
+
+export const BAY = 100;
+/** The strip over the hold with the node's name and marks. */
+export const HEAD = 22;
+const HOLD = 120;
+const LOWEST = 0.4;
+const HIGHEST = 4;
+const GAP = 14;
+const QUAY_GAP = 26;
+const ZONE_GAP = 60;
+const NARROWEST_QUAY = 2;
+/** How high a quay's title is: so many units at least, and so many pixels where all is in the window. */
+const TITLE = 34;
+const TITLE_PIXELS = 17;
+
+export interface Box {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+export interface Bay extends Box {
+  node: Node;
+  /** The hold's height is cut: the node is larger or smaller than can be drawn to scale. */
+  cut: boolean;
+}
+
+export interface Quay extends Box {
+  group: string;
+  zone: string;
+  bays: Bay[];
+  columns: number;
+  rowHeight: number;
+  title: number;
+}
+
+export interface ZoneBox extends Box {
+  id: string;
+}
+
+export interface Layout extends Box {
+  /** The height of a quay's title; a zone's is half as high again. */
+  title: number;
+  zones: ZoneBox[];
+  quays: Quay[];
+  bays: Map<string, Bay>;
+}
+
+interface Part {
+  group: string;
+  zone: string;
+  nodes: Node[];
+  holds: number[];
+  tallest: number;
+}
+
+/** Lay out the nodes for a window; `groups` are those to show even though they have no nodes. */
+export function layOut(
+  nodes: Iterable<Node>,
+  groups: Iterable<string>,
+  by: Measure,
+  window: Size,
+): Layout {
+  const parts = intoParts([...nodes], [...groups], by);
+  const zones = [...new Set(parts.map((part) => part.zone))].sort(natural);
+  const byZone = zones.map((zone) => parts.filter((part) => part.zone === zone));
+  const title = titleHeight(parts, window);
+  const columns = bestColumns(byZone, window.w / window.h, title);
+  return place(zones, byZone, columns, by, title);
+}
+
+/** High enough to be read where everything is in the window, which depends on how much there is. */
+function titleHeight(parts: Part[], window: Size): number {
+  const area = parts.reduce((sum, part) => {
+    return sum + part.nodes.length * (BAY + GAP) * (HEAD + part.tallest + GAP);
+  }, 0);
+  const scale = Math.sqrt((window.w * window.h) / Math.max(1, area));
+  return Math.min(BAY * 2, Math.max(TITLE, TITLE_PIXELS / scale));
+}
+
+/** The median of what nodes have: its hold is one `HOLD` high. */
+export function scaleOf(nodes: readonly Node[], by: Measure): number {
+  const sizes = nodes.map((node) => node[by]).sort((a, b) => a - b);
+  return sizes[Math.floor(sizes.length / 2)] || 1;
+}
+
+function intoParts(nodes: Node[], groups: string[], by: Measure): Part[] {
+  const reference = scaleOf(nodes, by);
+  const parts = new Map<string, Part>();
+  const part = (group: string, zone: string) => {
+    const key = JSON.stringify([zone, group]);
+    const made = parts.get(key) ?? { group, zone, nodes: [], holds: [], tallest: HOLD };
+    parts.set(key, made);
+    return made;
+  };
+  const known = new Set<string>();
+  for (const node of nodes.sort((a, b) => natural(a.id, b.id))) {
+    part(node.group, node.zone).nodes.push(node);
+    known.add(node.group);
+  }
+  const last =
+    [...parts.values()]
+      .map((one) => one.zone)
+      .sort(natural)
+      .at(-1) ?? "";
+  for (const group of groups) if (!known.has(group)) part(group, last);
+  for (const one of parts.values()) {
+    one.holds = one.nodes.map((node) => holdOf(node[by] / reference));
+    one.tallest = one.holds.length ? Math.max(...one.holds) : HOLD * LOWEST;
+  }
+  return [...parts.values()].sort((a, b) => natural(a.group, b.group));
+}
+
+function holdOf(times: number): number {
+  return HOLD * Math.min(HIGHEST, Math.max(LOWEST, times));
+}
+
+/** How many bays a row of each zone has, so that the whole is nearest to the aspect asked for. */
+function bestColumns(byZone: Part[][], aspect: number, title: number): number[] {
+  const counts = byZone.map((parts) => parts.reduce((sum, part) => sum + part.nodes.length, 0));
+  const most = Math.max(1, ...counts);
+  let best: number[] = counts.map(() => 1);
+  let nearest = Number.POSITIVE_INFINITY;
+  for (let wide = 1; wide <= most; wide = Math.max(wide + 1, Math.floor(wide * 1.1))) {
+    const columns = counts.map((count) =>
+      Math.max(NARROWEST_QUAY, Math.ceil(wide * Math.sqrt(count / most))),
+    );
+    const { w, h } = measure(byZone, columns, title);
+    const miss = Math.abs(Math.log(w / h / aspect));
+    if (miss < nearest) {
+      nearest = miss;
+      best = columns;
+    }
+    if (w / h > aspect * 2) break;
+  }
+  return best;
+}
+
+function measure(byZone: Part[][], columns: number[], title: number): { w: number; h: number } {
+  let w = -ZONE_GAP;
+  let h = 0;
+  byZone.forEach((parts, i) => {
+    const shelf = shelves(parts, columns[i] as number, title);
+    w += shelf.w + ZONE_GAP;
+    h = Math.max(h, shelf.h + title * 1.5);
+  });
+  return { w: Math.max(w, BAY), h: Math.max(h, BAY) };
+}
+
+interface Shelf {
+  w: number;
+  h: number;
+  boxes: { part: Part; box: Box; columns: number }[];
+}
+
+/** The quays of a zone from left to right, in as many shelves as they need. */
+function shelves(parts: Part[], columns: number, title: number): Shelf {
+  const width = columns * (BAY + GAP) + GAP;
+  const made: Shelf = { w: 0, h: 0, boxes: [] };
+  let x = 0;
+  let y = 0;
+  let shelf = 0;
+  for (const part of parts) {
+    const mine = Math.max(1, Math.min(columns, part.nodes.length));
+    const w = Math.max(mine, NARROWEST_QUAY) * (BAY + GAP) + GAP;
+    const rows = Math.max(1, Math.ceil(part.nodes.length / mine));
+    const h = title + rows * (HEAD + part.tallest + GAP);
+    if (x > 0 && x + w > width) {
+      x = 0;
+      y += shelf + QUAY_GAP;
+      shelf = 0;
+    }
+    made.boxes.push({ part, box: { x, y, w, h }, columns: mine });
+    made.w = Math.max(made.w, x + w);
+    x += w + QUAY_GAP;
+    shelf = Math.max(shelf, h);
+  }
+  made.h = y + shelf;
+  return made;
+}
+
+function place(
+  zones: string[],
+  byZone: Part[][],
+  columns: number[],
+  by: Measure,
+  title: number,
+): Layout {
+  const made: Layout = { x: 0, y: 0, w: 0, h: 0, title, zones: [], quays: [], bays: new Map() };
+  let x = 0;
+  byZone.forEach((parts, i) => {
+    const shelf = shelves(parts, columns[i] as number, title);
+    const zone = { id: zones[i] as string, x, y: 0, w: shelf.w, h: shelf.h + title * 1.5 };
+    made.zones.push(zone);
+    for (const { part, box, columns } of shelf.boxes) {
+      const quay = quayOf(
+        part,
+        { ...box, x: x + box.x, y: title * 1.5 + box.y },
+        columns,
+        by,
+        title,
+      );
+      made.quays.push(quay);
+      for (const bay of quay.bays) made.bays.set(bay.node.id, bay);
+    }
+    x += shelf.w + ZONE_GAP;
+    made.h = Math.max(made.h, zone.h);
+  });
+  made.w = Math.max(BAY, x - ZONE_GAP);
+  return made;
+}
+
+function quayOf(part: Part, box: Box, columns: number, by: Measure, title: number): Quay {
+  const rowHeight = HEAD + part.tallest + GAP;
+  const bays = part.nodes.map((node, i) => {
+    const hold = part.holds[i] as number;
+    const bottom = box.y + title + (Math.floor(i / columns) + 1) * rowHeight - GAP;
+    const h = hold + HEAD;
+    const cut = node[by] > 0 && (hold === HOLD * LOWEST || hold === HOLD * HIGHEST);
+    return { x: box.x + GAP + (i % columns) * (BAY + GAP), y: bottom - h, w: BAY, h, node, cut };
+  });
+  return { ...box, group: part.group, zone: part.zone, bays, columns, rowHeight, title };
+}
+
+/** The bay at a point, if one is there. */
+export function bayAt(layout: Layout, x: number, y: number): Bay | null {
+  const quay = quayAt(layout, x, y);
+  if (quay === null) return null;
+  const column = Math.floor((x - quay.x - GAP) / (BAY + GAP));
+  const row = Math.floor((y - quay.y - quay.title) / quay.rowHeight);
+  if (column < 0 || column >= quay.columns || row < 0) return null;
+  const bay = quay.bays[row * quay.columns + column];
+  return bay && inside(bay, x, y) ? bay : null;
+}
+
+export function quayAt(layout: Layout, x: number, y: number): Quay | null {
+  return layout.quays.find((quay) => inside(quay, x, y)) ?? null;
+}
+
+/** Those of the quay's bays that may be seen in the box: whole rows, only the columns that count. */
+export function* baysWithin(quay: Quay, view: Box): Generator<Bay> {
+  const first = Math.max(0, Math.floor((view.y - quay.y - quay.title) / quay.rowHeight));
+  const last = Math.floor((view.y + view.h - quay.y - quay.title) / quay.rowHeight);
+  const left = Math.max(0, Math.floor((view.x - quay.x - GAP) / (BAY + GAP)));
+  const right = Math.floor((view.x + view.w - quay.x - GAP) / (BAY + GAP));
+  for (let row = first; row <= last; row++) {
+    const end = Math.min(
+      row * quay.columns + Math.min(right, quay.columns - 1),
+      quay.bays.length - 1,
+    );
+    for (let i = row * quay.columns + left; i <= end; i++) yield quay.bays[i] as Bay;
+    if (end === quay.bays.length - 1) return;
+  }
+}
+
+export function overlaps(a: Box, b: Box): boolean {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+export function inside(box: Box, x: number, y: number): boolean {
+  return x >= box.x && x < box.x + box.w && y >= box.y && y < box.y + box.h;
+}
+
+/** The nearest bay in a direction from one, for the arrow keys. */
+export function neighbour(layout: Layout, from: Bay, dx: number, dy: number): Bay | null {
+  const middle = (bay: Bay) => [bay.x + bay.w / 2, bay.y + bay.h / 2] as const;
+  const [x, y] = middle(from);
+  let best: Bay | null = null;
+  let least = Number.POSITIVE_INFINITY;
+  for (const bay of layout.bays.values()) {
+    const [bx, by] = middle(bay);
+    const along = (bx - x) * dx + (by - y) * dy;
+    const aside = Math.abs((bx - x) * dy) + Math.abs((by - y) * dx);
+    const cost = along + 3 * aside;
+    if (along > 1 && along >= aside * 0.3 && cost < least) {
+      least = cost;
+      best = bay;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,132 @@
+/**
+ * Finding nodes, groups, queues and pods by words. Every word must be somewhere in what is known of a
+ * thing; names that begin with the words come first. A word with a colon asks for one field:
+ * `zone:a`, `state:stuck`, `taint:gpu`, `driver:ebs`.
+ */
+import type { Node, Pod } from "./rows";
+import type { Store } from "./store";
+
+export interface Found {
+  kind: "node" | "pod" | "group" | "queue";
+  id: string;
+  hint: string;
+}
+
+export interface Wanted {
+  words: readonly string[];
+  fields: readonly (readonly [string, string])[];
+}
+
+export function wanted(query: string): Wanted {
+  const parts = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const isField = (part: string) => /^[a-z]+:./.test(part);
+  return {
+    words: parts.filter((part) => !isField(part)),
+    fields: parts.filter(isField).map((part) => {
+      const colon = part.indexOf(":");
+      return [part.slice(0, colon), part.slice(colon + 1)] as const;
+    }),
+  };
+}
+
+export function isEmpty(want: Wanted): boolean {
+  return want.words.length === 0 && want.fields.length === 0;
+}
+
+/** At most so many things, the best first: by kind, then by how early the words stand in the name. */
+export function find(store: Store, query: string, most = 12): Found[] {
+  const want = wanted(query);
+  if (isEmpty(want)) return [];
+  const found: [number, Found][] = [];
+  const offer = (kind: Found["kind"], id: string, hint: string, matches: boolean) => {
+    if (matches) found.push([rank(id, want), { kind, id, hint }]);
+  };
+  for (const g of store.tables.groups.values())
+    offer("group", g.id, "group", plain(want, `${g.id} ${g.title}`));
+  for (const q of store.tables.queues.values()) offer("queue", q.id, "queue", plain(want, q.id));
+  for (const n of store.tables.nodes.values())
+    offer("node", n.id, n.type || "node", nodeMatches(n, want));
+  for (const p of store.tables.pods.values())
+    offer("pod", p.id, p.node || p.state, podMatches(p, want));
+  return best(found, most);
+}
+
+/** The nodes that match, or that a matching pod is on; null when nothing is asked. */
+export function matchingNodes(store: Store, query: string): Set<string> | null {
+  const want = wanted(query);
+  if (isEmpty(want)) return null;
+  const nodes = new Set<string>();
+  for (const node of store.tables.nodes.values()) {
+    if (nodeMatches(node, want)) nodes.add(node.id);
+  }
+  for (const pod of store.tables.pods.values()) {
+    const node = pod.node || pod.upcoming;
+    if (node && !nodes.has(node) && podMatches(pod, want)) nodes.add(node);
+  }
+  return nodes;
+}
+
+export function nodeMatches(node: Node, want: Wanted): boolean {
+  return (
+    want.words.every((word) => within(word, node.id, node.group, node.zone, node.type)) &&
+    want.fields.every(([field, value]) => nodeField(node, field, value))
+  );
+}
+
+export function podMatches(pod: Pod, want: Wanted): boolean {
+  return (
+    want.words.every((word) => within(word, pod.id, pod.owner)) &&
+    want.fields.every(([field, value]) => podField(pod, field, value))
+  );
+}
+
+function nodeField(node: Node, field: string, value: string): boolean {
+  if (field === "taint") return node.taints.some((taint) => within(value, taint));
+  if (field === "driver") return node.missing.some((driver) => within(value, driver));
+  if (field === "zone") return within(value, node.zone);
+  if (field === "group") return within(value, node.group);
+  if (field === "type") return within(value, node.type);
+  if (field === "ready") return within(value, node.ready);
+  return field === "node" && within(value, node.id);
+}
+
+function podField(pod: Pod, field: string, value: string): boolean {
+  if (field === "state") return within(value, pod.state);
+  if (field === "queue") return within(value, pod.queue);
+  if (field === "owner") return within(value, pod.owner);
+  if (field === "ns") return pod.id.toLowerCase().startsWith(`${value}/`);
+  return field === "pod" && within(value, pod.id);
+}
+
+function plain(want: Wanted, text: string): boolean {
+  return want.fields.length === 0 && want.words.every((word) => within(word, text));
+}
+
+function within(word: string, ...texts: string[]): boolean {
+  return texts.some((text) => text.toLowerCase().includes(word));
+}
+
+/** Lower is better: the whole name, its beginning, somewhere in it, only in something else. */
+function rank(id: string, want: Wanted): number {
+  const name = id.toLowerCase();
+  const first = want.words[0] ?? "";
+  if (name === first || name.endsWith(`/${first}`)) return 0;
+  const at = name.indexOf(first);
+  return at < 0 ? 3 : at === 0 || name[at - 1] === "/" ? 1 : 2;
+}
+
+function best(found: [number, Found][], most: number): Found[] {
+  const kinds = ["group", "queue", "node", "pod"];
+  const order = ([rank, one]: [number, Found]) => rank * 4 + kinds.indexOf(one.kind);
+  return found
+    .sort((a, b) => order(a) - order(b) || natural(a[1].id, b[1].id))
+    .slice(0, most)
+    .map(([, one]) => one);
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+/** node-2 before node-10. */
+export function natural(a: string, b: string): number {
+  return collator.compare(a, b);
+}

@@ -1,0 +1,132 @@
+/** The page: its head with the views, the search and the connection; the view; what is chosen. */
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { useApp } from "../app";
+import { VIEWS, type View } from "../model/place";
+import { BaysView } from "./bays";
+import { Details } from "./details";
+import { EventsView } from "./events";
+import { KeysHelp, useKeys } from "./keys";
+import { NodesView } from "./nodes";
+import { PlanView } from "./plan";
+import { QuayView } from "./quay";
+import { QueuesView } from "./queues";
+import { ReplayBar } from "./replay";
+import { SearchBox } from "./search";
+import { Notes, Status } from "./status";
+
+export const TITLES: Record<View, string> = {
+  bays: "Bays",
+  nodes: "Nodes",
+  quay: "Quay",
+  queues: "Queues",
+  plan: "Plan",
+  events: "Events",
+};
+
+const CONTENT: Record<View, () => JSX.Element> = {
+  bays: BaysView,
+  nodes: NodesView,
+  quay: QuayView,
+  queues: QueuesView,
+  plan: PlanView,
+  events: EventsView,
+};
+
+export function Page() {
+  const app = useApp();
+  const { view, selection } = app.place.value;
+  const View = CONTENT[view];
+  useKeys(app);
+  useEffect(() => {
+    document.documentElement.dataset.theme = app.theme.value;
+  }, [app.theme.value]);
+  useEffect(() => {
+    const name = app.store.source.value.name;
+    document.title = `${TITLES[view]}${name ? ` · ${name}` : ""} · Bayplan`;
+  }, [view, app.store.source.value]);
+  return (
+    <>
+      <button type="button" class="skip" onClick={focusMain}>
+        To the content
+      </button>
+      <Head />
+      <Notes />
+      <div class={`body${selection ? " chosen" : ""}`}>
+        <main id="main" tabIndex={-1} class={view}>
+          {app.store.loaded.value ? <View /> : <Waiting />}
+        </main>
+        {selection && app.store.loaded.value && <Details selection={selection} />}
+      </div>
+      <ReplayBar />
+      <KeysHelp />
+      <div class="sr" role="status" aria-live="polite">
+        {app.said.value}
+      </div>
+    </>
+  );
+}
+
+function focusMain(): void {
+  document.getElementById("main")?.focus();
+}
+
+function Head() {
+  const app = useApp();
+  const dark = app.theme.value === "dark";
+  return (
+    <header>
+      <a class="brand" href="#/bays">
+        <span class="mark" aria-hidden="true" />
+        Bayplan
+      </a>
+      <nav aria-label="Views">
+        {VIEWS.map((view) => (
+          <a
+            key={view}
+            href={app.link({ view })}
+            aria-current={view === app.place.value.view ? "page" : undefined}
+          >
+            {TITLES[view]}
+            <Count view={view} />
+          </a>
+        ))}
+      </nav>
+      <SearchBox />
+      <Status />
+      <span class="buttons">
+        <button
+          type="button"
+          aria-label={dark ? "Light colours" : "Dark colours"}
+          onClick={() => app.toggleTheme()}
+        >
+          {dark ? "☀" : "☾"}
+        </button>
+        <button type="button" aria-label="Keys" onClick={() => (app.keysShown.value = true)}>
+          ?
+        </button>
+      </span>
+    </header>
+  );
+}
+
+/** How many pods wait, beside the quay's name. */
+function Count({ view }: { view: View }) {
+  const { store } = useApp();
+  if (view !== "quay") return null;
+  store.versions.waiting.value;
+  let count = 0;
+  for (const row of store.tables.waiting.values()) count += row.count;
+  return count > 0 ? <b class="count">{count}</b> : null;
+}
+
+function Waiting() {
+  const { phase, message } = useApp().feed.connection.value;
+  const refused = phase === "refused";
+  return (
+    <p class="empty" role={refused ? "alert" : undefined}>
+      {refused ? message || "The server refused." : "Waiting for the first word of the cluster…"}
+      {!refused && message && <small>{message}</small>}
+    </p>
+  );
+}

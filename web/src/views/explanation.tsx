@@ -1,0 +1,153 @@
+/** Why a pod waits: the reason, what each node says, and the nearest fixes with their commands. */
+import { useEffect, useState } from "preact/hooks";
+import { useApp } from "../app";
+import { many } from "../model/words";
+import { type Explanation, type Fix, getExplanation, type NodeAnswer } from "../net/api";
+import { Command, Ref } from "./parts";
+
+type Asked = { answer: Explanation } | { problem: string } | null;
+
+export function ExplanationOf({ pod }: { pod: string }) {
+  const app = useApp();
+  const [asked, setAsked] = useState<Asked>(null);
+  const [again, setAgain] = useState(0);
+  const at = app.place.value.at;
+  useEffect(() => {
+    const stop = new AbortController();
+    setAsked(null);
+    getExplanation(pod, at, stop.signal)
+      .then((answer) => setAsked({ answer }))
+      .catch((error: unknown) => {
+        if (!stop.signal.aborted) setAsked({ problem: (error as Error).message });
+      });
+    return () => stop.abort();
+  }, [pod, at, again]);
+  return (
+    <section class="explanation" aria-label="Explanation" aria-busy={asked === null}>
+      <h3>
+        Why it waits
+        <button type="button" onClick={() => setAgain(again + 1)}>
+          Ask again
+        </button>
+      </h3>
+      {asked === null && <p class="empty">Working it out…</p>}
+      {asked && "problem" in asked && <p class="warn">{asked.problem}</p>}
+      {asked && "answer" in asked && <Answer answer={asked.answer} />}
+    </section>
+  );
+}
+
+function Answer({ answer }: { answer: Explanation }) {
+  const held = answer.queue;
+  return (
+    <>
+      {held && <Held queue={held} />}
+      {answer.fits && answer.node && (
+        <p class="lead">
+          It fits: it would go to <Ref kind="node" id={answer.node} />.
+        </p>
+      )}
+      {answer.why && <p class="lead">{answer.why}</p>}
+      {answer.refusedBefore && <p>{answer.refusedBefore.reasons.join("; ")}</p>}
+      {answer.message && <p class="message">{answer.message}</p>}
+      {answer.unjudged && <p class="note">{answer.unjudged}</p>}
+      {answer.preemption?.message && <p>{answer.preemption.message}</p>}
+      {(answer.fixes?.length ?? 0) > 0 && (
+        <>
+          <h4>Nearest fixes</h4>
+          <ol class="fixes">
+            {answer.fixes?.map((fix) => (
+              <FixBox key={fix.summary} fix={fix} />
+            ))}
+          </ol>
+        </>
+      )}
+      <NodeGroups nodes={answer.nodes ?? []} />
+      {answer.judged?.notes?.map((note) => (
+        <p key={note} class="small">
+          {note}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** What the queue says; only what is text or a number is shown, whatever else comes with it. */
+function Held({ queue }: { queue: Record<string, unknown> }) {
+  const plain = Object.entries(queue).filter(([, value]) => {
+    return typeof value === "string" || typeof value === "number";
+  });
+  return (
+    <dl class="facts">
+      {plain.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{String(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function FixBox({ fix }: { fix: Fix }) {
+  return (
+    <li class="fix">
+      <b>{fix.summary}</b>
+      {fix.steps.map((step) => (
+        <div key={step.text}>
+          {step.text !== fix.summary && <p>{step.text}</p>}
+          {step.command && <Command line={step.command} />}
+          {step.risks?.map((risk) => (
+            <p key={risk} class="risk">
+              ▲ {risk}
+            </p>
+          ))}
+        </div>
+      ))}
+    </li>
+  );
+}
+
+interface Alike {
+  words: string;
+  fits: boolean;
+  nodes: NodeAnswer[];
+}
+
+/** Nodes that say the same, together; those with the most nodes first. */
+export function alike(nodes: readonly NodeAnswer[]): Alike[] {
+  const groups = new Map<string, Alike>();
+  for (const node of nodes) {
+    const words = node.fits ? "It fits" : `${node.plugin}: ${(node.reasons ?? []).join("; ")}`;
+    const group = groups.get(words) ?? { words, fits: node.fits, nodes: [] };
+    group.nodes.push(node);
+    groups.set(words, group);
+  }
+  return [...groups.values()].sort((a, b) => b.nodes.length - a.nodes.length);
+}
+
+function NodeGroups({ nodes }: { nodes: readonly NodeAnswer[] }) {
+  const groups = alike(nodes);
+  if (groups.length === 0) return null;
+  return (
+    <>
+      <h4>What the nodes say</h4>
+      {groups.map((group) => (
+        <details key={group.words} class={group.fits ? "fits" : ""}>
+          <summary>
+            <b>{many(group.nodes.length, "node")}</b> {group.words}
+          </summary>
+          <ul class="pods">
+            {group.nodes.slice(0, 100).map((node) => (
+              <li key={node.name}>
+                <Ref kind="node" id={node.name} />
+                <small>{node.details?.join("; ")}</small>
+              </li>
+            ))}
+          </ul>
+          {group.nodes.length > 100 && <p class="small">and {group.nodes.length - 100} more</p>}
+        </details>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,114 @@
+/** Keys that work everywhere, and the page that tells them. */
+import { useEffect, useRef } from "preact/hooks";
+import type { App } from "../app";
+import { useApp } from "../app";
+import { VIEWS } from "../model/place";
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ["1 … 6", "Bays, Nodes, Quay, Queues, Plan, Events"],
+  ["/", "Search; Enter goes to what is found, Esc clears"],
+  ["Esc", "Close what is open, then let go of what is chosen"],
+  ["m", "Stack pods by CPU or by memory"],
+  ["c", "Colour pods by state, namespace, owner or queue"],
+  ["t", "Dark or light"],
+  ["e", "Go to the explanation or the details of what is chosen"],
+  ["?", "These keys"],
+  ["← ↑ → ↓", "In the bays: from bay to bay; in a list: up and down"],
+  ["Shift with arrows", "In the bays: move the drawing"],
+  ["+ − 0", "In the bays: larger, smaller, everything"],
+  ["Enter", "Open what is marked"],
+  ["Space", "In a recording: play and pause"],
+  [", .", "In a recording: ten seconds back and forth (Shift: to the mark before and after)"],
+];
+
+export function useKeys(app: App): void {
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "Escape" ? letGo(app) : !typing(event.target) && act(app, event)) {
+        event.preventDefault();
+      }
+    };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, [app]);
+}
+
+function typing(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement && target.matches("input:not([type=radio]), textarea, select")
+  );
+}
+
+function letGo(app: App): boolean {
+  if (app.keysShown.value) app.keysShown.value = false;
+  else if (app.place.value.selection) app.select(null);
+  else return false;
+  return true;
+}
+
+function act(app: App, event: KeyboardEvent): boolean {
+  const { by, colour } = app.place.value;
+  const view = VIEWS[Number(event.key) - 1];
+  if (view) app.go({ view });
+  else if (event.key === "/") document.querySelector<HTMLElement>(".search input")?.focus();
+  else if (event.key === "?") app.keysShown.value = true;
+  else if (event.key === "m") app.go({ by: by === "cpu" ? "memory" : "cpu" });
+  else if (event.key === "c") app.go({ colour: nextColour(colour) });
+  else if (event.key === "t") app.toggleTheme();
+  else if (event.key === "e") document.querySelector<HTMLElement>(".details")?.focus();
+  else return replaying(app, event);
+  return true;
+}
+
+function nextColour(colour: App["place"]["value"]["colour"]) {
+  const order = ["state", "namespace", "owner", "queue"] as const;
+  return order[(order.indexOf(colour) + 1) % order.length] ?? "state";
+}
+
+function replaying(app: App, event: KeyboardEvent): boolean {
+  const { player } = app;
+  if (player.timeline.value === null) return false;
+  const at = player.position.value;
+  const go = (to: number) => app.seek(to);
+  if (event.key === " " && !onButton(event.target)) player.toggle();
+  else if (event.key === ",") go(at - 10);
+  else if (event.key === ".") go(at + 10);
+  else if (event.key === "<") go(player.markBefore(at));
+  else if (event.key === ">") go(player.markAfter(at));
+  else return false;
+  return true;
+}
+
+function onButton(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches("button, summary, a, input");
+}
+
+export function KeysHelp() {
+  const app = useApp();
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (app.keysShown.value) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [app.keysShown.value]);
+  return (
+    <dialog ref={dialog} aria-label="Keys" onClose={() => (app.keysShown.value = false)}>
+      <h2>Keys</h2>
+      <table class="keys">
+        <tbody>
+          {KEYS.map(([key, words]) => (
+            <tr key={key}>
+              <th scope="row">
+                <kbd>{key}</kbd>
+              </th>
+              <td>{words}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <button type="button" onClick={() => (app.keysShown.value = false)}>
+        Close
+      </button>
+    </dialog>
+  );
+}

@@ -1,0 +1,100 @@
+/** What the autoscaler last did and what it would do next: what, why, at which cost. */
+import { useApp } from "../app";
+import type { Plan, Step } from "../model/rows";
+import { age, many, price } from "../model/words";
+import { Empty, Ref } from "./parts";
+
+export function PlanView() {
+  const { store } = useApp();
+  store.versions.plans.value;
+  const plans = [...store.tables.plans.values()];
+  if (plans.length === 0)
+    return <Empty>No plan is known: no autoscaler said one, and no groups are.</Empty>;
+  return (
+    <section class="plans" aria-label="The autoscaler's plans">
+      {plans.map((plan) => (
+        <PlanBox key={plan.id} plan={plan} />
+      ))}
+    </section>
+  );
+}
+
+function PlanBox({ plan }: { plan: Plan }) {
+  const { store } = useApp();
+  const quiet = !plan.steps.length && !plan.pending.length && !plan.removals.length;
+  return (
+    <article class="plan">
+      <h2>
+        {plan.title || (plan.id === "last" ? "The last plan" : "The next plan")}
+        <small>
+          {plan.made && `made ${age(plan.made, store.time.value)} ago`}
+          {plan.cost !== null && plan.cost !== 0 && ` · ${price(plan.cost, true)}`}
+        </small>
+      </h2>
+      {quiet && <Empty>Nothing to do.</Empty>}
+      {plan.steps.length > 0 && <Steps steps={plan.steps} />}
+      {plan.removals.length > 0 && (
+        <>
+          <h3>Removals</h3>
+          <ul class="lines">
+            {plan.removals.map((removal) => (
+              <li key={removal.node}>
+                <Ref kind="node" id={removal.node ?? ""} /> <span>{removal.why}</span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {plan.pending.length > 0 && (
+        <>
+          <h3>Left waiting</h3>
+          <ul class="lines">
+            {plan.pending.map((left, i) => (
+              <li key={`${i} ${left.why}`}>
+                <b>{podsWords(left.pods)}</b> <span>{left.why}</span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {plan.note && <p class="note">{plan.note}</p>}
+    </article>
+  );
+}
+
+function Steps({ steps }: { steps: readonly Step[] }) {
+  const { store } = useApp();
+  return (
+    <ol class="steps">
+      {steps.map((step, i) => (
+        <li key={`${i} ${step.group}`}>
+          <b>{step.what}</b>{" "}
+          {step.group && store.tables.groups.has(step.group) && (
+            <Ref kind="group" id={step.group} />
+          )}
+          <span class="small">
+            {[
+              step.nodes === undefined ? "" : countWords(step.nodes, "node"),
+              step.pods === undefined ? "" : `for ${podsWords(step.pods)}`,
+              price(step.cost ?? null, true),
+            ]
+              .filter(Boolean)
+              .join(" · ")}
+          </span>
+          {step.why && <p>{step.why}</p>}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function podsWords(pods: number | string | readonly string[] | undefined): string {
+  if (pods === undefined) return "";
+  if (typeof pods === "string") return pods;
+  if (typeof pods === "number") return many(pods, "pod");
+  return pods.length > 3 ? many(pods.length, "pod") : pods.join(", ");
+}
+
+function countWords(of: number | readonly string[], noun: string): string {
+  return many(typeof of === "number" ? of : of.length, noun);
+}

@@ -1,0 +1,56 @@
+/** Where the page's knowledge comes from, how fresh it is, and what could not be read. */
+import { useState } from "preact/hooks";
+import { useApp } from "../app";
+import { clock } from "../model/words";
+import type { Phase } from "../net/feed";
+
+const WORDS: Record<Phase, string> = {
+  connecting: "connecting…",
+  live: "live",
+  still: "",
+  reconnecting: "reconnecting…",
+  resetting: "fetching again…",
+  refused: "refused",
+};
+
+export function Status() {
+  const app = useApp();
+  const { phase, message, attempt } = app.feed.connection.value;
+  const source = app.store.source.value;
+  const tries = attempt > 1 ? `, try ${attempt}` : "";
+  return (
+    <div class={`status ${phase}`} role="status" title={message}>
+      <span class="lamp" aria-hidden="true" />
+      <span class="words">
+        {phase === "still" ? source.kind : WORDS[phase]}
+        {phase === "reconnecting" || phase === "connecting" ? tries : ""}
+      </span>
+      <span class="source">{source.name}</span>
+      <time dateTime={app.store.time.value}>{clock(app.store.time.value)}</time>
+      {phase === "reconnecting" && (
+        <button type="button" onClick={() => app.feed.retry()}>
+          Try now
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Notes() {
+  const notes = useApp().store.notes.value;
+  const [hidden, setHidden] = useState("");
+  const all = notes.join("\n");
+  if (notes.length === 0 || hidden === all) return null;
+  return (
+    <aside class="notes" aria-label="What could not be read">
+      <ul>
+        {notes.map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+      <button type="button" aria-label="Hide the notes" onClick={() => setHidden(all)}>
+        ✕
+      </button>
+    </aside>
+  );
+}

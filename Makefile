@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+RUNS   := $(VENV)/runs
 READY  := $(VENV)/ready
 WEB    := web/node_modules/.package-lock.json
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
@@ -13,20 +15,26 @@ PYTEST_ARGS ?= -n 2 --dist loadgroup
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(READY) ## Make the virtual environment from the lock file
+setup: $(READY) ## Make the virtual environment with all that checks and tests need
 
-$(READY): requirements/dev.lock pyproject.toml
+# Enough to run Bayplan. The rest, most of which only tests need, comes on top of it when asked for.
+$(RUNS): requirements/runtime.lock requirements/build.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bayplan needs Python 3.11 or newer; set PYTHON=")'
-	@echo "Installing what is locked in requirements/dev.lock into $(VENV); this takes a minute or two."
+	@echo "Installing what is locked in requirements/runtime.lock into $(VENV); this takes half a minute."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --require-hashes -r requirements/runtime.lock -r requirements/build.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	touch $(RUNS)
+
+$(READY): requirements/dev.lock $(RUNS)
+	@echo "Installing what is locked in requirements/dev.lock into $(VENV); this takes a minute."
+	$(PIP) --require-hashes -r requirements/dev.lock
 	touch $(READY)
 
 system: ## Install the Debian packages that some tests talk to (as root, only those missing)
 	sh requirements/install-debian-packages
 
-demo: $(READY) ## Explain a shipped example cluster
+demo: $(RUNS) ## Explain a shipped example cluster
 	BIN=$(BIN) sh examples/demo
 
 test: $(READY) system ## Run the tests
@@ -76,6 +84,8 @@ lock: ## Resolve the dependencies anew (needs uv)
 		pyproject.toml --group dev --all-extras -o requirements/dev.lock
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 		pyproject.toml -c requirements/dev.lock -o requirements/runtime.lock
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+		--group build -c requirements/dev.lock -o requirements/build.lock
 
 proto: $(READY) ## Generate the gRPC messages from their .proto files anew
 	$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src $$(find src -name '*.proto')

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 from rich.console import Console
@@ -28,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
     "autoscaler": "bayplan.cli.autoscaler:autoscaler",
     "cloud": "bayplan.cli.cloud:app",
+    "completion": "bayplan.cli.completion:completion",
     "cri": "bayplan.cli.cri:cri",
     "explain": "bayplan.cli.explain:explain",
     "images": "bayplan.cli.images:app",
@@ -44,6 +46,7 @@ SUMMARIES: dict[str, str] = {
     "apiserver": "Serve the Kubernetes API from one process.",
     "autoscaler": "Buy nodes for pods that wait, and give back those that nobody needs.",
     "cloud": "List, resize and disturb the simulated cloud of `bayplan up`.",
+    "completion": "Print a script that lets a shell complete our command lines.",
     "cri": "Serve images per runtime handler on a CRI socket.",
     "explain": "Say where a pod would go and why, or why nowhere and what would help.",
     "images": "Pull, list, inspect, remove and collect images by runtime handler.",
@@ -58,12 +61,12 @@ SUMMARIES: dict[str, str] = {
 """What `bayplan --help` says of a command, since it does not import it."""
 
 
-def build_app(called: str = "") -> App:
+def build_app(called: str = "", program: str = "bayplan") -> App:
     """The command line, with every command registered but none imported; the one that is called
     speaks for itself.
     """
     app = App(
-        name="bayplan",
+        name=program,
         help="Decide what fits in a Kubernetes cluster, and say why.",
         version=bayplan.__version__,
         result_action="return_value",
@@ -76,19 +79,19 @@ def build_app(called: str = "") -> App:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line; returns its exit code."""
-    errors = Console(stderr=True)
     words = sys.argv[1:] if arguments is None else arguments
+    program = _program()
     try:
-        app = build_app(words[0] if words else "")
-        result = app(words, exit_on_error=False, error_console=errors)
+        app = build_app(words[0] if words else "", program)
+        result = app(words, exit_on_error=False, print_error=False)
         sys.stdout.flush()
-    except CycloptsError:
-        return EXIT_BAD_INPUT
-    except (BadInput, Unwritable) as problem:
-        errors.print(
-            f"error: {problem}", style="red", highlight=False, markup=False, soft_wrap=True
-        )
-        return EXIT_BAD_INPUT if isinstance(problem, BadInput) else EXIT_UNWRITABLE
+    except CycloptsError as problem:
+        help_page = " ".join((program, *(problem.command_chain or ()), "--help"))
+        return _refused(f"{problem} `{help_page}` tells more.", EXIT_BAD_INPUT)
+    except BadInput as problem:
+        return _refused(str(problem), EXIT_BAD_INPUT)
+    except Unwritable as problem:
+        return _refused(str(problem), EXIT_UNWRITABLE)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -96,6 +99,19 @@ def run(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
     return result if isinstance(result, int) else 0
+
+
+def _refused(why: str, code: int) -> int:
+    """Say on standard error what is wrong."""
+    errors = Console(stderr=True)
+    errors.print(f"error: {why}", style="red", highlight=False, markup=False, soft_wrap=True)
+    return code
+
+
+def _program() -> str:
+    """What the user has typed to call us: kubectl runs `kubectl-bayplan` for `kubectl bayplan`."""
+    called = Path(sys.argv[0]).name.partition(".")[0]
+    return "kubectl bayplan" if called.startswith("kubectl-") else "bayplan"
 
 
 def main() -> None:

@@ -25,8 +25,8 @@ _FILES = ":0"
 def completion(shell: Shell, /) -> int:
     """Print a script that lets a shell complete our command lines.
 
-    To try it in bash: `source <(bayplan completion bash)`. `kubectl bayplan` is completed by kubectl's
-    own completion and needs none of this.
+    To try it in bash: `source <(bayplan completion bash)`. `kubectl bayplan` is completed by
+    kubectl's own completion and needs none of this.
 
     Exit codes: 0 it was printed, 2 bad input.
 

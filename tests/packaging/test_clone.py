@@ -1,0 +1,19 @@
+"""A clone on a machine where nobody has worked before: the README's two commands work at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.packaging.fresh import Place, copy_sources
+
+
+def test_a_clone_shows_its_demo_and_then_tests_itself(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    copy_sources(tmp_path)
+    shown = place.run("make", "demo")
+    assert "shop/ledger-15 fits nowhere" in shown
+    installed = place.run(".venv/bin/python", "-m", "pip", "list")
+    assert "hypothesis" not in installed  # the demo needs only what runs
+    tested = place.run("make", "test", "PYTEST_ARGS=-q tests/kube/test_gates.py")
+    assert " passed" in tested
+    assert place.left_in_home() == []

@@ -28,6 +28,7 @@ from bayplan.cli.errors import (
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
     "autoscaler": "bayplan.cli.autoscaler:autoscaler",
+    "check": "bayplan.cli.check:check",
     "cloud": "bayplan.cli.cloud:app",
     "completion": "bayplan.cli.completion:completion",
     "cri": "bayplan.cli.cri:cri",
@@ -46,6 +47,7 @@ COMMANDS: dict[str, str] = {
 SUMMARIES: dict[str, str] = {
     "apiserver": "Serve the Kubernetes API from one process.",
     "autoscaler": "Buy nodes for pods that wait, and give back those that nobody needs.",
+    "check": "Say what is wrong with a cluster, why it matters, and what to do next.",
     "cloud": "List, resize and disturb the simulated cloud of `bayplan up`.",
     "completion": "Print a script that lets a shell complete our command lines.",
     "cri": "Serve images per runtime handler on a CRI socket.",

@@ -34,12 +34,6 @@ class NodeSpec(Struct):
     taints: list[Taint] = []
 
 
-class NodeSystemInfo(Struct):
-    """What a node's kubelet says of itself."""
-
-    kubelet_version: str = ""
-
-
 class NodeStatus(Struct):
     """What a node says of itself."""
 
@@ -47,7 +41,6 @@ class NodeStatus(Struct):
     allocatable: dict[str, Quantity] = {}
     conditions: list[Condition] = []
     images: list[ContainerImage] = []
-    node_info: NodeSystemInfo | None = None
 
 
 class Node(KubeObject):

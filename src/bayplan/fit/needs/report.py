@@ -72,15 +72,20 @@ def all_volumes(cluster: Cluster) -> list[VolumeReport]:
     return [
         report
         for name in sorted(cluster.slots.by_name)
-        for report in _reports_of_node(cluster, _node(cluster, name))
+        for report in node_volumes(cluster, name) or _missing(cluster, _node(cluster, name))
     ]
 
 
-def _reports_of_node(cluster: Cluster, node: Node) -> list[VolumeReport]:
-    holders = _holders(cluster, node.name)
+def node_volumes(cluster: Cluster, name: str) -> list[VolumeReport]:
+    """Every driver that a node reports, publishes a limit for, or has volumes of."""
+    node, holders = _node(cluster, name), _holders(cluster, name)
     drivers = set(_known_drivers(cluster, node)) | {volume.driver for volume in holders}
+    return [_report(cluster, node, driver, holders) for driver in sorted(drivers)]
+
+
+def _missing(cluster: Cluster, node: Node) -> list[VolumeReport]:
     elsewhere = [driver for driver, count in cluster.csi.registered.items() if count]
-    return [_report(cluster, node, driver, holders) for driver in sorted(drivers or elsewhere)]
+    return [_report(cluster, node, driver, {}) for driver in sorted(elsewhere)]
 
 
 @dataclass(slots=True)

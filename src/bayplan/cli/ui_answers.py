@@ -1,0 +1,211 @@
+"""What the page of `bayplan ui` is told by rooms that it does not know: queues, the next plan,
+explanations. Each is what the command of that name says of a cluster that stands still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from bayplan.autoscaler.cloud.reading import CloudReader
+from bayplan.autoscaler.expanders import Chain, Market, PodPrices
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.planning import Shown, kinds_of_nodes, show
+from bayplan.autoscaler.planning import Still as Planned
+from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.cli.errors import BadInput
+from bayplan.cli.explain_data import as_data
+from bayplan.cli.held import held_by_queues
+from bayplan.cli.pending import explain_all
+from bayplan.cli.plan_data import total_cost
+from bayplan.cli.queues import survey_of
+from bayplan.cli.queues_data import amounts
+from bayplan.cli.whose import Bench
+from bayplan.fit import Profile, Snapshot
+from bayplan.kube.clock import WallClock
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.nodes import Node, NodeStatus
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.times import timestamp
+from bayplan.nodegroups import Template
+from bayplan.nodegroups.templates import csi_node_of
+from bayplan.scheduler.batch.survey import QueueView
+from bayplan.ui import texts
+from bayplan.ui.answers import Answers, QueueAnswer, Still
+from bayplan.ui.picture.groups import GroupFacts
+from bayplan.ui.tables import Row
+
+if TYPE_CHECKING:
+    from bayplan.kube.codec import JsonValue
+
+MOST_STEPS = 200
+"""So many steps, pods and nodes of a plan are told."""
+MOST_NAMED = 50
+LEAST_WASTE = "least-waste"
+SEED = 1
+"""Ties are broken by chance, and the same cluster gives the same plan."""
+
+
+def answers(rules: Profile, groups: Path | None = None) -> Answers:
+    """Answers by these rules, and with the groups that a file declares; BadInput if it cannot be
+    used.
+    """
+    try:
+        declared = read_groups(groups) if groups is not None else ()
+    except ConfigFileError as error:
+        raise BadInput(str(error)) from None
+    facts = tuple(_facts(one) for one in declared)
+    return Answers(
+        explain=lambda snapshot, still, pod: _explain(snapshot, still, pod, rules),
+        queues=_queues,
+        plan=lambda still: _plan(still, declared, rules),
+        groups=lambda: facts,
+    )
+
+
+def _explain(snapshot: Snapshot, still: Still, name: str, rules: Profile) -> JsonValue:
+    pod = snapshot.get(Pod, name)
+    if pod is None:
+        raise LookupError(f"there is no pod {texts.name(name)}")
+    held = held_by_queues(list(still.objects))
+    found = explain_all(
+        snapshot, [pod], Bench(snapshot, None, rules.plugins, held), with_fixes=True
+    )
+    return as_data(found[0], held.get(name))
+
+
+# -- queues ------------------------------------------------------------------------------------
+
+
+def _queues(still: Still) -> QueueAnswer:
+    objects = list(still.objects)
+    if not any(isinstance(one, Queue | PodGroup) for one in objects):
+        return QueueAnswer()
+    found = survey_of(objects)
+    held = {
+        pod: f"queue {one.queue}: {one.text}"
+        for one in found.waiting()
+        if one.is_for_queue
+        for pod in one.pods
+    }
+    return QueueAnswer([_queue_row(view) for view in found.queues], held)
+
+
+def _queue_row(view: QueueView) -> Row:
+    node, quota, usage = view.node, view.quota, view.usage
+    first = view.waiting[0] if view.waiting else None
+    return [
+        texts.identity(node.name),
+        texts.identity(node.path[1]) if len(node.path) > 1 else "",
+        texts.name(node.name),
+        "broken" if node.broken else texts.name(node.queue.status.state or "Open"),
+        node.queue.spec.weight,
+        round(view.share, 4),
+        amounts(quota.real_capability),
+        amounts(usage.allocated),
+        amounts(usage.reserved),
+        amounts(usage.request),
+        amounts(quota.deserved),
+        amounts(quota.guarantee),
+        sum(len(one.pods) for one in view.waiting),
+        texts.name(first.group) if first is not None else "",
+        texts.line(first.text) if first is not None else "",
+        texts.line("; ".join(view.problems)),
+    ]
+
+
+# -- plans -------------------------------------------------------------------------------------
+
+
+def _plan(still: Still, declared: tuple[Declaration, ...], rules: Profile) -> Row | None:
+    """What an autoscaler would do next; None if there is nothing that it could know."""
+    planned = Planned.of(still.objects, rules)
+    nodes = planned.nodes()
+    if not nodes and not declared:
+        return None
+    provider = DeclaredGroups(declared, nodes) if declared else None
+    shown = asyncio.run(_shown(planned, provider, still.time))
+    return _plan_row(shown, by_kinds=not declared)
+
+
+async def _shown(planned: Planned, provider: DeclaredGroups | None, now: datetime) -> Shown:
+    options, chance = AutoscalerOptions(), Random(SEED)  # noqa: S311 - not for secrets
+    defaults = options.group_defaults()
+    if provider is None:
+        cloud = kinds_of_nodes(planned, defaults)
+    else:
+        cloud = await CloudReader(provider, defaults, WallClock()).read()
+    chain = Chain((LEAST_WASTE,), Market(chance, PodPrices(), None))
+    return show(planned, cloud, chain, options, now)
+
+
+def _plan_row(shown: Shown, *, by_kinds: bool) -> Row:
+    plan = shown.plan
+    steps: list[JsonValue] = [
+        {
+            "what": f"buy {one.count} of {texts.name(one.group)}",
+            "group": texts.identity(one.group),
+            "nodes": one.count,
+            "pods": _named(pod for pods in one.nodes for pod in pods),
+            "why": f"{sum(len(pods) for pods in one.nodes)} pods fit no node that is there",
+            "cost": one.cost,
+        }
+        for one in plan.scale_ups[:MOST_STEPS]
+    ]
+    pending: list[JsonValue] = [
+        {"pods": _named([one.pod]), "why": _why_pending(one.cause.kind, one.by_group)}
+        for one in plan.pending[:MOST_STEPS]
+    ]
+    removals: list[JsonValue] = [
+        {"node": texts.identity(one.node), "why": texts.line(one.reason)}
+        for one in plan.removals[:MOST_STEPS]
+    ]
+    kinds = "every kind of node that is there may grow, since no groups are declared"
+    said = (plan.message, kinds if by_kinds else "", _blind(shown))
+    note = "; ".join(one for one in said if one)
+    made = timestamp(plan.time)
+    cost = total_cost(shown)
+    return ["next", "Next plan", made, steps, pending, removals, cost, texts.line(note)]
+
+
+def _why_pending(cause: str, by_group: object) -> str:
+    groups = by_group if isinstance(by_group, dict) else {}
+    said = [f"{name}: {', '.join(reasons)}" for name, reasons in list(groups.items())[:MOST_NAMED]]
+    return texts.line(f"{cause}: {'; '.join(said)}" if said else cause)
+
+
+def _blind(shown: Shown) -> str:
+    if shown.blind is None or shown.blind == shown.plan.bought:
+        return ""
+    return f"a planner that is blind to volumes would buy {shown.blind}"
+
+
+def _facts(one: Declaration) -> GroupFacts:
+    said = one.description
+    node = Node(
+        metadata=ObjectMeta(name=one.group, labels=dict(said.labels)),
+        status=NodeStatus(allocatable=dict(said.allocatable or said.capacity)),
+    )
+    csi_node = csi_node_of(one.group, one.limits) if one.limits is not None else None
+    return GroupFacts(
+        one.group,
+        "declared",
+        min=one.min_size,
+        max=one.max_size,
+        price=one.price,
+        selector=one.node_selector,
+        template=Template(node, csi_node),
+    )
+
+
+def _named(pods: Iterable[str]) -> list[JsonValue]:
+    return [texts.identity(pod) for pod in islice(pods, MOST_STEPS)]

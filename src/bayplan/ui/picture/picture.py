@@ -1,0 +1,338 @@
+"""The picture of a cluster: every row of the page, kept as the cluster changes.
+
+Changes mark what has to be looked at again: a pod, a node. `work` looks at what is marked, for as
+long as it may; so one change costs that pod and its node, whatever the size of the cluster, and the
+first picture of a large one is drawn in slices between which others have their turn. Whatever was
+drawn too often does no harm, since only rows that differ are told.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from bayplan.fit import Snapshot
+from bayplan.fit.events import Event as Change
+from bayplan.fit.needs.report import node_volumes
+from bayplan.fit.volumes.identity import VolumeIdentity
+from bayplan.kube.events import Event
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup
+from bayplan.kube.storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.kube.workloads import PriorityClass
+from bayplan.ui import texts
+from bayplan.ui.picture.events import Events
+from bayplan.ui.picture.groups import Groups
+from bayplan.ui.picture.nodes import (
+    missing_drivers,
+    node_row,
+    note_of,
+    rail_row,
+    volumes_on,
+    zone_of,
+)
+from bayplan.ui.picture.pods import pod_row, queue_of, state_of, stuck_from
+from bayplan.ui.picture.waiting import Waiting
+from bayplan.ui.tables import Tables
+
+SLICE = 64
+"""So many rows are drawn between two looks at the clock."""
+TRIGGERED = "TriggeredScaleUp"
+_BOUGHT = re.compile(r"\{([^{}]{1,500}) \d+->\d+ \(max: \d+\)\}")
+_STORAGE = frozenset({CSIDriver, StorageClass, PersistentVolume})
+"""Kinds of which one may change what many pods' volumes are."""
+
+
+class Picture:
+    """Keeps the tables of nodes, rails, pods, zones, groups and events as a snapshot changes."""
+
+    def __init__(self, snapshot: Snapshot, now: Callable[[], datetime]) -> None:
+        self.snapshot = snapshot
+        self.tables = Tables()
+        self.waiting = Waiting(snapshot, self.tables)
+        self.events = Events(self.tables)
+        self.groups = Groups(self.tables, snapshot.cluster.node_named)
+        self.pod_groups: dict[str, PodGroup] = {}
+        self._cluster = snapshot.cluster
+        self._now = now
+        self._pods: dict[str, None] = {}
+        self._nodes: dict[str, None] = {}
+        self._usage_seen = self._nodes_seen = 0
+        self._rails: dict[str, tuple[str, ...]] = {}
+        self._zones: Counter[str] = Counter()
+        self._zone_of: dict[str, str] = {}
+        self._starting: list[tuple[datetime, str]] = []
+        self._wanted: Counter[VolumeIdentity] = Counter()
+        self._wanted_by: dict[str, tuple[VolumeIdentity, ...]] = {}
+        self._wanted_drawn: frozenset[VolumeIdentity] = frozenset()
+        self._meant: dict[str, str] = {}
+        """By pod the group that was bought from for it."""
+        self._upcoming: dict[str, str] = {}
+        """By pod the ghost that it is meant for."""
+        self.all()
+
+    # -- what has to be drawn ------------------------------------------------------------------
+
+    def all(self) -> None:
+        """Draw everything anew."""
+        self._pods.update(dict.fromkeys(self._cluster.pods.by_key))
+        self.all_nodes()
+
+    def all_nodes(self) -> None:
+        """Draw every node anew."""
+        self._nodes.update(dict.fromkeys(self._cluster.slots.by_name))
+
+    def hear(self, change: Change) -> None:
+        """The snapshot shows a change."""
+        self.waiting.stir()
+        kind = change.kind
+        if kind is Pod:
+            self._pods[change.key] = None
+        elif kind is Node:
+            self._nodes[change.key] = None
+        elif kind is CSINode:
+            self._hear_csinode(change)
+        elif kind is PersistentVolumeClaim:
+            self._pods.update(dict.fromkeys(self._cluster.pods.by_claim.of(change.key)))
+        elif kind is VolumeAttachment:
+            self._nodes.update(dict.fromkeys(_nodes_of(change)))
+        elif kind in _STORAGE:
+            self._hear_of_storage(change)
+        elif kind is PriorityClass:
+            self._pods.update(dict.fromkeys(self._cluster.pods.by_key))
+
+    def put_pod_group(self, group: PodGroup | None, key: str) -> None:
+        """A group of pods comes, changes or goes (None)."""
+        if group is None:
+            self.pod_groups.pop(key, None)
+        else:
+            self.pod_groups[key] = group
+        # Which pods are of it is not indexed: those that wait are few, and the others are drawn
+        # again when they change.
+        self._pods.update(dict.fromkeys(self.waiting.keys()))
+
+    def put_event(self, event: Event) -> None:
+        """An event is told."""
+        self.events.put(event)
+        about = event.regarding
+        if event.reason == TRIGGERED and about.kind == "Pod":
+            bought = _BOUGHT.search(event.note[:2000])
+            if bought is not None:
+                self._meant[f"{about.namespace}/{about.name}"] = bought[1]
+                self.groups.dirty = True
+
+    def hold(self, held: dict[str, str]) -> None:
+        """Queues hold these pods back, and say why."""
+        before = self.waiting.held
+        self.waiting.held = held
+        changed = [key for key in before.keys() | held.keys() if before.get(key) != held.get(key)]
+        self._pods.update(dict.fromkeys(key for key in changed if key in self.waiting))
+        self.waiting.stir()
+
+    def _hear_csinode(self, change: Change) -> None:
+        self._nodes[change.key] = None
+        before, after = (_drivers(one) for one in (change.before, change.after))
+        if before != after:
+            self.all_nodes()  # what was not known to be a CSI driver may be one now
+
+    def _hear_of_storage(self, change: Change) -> None:
+        storage = self._cluster.storage
+        if change.kind is CSIDriver:
+            self.all_nodes()
+            return
+        by_kind = storage.claims_of_volume if change.kind is PersistentVolume else None
+        claims = (by_kind or storage.claims_of_class).of(change.key)
+        self._pods.update(
+            dict.fromkeys(pod for claim in claims for pod in self._cluster.pods.by_claim.of(claim))
+        )
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def work(self, goes_on: Callable[[], bool] = lambda: True) -> bool:
+        """Draw what has changed, for as long as it goes on; whether all is drawn."""
+        self._note_usage()
+        while self._pods or self._nodes:
+            if not goes_on():
+                return False
+            for _ in range(SLICE):
+                if self._pods:
+                    self._draw_pod(self._pods.popitem()[0])
+                elif self._nodes:
+                    self._draw_node(self._nodes.popitem()[0])
+            if not self._pods:
+                self._look_at_wanted()
+        return True
+
+    def finish(self) -> None:
+        """Write what is drawn of many pods and nodes together."""
+        if self.groups.dirty:
+            self.groups.write()
+            self._mean_pods()
+        self.waiting.write()
+        self.events.trim()
+
+    def tick(self) -> None:
+        """Look at pods that have been starting for too long by now."""
+        now = self._now()
+        while self._starting and self._starting[0][0] <= now:
+            self._pods[heapq.heappop(self._starting)[1]] = None
+
+    def settle(self) -> None:
+        """Draw all that is to be drawn, causes of waiting included, however long it takes."""
+        self.tick()
+        while not self.work() or self.waiting.ask_one():
+            pass
+        self.finish()
+        self.work()
+        self.finish()
+
+    def _note_usage(self) -> None:
+        """Nodes on which something is used otherwise than when this last looked."""
+        cluster = self._cluster
+        for log, seen in (
+            (cluster.usage_changes, self._usage_seen),
+            (cluster.node_changes, self._nodes_seen),
+        ):
+            slots = log.after(seen)
+            if slots is None:
+                self.all_nodes()
+                continue
+            names = cluster.slots.names
+            for slot in set(slots):
+                if cluster.nodes[slot] is not None:
+                    self._nodes[names[slot]] = None
+        self._usage_seen, self._nodes_seen = cluster.usage_changes.end, cluster.node_changes.end
+
+    def _draw_pod(self, key: str) -> None:
+        record = self._cluster.pods.by_key.get(key)
+        if record is None or record.pod.is_terminal:
+            self._forget_pod(key)
+            return
+        pod, waits = record.pod, not record.node and not record.pod.is_terminating
+        state = state_of(pod, record.node, self._now())
+        if waits:
+            self.waiting.put(record)
+        else:
+            self.waiting.drop(key)
+        self._want(key, record.volumes if waits else ())
+        if not waits and self._upcoming.pop(key, None) is not None:
+            self.groups.dirty = True
+        if state == "starting" and (moment := stuck_from(pod)) is not None:
+            heapq.heappush(self._starting, (moment, key))
+        queue = queue_of(pod, self.pod_groups)
+        priority, upcoming = self.snapshot.priority(pod), self._upcoming.get(key, "")
+        self.tables.set("pods", pod_row(record, priority, state, queue, upcoming))
+
+    def _forget_pod(self, key: str) -> None:
+        self.waiting.drop(key)
+        self._want(key, ())
+        self._meant.pop(key, None)
+        self._upcoming.pop(key, None)
+        self.tables.drop("pods", texts.identity(key))
+
+    def _want(self, key: str, volumes: tuple[VolumeIdentity, ...]) -> None:
+        """Count the drivers that pods without a node ask for."""
+        for one in self._wanted_by.pop(key, ()):
+            like = _like(one)
+            self._wanted[like] -= 1
+            if not self._wanted[like]:
+                del self._wanted[like]
+        if volumes:
+            self._wanted_by[key] = volumes
+            self._wanted.update(map(_like, volumes))
+
+    def _look_at_wanted(self) -> None:
+        wanted = frozenset(self._wanted)
+        if wanted != self._wanted_drawn:
+            self._wanted_drawn = wanted
+            self.all_nodes()
+
+    def _draw_node(self, name: str) -> None:
+        node = self._cluster.node_named(name)
+        if node is None:
+            self._forget_node(name)
+            return
+        reports = node_volumes(self._cluster, name)
+        here = missing_drivers(self._cluster, name, volumes_on(self._cluster, name))
+        wanted = missing_drivers(self._cluster, name, self._wanted_drawn)
+        group = self.groups.assign(node)
+        self.tables.set("nodes", node_row(node, group, note_of(reports), here | wanted))
+        rows = [rail_row(one) for one in reports]
+        for row in rows:
+            self.tables.set("rails", row)
+        names = tuple(str(row[0]) for row in rows)
+        self._drop_rails(name, keep=names)
+        if names:
+            self._rails[name] = names
+        self._place_in_zone(name, zone_of(node))
+
+    def _forget_node(self, name: str) -> None:
+        self._drop_rails(name)
+        self.groups.forget(name)
+        self._place_in_zone(name, None)
+        self.tables.drop("nodes", texts.identity(name))
+
+    def _drop_rails(self, node: str, keep: Iterable[str] = ()) -> None:
+        kept = set(keep)
+        for rail in self._rails.pop(node, ()):
+            if rail not in kept:
+                self.tables.drop("rails", rail)
+
+    def _place_in_zone(self, node: str, zone: str | None) -> None:
+        before = self._zone_of.pop(node, None)
+        if zone is not None:
+            self._zone_of[node] = zone
+        for one, sign in ((before, -1), (zone, 1)):
+            if one is not None:
+                self._zones[one] += sign
+                if self._zones[one] == 0:
+                    del self._zones[one]
+                    self.tables.drop("zones", one)
+                else:
+                    self.tables.set("zones", [one])
+
+    def _mean_pods(self) -> None:
+        """Share the pods that a group was bought from for among the ghosts of that group."""
+        meant: dict[str, str] = {}
+        ghosts = self.groups.ghosts()
+        by_group: dict[str, list[str]] = {}
+        for pod, group in self._meant.items():
+            if pod in self.waiting and texts.identity(group) in ghosts:
+                by_group.setdefault(texts.identity(group), []).append(pod)
+        for group, pods in by_group.items():
+            names = ghosts[group]
+            each = -(-len(pods) // len(names))
+            meant.update((pod, names[number // each]) for number, pod in enumerate(sorted(pods)))
+        changed = [
+            k for k in meant.keys() | self._upcoming.keys() if meant.get(k) != self._upcoming.get(k)
+        ]
+        self._upcoming = meant
+        self._pods.update(dict.fromkeys(changed))
+
+
+def _like(volume: VolumeIdentity) -> VolumeIdentity:
+    """What of a volume says which driver it needs."""
+    return VolumeIdentity(volume.driver, "", volume.plugin, volume.is_certainly_csi)
+
+
+def _drivers(obj: KubeObject | None) -> frozenset[str]:
+    return (
+        frozenset(one.name for one in obj.spec.drivers) if isinstance(obj, CSINode) else frozenset()
+    )
+
+
+def _nodes_of(change: Change) -> set[str]:
+    found = (change.before, change.after)
+    return {one.spec.node_name for one in found if isinstance(one, VolumeAttachment)}

@@ -1,0 +1,105 @@
+"""What an autoscaler writes of itself: Cluster Autoscaler's status ConfigMap, ours or theirs.
+
+It comes from a cluster, and may hold anything: what cannot be read says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import yaml
+
+from bayplan.ui import texts
+from bayplan.ui.picture.groups import GroupFacts
+from bayplan.ui.tables import Row
+
+NAMESPACE, NAME = "kube-system", "cluster-autoscaler-status"
+SOURCE = "autoscaler status"
+LONGEST = 1 << 20
+"""No ConfigMap is larger."""
+MOST_GROUPS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is read of a status."""
+
+    time: str = ""
+    message: str = ""
+    scale_up: str = ""
+    scale_down: str = ""
+    groups: tuple[Mapping[str, object], ...] = ()
+
+    @classmethod
+    def of(cls, config_map: Mapping[str, object]) -> Status:
+        """The status in a ConfigMap."""
+        plain = _plain(_text(_section(config_map, "data").get("status")))
+        wide, groups = _section(plain, "clusterWide"), plain.get("nodeGroups")
+        return cls(
+            _text(plain.get("time")),
+            _text(plain.get("message")),
+            _text(_section(wide, "scaleUp").get("status")),
+            _text(_section(wide, "scaleDown").get("status")),
+            tuple(one for one in groups[:MOST_GROUPS] if isinstance(one, dict))
+            if isinstance(groups, list)
+            else (),
+        )
+
+    def facts(self) -> Iterator[GroupFacts]:
+        """The groups that it names."""
+        for one in self.groups:
+            health = _section(one, "health")
+            if name := _text(one.get("name")):
+                yield GroupFacts(
+                    name,
+                    SOURCE,
+                    min=_count(health.get("minSize")),
+                    max=_count(health.get("maxSize")),
+                    target=_count(health.get("cloudProviderTarget")),
+                )
+
+    def row(self, steps: list[Row]) -> Row:
+        """The last plan, as far as a status tells of it."""
+        backoff = [
+            f"{_text(one.get('name'))}: backing off"
+            for one in self.groups
+            if _section(one, "scaleUp").get("status") == "Backoff"
+        ]
+        said = [f"scale-up: {self.scale_up}", f"scale-down: {self.scale_down}", self.message]
+        note = "; ".join(one for one in (*said, *backoff) if one and not one.endswith(": "))
+        return [
+            "last",
+            "Last plan",
+            texts.name(self.time),
+            [*steps],
+            [],
+            [],
+            None,
+            texts.line(note),
+        ]
+
+
+def _plain(text: str) -> Mapping[str, object]:
+    if not text or len(text) > LONGEST or "&" in text or "*" in text:
+        return {}  # nothing is told by reference there, and references can be made to explode
+    try:
+        found = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _section(plain: Mapping[str, object], name: str) -> Mapping[str, object]:
+    found = plain.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else str(value) if value is not None else ""
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < 1 << 31 else None

@@ -1,0 +1,38 @@
+"""The page of a cluster that stands still: a dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bayplan.fit import Profile, Snapshot
+from bayplan.kube.clock import Clock
+from bayplan.kube.meta import KubeObject
+from bayplan.observe import OBSERVED
+from bayplan.ui.answers import Answers
+from bayplan.ui.encoding import Source
+from bayplan.ui.extras import take_extra
+from bayplan.ui.page import Page
+from bayplan.ui.picture.picture import Picture
+
+_COUNTED = frozenset(OBSERVED)
+
+
+def still_page(  # noqa: PLR0913 - each says its own
+    objects: Sequence[KubeObject],
+    name: str,
+    clock: Clock,
+    *,
+    profile: Profile | None = None,
+    answers: Answers | None = None,
+    notes: Iterable[str] = (),
+) -> Page:
+    """The page of these objects."""
+    snapshot = Snapshot(objects, profile=profile)
+    answers = answers or Answers()
+    page = Page(Picture(snapshot, clock.now), Source("dump", name, live=False), clock, answers)
+    for obj in objects:
+        if type(obj) not in _COUNTED:
+            take_extra(page, obj)
+    page.picture.groups.say("declared", answers.groups())
+    page.set_notes(notes)
+    return page

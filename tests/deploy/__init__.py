@@ -1,1 +1,0 @@
-"""What runs Bayplan in a cluster, and that it does."""

@@ -1,11 +1,18 @@
 """What every test relies on: property tests judge behaviour, never how long it took; a test that
 is marked `virtual` runs on an event loop whose waiting takes no time, and so do all tests of
-`tests/simulation` that are not marked `wall`. With `--long`, tests that try a sample try many."""
+`tests/simulation` that are not marked `wall`. With `--long`, tests that try a sample try many.
+
+What a test lacks that could be installed, it says and is skipped; in CI that is a failure. Programs
+that none of our files can install are another matter: the head of the report names those missing,
+and tests that are marked with them are left out.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import os
+import shutil
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,12 +23,45 @@ from bayplan.kube.virtualloop import VirtualLoop
 settings.register_profile("bayplan", deadline=None)
 settings.load_profile("bayplan")
 
+BY_HAND = ("crictl", "critest")
+"""Programs in no registry: whoever wants these tests puts them on the PATH."""
 _SIMULATION = Path(__file__).parent / "simulation"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of this suite."""
     parser.addoption("--long", action="store_true", help="try many where a sample is tried")
+
+
+def pytest_report_header() -> list[str]:
+    """What cannot be shown on this machine."""
+    return [
+        f"{name} is not on the PATH, and no package has it: tests with it are left out"
+        for name in BY_HAND
+        if shutil.which(name) is None
+    ]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests with programs that are not here and cannot be installed."""
+    lacking = [
+        item
+        for item in items
+        if (mark := item.get_closest_marker("by_hand")) and shutil.which(mark.args[0]) is None
+    ]
+    if lacking:
+        items[:] = [item for item in items if item not in lacking]
+        config.hook.pytest_deselected(items=lacking)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI everything is there: a test that is skipped has failed."""
+    report = yield
+    if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, though CI has all that a test needs: {report.longrepr}"
+    return report
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """Kubernetes' own CRI clients against our socket: crictl, and the CRI validation suite.
 
-Neither is a Debian package; the tests run where they are on the PATH and say so elsewhere.
+Neither is a Debian package; the tests run where they are on the PATH.
 """
 
 import asyncio
 import json
 import re
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -26,13 +25,6 @@ USERS = {
 }
 
 
-def needed(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not on the PATH, and is no Debian package to install")
-    return found
-
-
 async def run(*command: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
@@ -42,6 +34,7 @@ async def run(*command: str) -> str:
     return output.decode()
 
 
+@pytest.mark.by_hand("crictl")
 async def test_crictl_pulls_lists_inspects_and_removes(
     registry: Registry, service: Service
 ) -> None:
@@ -50,11 +43,10 @@ async def test_crictl_pulls_lists_inspects_and_removes(
         builder.entry(tar_of(("f", b"x")), platform=linux(cpu)) for cpu in ("amd64", "arm64")
     ]
     name = registry.push(builder, builder.index(*entries), "crictl:1")
-    program = needed("crictl")
 
     async def crictl(*arguments: str) -> str:
         endpoint = f"unix://{service.socket}"
-        return await run(program, "-r", endpoint, "-i", endpoint, *arguments)
+        return await run("crictl", "-r", endpoint, "-i", endpoint, *arguments)
 
     assert "RuntimeName:  bayplan" in await crictl("version")
     image_id = (await crictl("pull", name)).strip().rpartition(" ")[2]
@@ -99,14 +91,14 @@ async def mirrored(registry: Registry, tmp_path: Path) -> AsyncIterator[Service]
         yield running
 
 
+@pytest.mark.by_hand("critest")
 async def test_the_validation_suites_image_half_passes(
     registry: Registry, mirrored: Service
 ) -> None:
-    program = needed("critest")
     fill_for_critest(registry)
     endpoint = f"unix://{mirrored.socket}"
     output = await run(
-        *(program, "-runtime-endpoint", endpoint, "-image-endpoint", endpoint),
+        *("critest", "-runtime-endpoint", endpoint, "-image-endpoint", endpoint),
         *("-ginkgo.focus", IMAGE_SPECS, "-ginkgo.no-color"),
         # This one names a digest of published content, which is not ours to make.
         *("-ginkgo.skip", "with digest"),

@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
-.PHONY: help setup system demo test long lint format docs site oracle bench lock proto web weblint clean
+.PHONY: help setup system demo test long lint format docs site manifests oracle bench lock proto web weblint clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -72,6 +72,9 @@ docs: $(READY) ## Write the commands' help and what they print into docs/
 
 site: $(READY) ## Build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+manifests: $(READY) ## Write the Helm chart, the Kustomize base and the dashboard anew
+	$(BIN)/python -m tests.deploy
 
 oracle: $(READY) ## Compare with what Kubernetes decided: make oracle CORPUS=file.ndjson.gz
 	$(BIN)/python -m tests.oracle $(CORPUS)

@@ -16,11 +16,12 @@ from typing import Any
 
 import msgspec
 
-_TAG = re.compile(r"\{\{(- )?(.*?)( -)?\}\}", re.DOTALL)
+_TAG = re.compile(r'\{\{(- )?((?:"(?:[^"\\]|\\.)*"|.)*?)( -)?\}\}', re.DOTALL)
 _WORD = re.compile(
     r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|`[^`]*`)|(?P<number>-?\d+(?:\.\d+)?)'
-    r"|(?P<field>\.\w*(?:\.\w+)*)|(?P<variable>\$\w*)|(?P<mark>:=|[=|(),])|(?P<name>\w+))"
+    r"|(?P<field>\$?\.\w*(?:\.\w+)*)|(?P<variable>\$\w*)|(?P<mark>:=|[=|(),])|(?P<name>\w+))"
 )
+Functions = Mapping[str, Callable[..., Any]]
 
 
 class TemplateError(ValueError):
@@ -40,18 +41,20 @@ class _Block:
 class Template:
     """A template ready to be filled."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, functions: Functions | None = None) -> None:
         self._body = _parse(text)
+        self._functions = {**_FUNCTIONS, **(functions or {})}
 
     def render(self, values: Mapping[str, Any]) -> str:
         """The text with the values filled in."""
-        return "".join(_render(self._body, _Scope(values, {"$": values})))
+        return "".join(_render(self._body, _Scope(values, {"$": values}, self._functions)))
 
 
 @dataclass(slots=True)
 class _Scope:
     dot: Any
     variables: dict[str, Any]
+    functions: Functions
 
 
 def _parse(text: str) -> list[_Block | str]:
@@ -116,7 +119,7 @@ def _each(block: _Block, scope: _Scope) -> Iterator[str]:
     items = list(range(over)) if isinstance(over, int) else list(over)
     wanted = [name.strip() for name in names.split(",")] if assigned else []
     for index, item in enumerate(items):
-        inner = _Scope(item, dict(scope.variables))
+        inner = _Scope(item, dict(scope.variables), scope.functions)
         for name, value in zip(wanted, (index, item)[-len(wanted) :], strict=False):
             inner.variables[name] = value
         yield from _render(block.body, inner)
@@ -166,9 +169,11 @@ def _split(words: list[str]) -> list[list[str]]:
 
 def _command(words: list[str], given: list[Any], scope: _Scope) -> Any:
     head, *rest = words
-    if head in _FUNCTIONS:
-        return _FUNCTIONS[head](*_arguments(rest, scope), *given)
+    if head in scope.functions:
+        return scope.functions[head](*_arguments(rest, scope), *given)
     values = _arguments(words, scope)
+    if callable(values[0]):
+        return values[0](*values[1:], *given)
     if len(values) != 1:
         raise TemplateError(f"{head!r} is no function that is known here")
     return values[0]
@@ -198,8 +203,9 @@ def _closing(words: list[str], at: int) -> int:
 
 
 def _operand(word: str, scope: _Scope) -> Any:
-    if word.startswith("."):
-        return reduce(_member, [name for name in word.split(".") if name], scope.dot)
+    if word.startswith((".", "$.")):
+        whose = scope.dot if word.startswith(".") else scope.variables["$"]
+        return reduce(_member, [name for name in word.lstrip("$").split(".") if name], whose)
     if word.startswith("$"):
         if word not in scope.variables:
             raise TemplateError(f"there is no variable {word}")

@@ -11,7 +11,6 @@ import yaml
 from bayplan.client import Client
 from bayplan.deploy import crds
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
 CRDS = Path(str(resources.files(crds)))
 
 

@@ -1,4 +1,4 @@
-"""deploy/webhook.yaml grants all that the webhook does, and no more than it needs."""
+"""The webhook's manifest grants all that the webhook does, and no more than it needs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.pods import Pod
 from tests.accounts import restricted, write_token
-from tests.admission.manifests import DEPLOY, documents, install_kinds
+from tests.admission.manifests import install_kinds
 from tests.admission.test_registration import OURS, daemon
+from tests.deploy.made import made
 
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-webhook"
 
@@ -28,7 +29,7 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac")
     async with ApiServer(config), connect(path) as admin:
         await install_kinds(admin)
-        for one in documents(DEPLOY / "webhook.yaml"):
+        for one in made("webhook"):
             await admin.create(one)
         async with connect(restricted(path)) as client:
             for _ in range(2):  # the second time all is there, and has to be put right

@@ -1,4 +1,4 @@
-"""deploy/autoscaler.yaml grants all that the autoscaler does, and no more than it needs."""
+"""The autoscaler's manifest grants all that the autoscaler does, and no more than it needs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.nodes import Node
 from bayplan.lab import LiveLab
 from tests.autoscaler.running import Town, over_tls
+from tests.deploy.made import made
 
-MANIFEST = Path(__file__).parents[2] / "deploy" / "autoscaler.yaml"
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-autoscaler"
 TOKEN = "bayplan-test"
 CLUSTER = b"""
@@ -42,7 +42,7 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac")
     lab = LiveLab(parse_cluster(CLUSTER, "cluster", tmp_path), config)
     async with lab, connect(path) as admin:
-        for one in yaml.safe_load_all(MANIFEST.read_text()):
+        for one in made("autoscaler"):
             await admin.create(one)
         restricted = tmp_path / "restricted"
         restricted.write_text(_as_account(path))

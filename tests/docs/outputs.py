@@ -12,7 +12,7 @@ from pathlib import Path
 from bayplan.cli.main import run
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "docs" / "clusters.md",)
+PAGES = (ROOT / "docs" / "clusters.md", ROOT / "docs" / "check.md")
 _BLOCK = re.compile(r"```console\n(.*?)```\n", re.DOTALL)
 _COMMAND = re.compile(r"\$ bayplan (.*?)(; echo \$\?)?")
 

@@ -214,3 +214,20 @@ def test_every_waiting_pod_has_one_cause_whatever_the_order_of_objects(
     assert {key for key, one in first.items() if one.cause is Cause.QUEUE} == set(queues)
     random.Random(seed).shuffle(objects)
     assert told(objects) == first
+
+
+def test_a_volume_that_no_node_reaches_is_the_cause_though_all_nodes_are_full() -> None:
+    nodes = [make_node(f"b{n}").zone("b").capacity(cpu="1").obj() for n in range(3)]
+    nodes.append(make_node("roomy").zone("c").obj())
+    volume = make_pv("pv").csi(DISK, "h").node_affinity(node_term(ZONE, "In", "a"))
+    claim = make_pvc("data").volume("pv").obj()
+    drivers = [make_csinode(node.name).driver(DISK, 8).obj() for node in nodes]
+    found = cause(make_pod().cpu("2").claim("data"), *nodes, *drivers, volume.obj(), claim)
+    assert found.cause is Cause.VOLUMES
+    assert found.text == "node(s) didn't match PersistentVolume's node affinity"
+
+
+def test_taints_that_leave_no_node_are_the_cause_whatever_those_nodes_lack_besides() -> None:
+    nodes = [make_node(f"t{n}").taint("team", "a").capacity(cpu="1").obj() for n in range(2)]
+    cordoned = make_node("c").unschedulable().obj()
+    assert cause(make_pod().cpu("2"), *nodes, cordoned).cause is Cause.TAINTS

@@ -1,4 +1,4 @@
-"""deploy/node-limits.yaml and deploy/node-agent.yaml grant all that is needed, and no more."""
+"""The manifests of agents of attach limits grant all that is needed, and no more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bayplan.client import Client, connect, merge
 from bayplan.client.daemon import elect
@@ -19,9 +18,8 @@ from bayplan.kube.nodes import Node
 from bayplan.node.agent import NAME, LimitsAgent
 from bayplan.node.deciding import Settings
 from tests.accounts import restricted, write_token
+from tests.deploy.made import made
 from tests.node.running import EBS_KEY, At, csinode, node, publishing, seen
-
-DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 async def test_what_the_deployment_grants_is_enough_and_not_all(
@@ -97,10 +95,9 @@ def _server(folder: Path, account: str) -> ApiServer:
 
 
 async def _install(admin: Client, name: str, without: str = "") -> None:
-    for one in yaml.safe_load_all((DEPLOY / f"{name}.yaml").read_text()):
-        if one["kind"] == "ClusterRole":
-            one["rules"] = [rule for rule in one["rules"] if without not in rule["resources"]]
-        await admin.create(one)
+    for one in made(name):
+        kept = [rule for rule in one.get("rules", ()) if without not in rule["resources"]]
+        await admin.create({**one, "rules": kept} if "rules" in one else one)
 
 
 async def _grant(admin: Client) -> None:

@@ -1,4 +1,4 @@
-"""deploy/scheduler.yaml grants all that the scheduler does, and no more than it needs."""
+"""The scheduler's manifest grants all that the scheduler does, and no more than it needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bayplan.client import Client, Untyped, connect
 from bayplan.client.daemon import elect
@@ -21,12 +20,12 @@ from bayplan.kube.storage import SELECTED_NODE, PersistentVolumeClaim
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.accounts import restricted, write_token
+from tests.deploy.made import made
 from tests.scheduler.batch.objects import install_kinds, queue
 from tests.scheduler.batch.objects import pod as pod_of_queue
 from tests.scheduler.running import Running, node, pod
 from tests.scheduler.test_first_consumers import CLASS, claim
 
-MANIFEST = Path(__file__).parents[2] / "deploy" / "scheduler.yaml"
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-scheduler"
 
 
@@ -36,7 +35,7 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
     tokens, path = write_token(tmp_path, ACCOUNT), tmp_path / "kubeconfig"
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac")
     async with ApiServer(config), connect(path) as admin:
-        for one in yaml.safe_load_all(MANIFEST.read_text()):
+        for one in made("scheduler"):
             await admin.create(one)
         async with connect(restricted(path)) as client:
             await _schedules(admin, client)

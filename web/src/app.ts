@@ -3,7 +3,7 @@ import { type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { format, type Place, parse, type Selection } from "./model/place";
-import { Store } from "./model/store";
+import { isRecording, Store } from "./model/store";
 import { Feed } from "./net/feed";
 import { Player } from "./net/player";
 
@@ -67,7 +67,8 @@ export class App {
     if (format(next) === format(this.place.value)) return;
     const moved = next.at !== this.place.value.at;
     this.place.value = next;
-    if (moved && next.at !== null && !this.store.source.value.live) void this.player.seek(next.at);
+    if (moved && next.at !== null && isRecording(this.store.source.value))
+      void this.player.seek(next.at);
   }
 }
 

@@ -4,6 +4,7 @@ import { shorten, tail } from "../src/bays/drawbay";
 import { amount } from "../src/model/amounts";
 import { age, cpu, duration, many, memory, percent, position, price } from "../src/model/words";
 import { backOff } from "../src/net/backoff";
+import { differences } from "../src/views/announce";
 import { alike } from "../src/views/explanation";
 
 test("amounts read as Kubernetes writes them", () => {
@@ -62,4 +63,10 @@ test("nodes that say the same are told together", () => {
     groups.map((group) => group.nodes.map((node) => node.name)),
     [["a", "c"], ["b"], ["d"]],
   );
+});
+
+test("a change is told by what was counted before", () => {
+  const before = { waiting: 3, nodes: 5 };
+  assert.equal(differences(before, { waiting: 1, nodes: 5 }), "1 pod waiting, before 3.");
+  assert.equal(differences(before, before), "");
 });

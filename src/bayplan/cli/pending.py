@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bayplan.cli.whose import Bench, Judged
 from bayplan.fit import Decision, Snapshot
 from bayplan.fit.explanation import Explanation, Standing
-from bayplan.fit.explanation.cause import NO_NODES, main_refusal
+from bayplan.fit.explanation.cause import why_it_waits
 from bayplan.fit.explanation.explain import standing_of
 from bayplan.fit.explanation.waiting import ASKING, QUOTED, likeness
 from bayplan.fit.filters.dynamic_resources import CANNOT_JUDGE
@@ -42,6 +42,8 @@ class Alike:
     explanation: Explanation
     """That of the first."""
     judged: Judged
+    cause: str = ""
+    """The one thing to say of them if they do not fit."""
     pods: list[str] = field(default_factory=list)
     nodes: Counter[str] = field(default_factory=Counter)
     """Where they go, if they fit, and how many to each."""
@@ -98,7 +100,9 @@ class _Telling:
     def _explained(self, pod: Pod) -> Alike:
         explanation = self._snapshot.explain(pod, with_fixes=self._with_fixes)
         judged = self._bench.judged(pod, explanation)
-        return Alike(explanation if self._with_nodes else without_nodes(explanation), judged)
+        waits = explanation.standing is Standing.WAITING and explanation.node is None
+        cause = QUOTED.sub("…", why_it_waits(self._snapshot, pod).text) if waits else ""
+        return Alike(explanation if self._with_nodes else without_nodes(explanation), judged, cause)
 
 
 def without_nodes(explanation: Explanation) -> Explanation:
@@ -118,18 +122,7 @@ def end_of(one: Alike, held: Held) -> tuple[str, str]:
         return "fit", ""
     if found.unjudged:
         return "cannot be judged", CANNOT_JUDGE
-    return "fit nowhere", cause_of(one)
-
-
-def cause_of(alike: Alike) -> str:
-    """The one thing to say of pods that do not fit: what most nodes lack of those that they may go
-    to; if they may go to none, what most nodes say to that.
-    """
-    found = alike.explanation
-    if found.refused_before is not None:
-        return ", ".join(QUOTED.sub("…", one) for one in found.refused_before.reasons)
-    main = main_refusal(one.refusal for one in found.nodes if one.refusal is not None)
-    return ", ".join(main.reasons) if main else NO_NODES
+    return "fit nowhere", one.cause
 
 
 def pods_in(groups: Sequence[Alike]) -> int:

@@ -34,6 +34,12 @@ class NodeSpec(Struct):
     taints: list[Taint] = []
 
 
+class NodeSystemInfo(Struct):
+    """What a node's kubelet says of itself."""
+
+    kubelet_version: str = ""
+
+
 class NodeStatus(Struct):
     """What a node says of itself."""
 
@@ -41,6 +47,7 @@ class NodeStatus(Struct):
     allocatable: dict[str, Quantity] = {}
     conditions: list[Condition] = []
     images: list[ContainerImage] = []
+    node_info: NodeSystemInfo | None = None
 
 
 class Node(KubeObject):

@@ -145,10 +145,19 @@ class VolumeAttachmentSpec(Struct):
     source: VolumeAttachmentSource = msgspec.field(default_factory=VolumeAttachmentSource)
 
 
+class VolumeError(Struct):
+    """What went wrong with a volume the last time."""
+
+    message: str = ""
+    time: str | None = None
+
+
 class VolumeAttachmentStatus(Struct):
-    """Whether it is attached."""
+    """Whether it is attached, and what kept it from being attached or detached."""
 
     attached: bool = False
+    attach_error: VolumeError | None = None
+    detach_error: VolumeError | None = None
 
 
 class VolumeAttachment(KubeObject):

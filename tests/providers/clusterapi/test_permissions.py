@@ -1,4 +1,4 @@
-"""deploy/autoscaler-clusterapi.yaml grants all that this provider does, and no more."""
+"""The manifest for Cluster API grants all that this provider does, and no more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.nodegroups import NodeRef
 from tests.accounts import restricted, write_token
-from tests.admission.manifests import CRDS, DEPLOY, documents
+from tests.admission.manifests import CRDS, documents
+from tests.deploy.made import made
 from tests.providers.clusterapi.capi import INFRASTRUCTURE, MIN, NAMESPACE, SIZED, Capi
 from tests.providers.clusterapi.opened import node, seen
 
@@ -29,9 +30,8 @@ async def test_what_the_manifests_grant_is_enough_and_not_all(
     tokens, path = write_token(tmp_path, ACCOUNT), tmp_path / "kubeconfig"
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac")
     async with ApiServer(config), connect(path) as admin:
-        for file in ("autoscaler.yaml", "autoscaler-clusterapi.yaml"):
-            for one in documents(DEPLOY / file):
-                await admin.create(one)
+        for one in made("autoscaler", "autoscaler-clusterapi"):
+            await admin.create(one)
         for one in documents(CRDS / "nodegroups.yaml"):
             await admin.create(one)
         async with connect(restricted(path)) as client:

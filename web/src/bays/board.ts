@@ -35,6 +35,7 @@ export class Board {
   private readonly stacks = new Stacks();
   private palette: Palette;
   private window: Size = { w: 1, h: 1 };
+  private open: Size = { w: 1, h: 1 };
   private fitted = true;
   private asked = 0;
   private by: Measure = "cpu";
@@ -62,12 +63,17 @@ export class Board {
     if (w <= 0 || h <= 0) return;
     const dense = Math.min(2, devicePixelRatio || 1);
     const look = this.fitted ? null : toLook(this.camera, this.window);
-    this.window = { w, h };
+    this.window = this.open = { w, h };
     this.canvas.width = Math.round(w * dense);
     this.canvas.height = Math.round(h * dense);
     this.ctx.setTransform(dense, 0, 0, dense, 0, 0);
     if (look) this.camera = fromLook(look, this.window);
     this.reshape();
+  }
+
+  /** Something lies over the drawing: so much of it can be seen. */
+  cover(open: Size): void {
+    this.open = { w: Math.max(80, open.w), h: Math.max(80, open.h) };
   }
 
   /** Bays came, went or changed their size: lay them out anew. */
@@ -138,7 +144,7 @@ export class Board {
   reveal(node: string, width: number | null): void {
     const bay = this.layout.bays.get(node);
     if (bay === undefined) return;
-    const to = reveal(this.glide?.to ?? this.camera, bay, this.window, width);
+    const to = reveal(this.glide?.to ?? this.camera, bay, this.open, width);
     if (to.x === this.camera.x && to.y === this.camera.y && to.scale === this.camera.scale) return;
     this.fitted = false;
     this.glideTo(to);

@@ -51,10 +51,10 @@ function drawQuay(scene: Scene, quay: Quay): void {
   ctx.fillRect(box.x, box.y, box.w, box.h);
   const title = quay.title * scene.camera.scale;
   if (title < 9) return;
-  const size = Math.min(13, title * 0.62);
+  const size = Math.min(title > 60 ? 20 : 13, title * 0.62);
   ctx.font = `600 ${size}px ${SANS}`;
   ctx.fillStyle = palette.ink;
-  const baseline = box.y + Math.min(title - size * 0.4, 20);
+  const baseline = box.y + title - Math.max(size * 0.4, Math.min(14, title - 20));
   const x = box.x + 8;
   const name = label(scene, quayName(scene, quay), x, baseline, box.w - 14);
   ctx.font = `${size}px ${SANS}`;

@@ -160,8 +160,7 @@ function drawHull(scene: Scene, bay: Bay, hold: Box): void {
   ctx.strokeRect(hold.x - 0.5, hold.y - 0.5, hold.w + 1, hold.h + 1);
   ctx.setLineDash([]);
   if (!node.cordoned) return;
-  ctx.strokeStyle = palette.ink;
-  ctx.lineWidth = 1.5;
+  ctx.strokeStyle = palette.dim;
   ctx.beginPath();
   ctx.moveTo(hold.x, hold.y);
   ctx.lineTo(hold.x + hold.w, hold.y + hold.h);

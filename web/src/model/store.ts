@@ -24,6 +24,11 @@ export interface Source {
   to?: string;
 }
 
+/** Whether there is a time to go back and forth in. */
+export function isRecording(source: Source): boolean {
+  return !source.live && Boolean(source.to);
+}
+
 export interface Table {
   columns: string[];
   rows: unknown[][];

@@ -81,6 +81,15 @@ export interface NodeAnswer {
   scores?: Record<string, number>;
 }
 
+/** A group of pods that its queue holds back. */
+export interface HeldBack {
+  group?: string;
+  queue?: string;
+  position?: number | null;
+  asksFor?: Record<string, string>;
+  waitsFor?: string;
+}
+
 /** What `bayplan explain -o json` says of a pod, as far as the page shows it. */
 export interface Explanation {
   pod: string;
@@ -89,7 +98,7 @@ export interface Explanation {
   fits: boolean;
   unjudged?: string;
   judged?: { scheduler?: string; as?: string; notes?: string[] };
-  queue?: Record<string, unknown>;
+  queue?: HeldBack;
   node?: string | null;
   message?: string;
   why?: string;

@@ -4,14 +4,14 @@
  * When the server says `reset`, or no longer is the one that was followed, the state is fetched anew.
  */
 import { signal } from "@preact/signals";
-import type { Change, Store } from "../model/store";
+import { type Change, isRecording, type Store } from "../model/store";
 import { getState, Refused } from "./api";
 import { backOff } from "./backoff";
 
 export type Phase =
   | "connecting" // nothing is known yet
   | "live" // changes come as they happen
-  | "still" // a dump or a recording: nothing will come
+  | "still" // a dump or a recording: the cluster stands still
   | "reconnecting" // the stream broke, or the server is gone
   | "resetting" // the page fell behind, and fetches the whole again
   | "refused"; // the server answers, and says no
@@ -43,8 +43,7 @@ export class Feed {
       this.failed(error);
       return;
     }
-    if (this.store.source.value.live) this.follow();
-    else this.say("still");
+    this.goOn();
   }
 
   stop(): void {
@@ -55,7 +54,7 @@ export class Feed {
 
   /** Try at once rather than when it is time. */
   retry(): void {
-    if (this.connection.value.phase === "live") return;
+    if (this.stream !== null) return;
     this.attempt = 0;
     void this.again();
   }
@@ -66,7 +65,7 @@ export class Feed {
     this.stream = stream;
     stream.addEventListener("open", () => {
       this.attempt = 0;
-      this.say("live");
+      this.say(this.store.source.value.live ? "live" : "still");
     });
     stream.addEventListener("change", (event) => this.take(event));
     stream.addEventListener("reset", () => {
@@ -114,8 +113,13 @@ export class Feed {
       this.failed(error);
       return;
     }
-    if (this.store.source.value.live) this.follow();
-    else void this.start();
+    this.goOn();
+  }
+
+  /** A recording is played; of a dump too, more may be found out than its first picture has. */
+  private goOn(): void {
+    if (isRecording(this.store.source.value)) this.say("still");
+    else this.follow();
   }
 
   private say(phase: Phase, message = ""): void {

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { useApp } from "../app";
 import { VIEWS, type View } from "../model/place";
+import { announce } from "./announce";
 import { BaysView } from "./bays";
 import { Details } from "./details";
 import { EventsView } from "./events";
@@ -38,6 +39,7 @@ export function Page() {
   const { view, selection } = app.place.value;
   const View = CONTENT[view];
   useKeys(app);
+  useEffect(() => announce(app), [app]);
   useEffect(() => {
     document.documentElement.dataset.theme = app.theme.value;
   }, [app.theme.value]);
@@ -52,8 +54,8 @@ export function Page() {
       </button>
       <Head />
       <Notes />
-      <div class={`body${selection ? " chosen" : ""}`}>
-        <main id="main" tabIndex={-1} class={view}>
+      <div class={`body ${view}${selection ? " chosen" : ""}`}>
+        <main id="main" tabIndex={-1} class={`in-${view}`}>
           {app.store.loaded.value ? <View /> : <Waiting />}
         </main>
         {selection && app.store.loaded.value && <Details selection={selection} />}

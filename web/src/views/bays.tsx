@@ -46,17 +46,6 @@ export function BaysView() {
           value={place.colour}
           onChoose={(colour) => app.go({ colour })}
         />
-        <span class="buttons">
-          <button type="button" aria-label="Zoom out" onClick={() => board.current?.zoom(1 / 1.5)}>
-            −
-          </button>
-          <button type="button" aria-label="Zoom in" onClick={() => board.current?.zoom(1.5)}>
-            +
-          </button>
-          <button type="button" onClick={() => board.current?.fit()}>
-            Fit
-          </button>
-        </span>
       </div>
       <div class="sea">
         <canvas
@@ -72,7 +61,24 @@ export function BaysView() {
           The bays are drawn here; the Nodes view has the same as a table.
         </canvas>
         {tip && <Tooltip {...tip} />}
-        <Legend />
+        <div class="corner">
+          <Legend />
+          <span class="buttons">
+            <button
+              type="button"
+              aria-label="Zoom out"
+              onClick={() => board.current?.zoom(1 / 1.5)}
+            >
+              −
+            </button>
+            <button type="button" aria-label="Zoom in" onClick={() => board.current?.zoom(1.5)}>
+              +
+            </button>
+            <button type="button" onClick={() => board.current?.fit()}>
+              Fit
+            </button>
+          </span>
+        </div>
       </div>
     </section>
   );
@@ -141,10 +147,21 @@ function follow(app: App, board: Board): (() => void)[] {
       const loaded = app.store.loaded.value;
       board.show(place);
       const node = bayOf(app, place.selection);
-      if (node && loaded && node !== revealed) board.reveal(node, null);
+      if (node && loaded && node !== revealed) {
+        board.cover(uncovered(place.selection !== null));
+        board.reveal(node, null);
+      }
       revealed = node ?? "";
     }),
   ];
+}
+
+/** How much of the drawing the details leave: they lie over its right, or its bottom when it is narrow. */
+function uncovered(chosen: boolean): { w: number; h: number } {
+  const sea = document.querySelector(".sea")?.getBoundingClientRect();
+  const { width: w = 0, height: h = 0 } = sea ?? {};
+  if (!chosen) return { w, h };
+  return w > 700 ? { w: w - Math.min(400, w * 0.4), h } : { w, h: h * 0.45 };
 }
 
 function bayOf(app: App, selection: App["place"]["value"]["selection"]): string | null {

@@ -2,8 +2,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { useApp } from "../app";
 import { many } from "../model/words";
-import { type Explanation, type Fix, getExplanation, type NodeAnswer } from "../net/api";
-import { Command, Ref } from "./parts";
+import {
+  type Explanation,
+  type Fix,
+  getExplanation,
+  type HeldBack,
+  type NodeAnswer,
+} from "../net/api";
+import { Command, Facts, Ref } from "./parts";
 
 type Asked = { answer: Explanation } | { problem: string } | null;
 
@@ -72,22 +78,32 @@ function Answer({ answer }: { answer: Explanation }) {
   );
 }
 
-/** What the queue says; only what is text or a number is shown, whatever else comes with it. */
-function Held({ queue }: { queue: Record<string, unknown> }) {
-  const plain = Object.entries(queue).filter(([, value]) => {
-    return typeof value === "string" || typeof value === "number";
-  });
+/** What the queue says of the group that the pod belongs to. */
+function Held({ queue }: { queue: HeldBack }) {
+  const asks = Object.entries(queue.asksFor ?? {}).map(([name, amount]) => `${amount} ${name}`);
   return (
-    <dl class="facts">
-      {plain.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{String(value)}</dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      <p class="lead">{queue.waitsFor || "Its queue says not yet."}</p>
+      <Facts
+        facts={[
+          ["Queue", <Ref key="queue" kind="queue" id={queue.queue ?? ""} />],
+          ["Group", queue.group],
+          ["Place in it", queue.position],
+          ["Asks for", asks.join(", ")],
+        ]}
+      />
+    </>
   );
 }
+
+const RISKS: Record<string, string> = {
+  evicts: "A pod that runs is ended.",
+  unbalances: "Pods are spread less evenly.",
+  "relaxes-a-rule": "Something that was asked for is given up.",
+  costs: "More is to be paid for.",
+  restarts: "The workload's pods are replaced, those that run too.",
+  "runs-with-less": "The pod has less than it asked for.",
+};
 
 function FixBox({ fix }: { fix: Fix }) {
   return (
@@ -99,7 +115,7 @@ function FixBox({ fix }: { fix: Fix }) {
           {step.command && <Command line={step.command} />}
           {step.risks?.map((risk) => (
             <p key={risk} class="risk">
-              ▲ {risk}
+              ▲ {RISKS[risk] ?? risk}
             </p>
           ))}
         </div>

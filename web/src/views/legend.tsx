@@ -34,7 +34,9 @@ export function Legend() {
         </li>
         <li>● ready, ✕ not ready, ■ not heard from, ○ upcoming</li>
         <li>crossed out: cordoned; ▲ over its limit; ⚑ a taint</li>
-        <li>far away: the darker (in the dark, the lighter), the fuller; a corner marks trouble</li>
+        <li>
+          far away, empty <i class="swatch fullness" /> full; a corner marks trouble
+        </li>
       </ul>
     </details>
   );

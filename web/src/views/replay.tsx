@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { type App, useApp } from "../app";
+import { isRecording } from "../model/store";
 import { position } from "../model/words";
 import type { Timeline } from "../net/api";
 import { SPEEDS } from "../net/player";
@@ -11,10 +12,10 @@ const MOST_MARKS = 500;
 export function ReplayBar() {
   const app = useApp();
   const { player, store } = app;
-  const recorded = store.loaded.value && !store.source.value.live && store.source.value.to;
+  const recorded = store.loaded.value && isRecording(store.source.value);
   useEffect(() => {
     if (recorded) void player.open();
-  }, [Boolean(recorded)]);
+  }, [recorded]);
   const timeline = player.timeline.value;
   if (!recorded || timeline === null) {
     return player.problem.value ? <p class="warn">{player.problem.value}</p> : null;

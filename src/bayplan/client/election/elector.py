@@ -98,7 +98,7 @@ class Elector:
         try:
             lease = await self._claim()
         except ClientError as error:
-            log.info("lease %s/%s: %s", self._lock.namespace, self._lock.name, error)
+            log.warning("lease %s/%s: %s", self._lock.namespace, self._lock.name, error)
             return False
         if lease is None:
             self._sure_until = float("-inf")  # whatever we believed, somebody else has it

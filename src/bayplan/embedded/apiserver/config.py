@@ -9,6 +9,7 @@ from random import Random, SystemRandom
 from typing import Literal
 
 from bayplan.embedded.apiserver.admission.webhooks.posting import HttpsPoster, Poster
+from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Decision
 from bayplan.embedded.apiserver.store.database import Durability
 from bayplan.embedded.apiserver.store.store import WATCH_CACHE_CAPACITY, Store
 from bayplan.kube.clock import Clock, WallClock
@@ -22,6 +23,8 @@ class PlaneConfig:
     """The data file; None keeps everything in memory."""
     tokens: Path | None = None
     authorization: Literal["rbac", "always-allow"] = "always-allow"
+    audit: Callable[[Attributes, Decision], None] | None = None
+    """Who is told of every decision on who may do what."""
     allow_privileged: bool = False
     """Whether containers may be privileged."""
     controllers: Literal["all", "own"] = "all"

@@ -16,7 +16,7 @@ from typing import Protocol, Self
 
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
 from bayplan.embedded.apiserver.admission.webhooks.dispatch import Webhooks
-from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Authorizer
+from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Audited, Authorizer
 from bayplan.embedded.apiserver.authorization.escalation import EscalationGuard
 from bayplan.embedded.apiserver.authorization.rbac import Rbac
 from bayplan.embedded.apiserver.config import PlaneConfig
@@ -85,7 +85,8 @@ class ControlPlane:
         builtin = BuiltinAdmission(self.backend)
         chain.mutating += [builtin.step(), self._webhooks.mutate]
         chain.validating += [builtin.validate, self._webhooks.validate]
-        return authorizer
+        told = self.config.audit
+        return authorizer if told is None else Audited(authorizer, told)
 
     async def start(self) -> None:
         """Make what every cluster has, and begin to keep it in order."""

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bayplan.fit.evaluation import Evaluation
+import numpy as np
+
+from bayplan.fit.evaluation import Evaluation, has_say
 from bayplan.fit.filters import (
     dynamic_resources,
     inter_pod_affinity,
@@ -31,6 +33,7 @@ from bayplan.fit.filters import (
 )
 from bayplan.fit.refusal import UNJUDGED, Refusal
 from bayplan.fit.snapshot import Snapshot
+from bayplan.fit.state.columns import ALL_ROWS, BoolArray
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
 
@@ -83,8 +86,9 @@ CHOOSING = frozenset(
     }
 )
 """Plugins by which pods, or nodes, choose whom they have to do with at all."""
+ALSO_CHOOSING = frozenset({volume_binding.NAME, dynamic_resources.NAME})
+"""Plugins of whose reasons some are such a choice."""
 OUT_OF_REACH = frozenset({volume_binding.UNREACHABLE, dynamic_resources.NOT_HERE})
-"""Reasons of other plugins that are such a choice."""
 NO_NODES = "there are no nodes"
 
 
@@ -106,30 +110,55 @@ def why_it_waits(snapshot: Snapshot, pod: Pod, queue: str | None = None) -> Wait
         return Waiting(Cause.QUEUE, queue or "its queue has not let it in")
     if gates:
         return Waiting(Cause.GATE, f"waiting for scheduling gates: [{' '.join(gates)}]")
-    found = snapshot.verdicts(pod)
+    found, evaluation = snapshot.verdicts(pod), snapshot.evaluation(pod)
     if isinstance(found, Refusal):
         return _of_refusal(snapshot, pod, found, "")
     if found.scores:
         place = "" if (node := snapshot.decide(pod).node) is None else f" node {node}"
         return Waiting(Cause.SCHEDULER, f"fits{place}, and waits for {pod.spec.scheduler_name}")
-    return _refused_by_nodes(snapshot, pod, found.refusals)
+    return _refused_by_nodes(snapshot, pod, evaluation, found.refusals)
 
 
-def main_refusal(refusals: Iterable[Refusal]) -> Refusal | None:
+def _main_refusal(evaluation: Evaluation, refusals: Mapping[str, Refusal]) -> Refusal | None:
     """The refusal to tell of many: what most nodes lack of those that a pod may go to; if it may go
-    to none, what most nodes say to that. None if there are none.
+    to none, what alone would keep it from all of them, or else what most say. None if there are no
+    nodes.
     """
+    open_to_it, closed_by = _choices(evaluation)
+    names = evaluation.question.cluster.slots.names
+    slots = np.flatnonzero(open_to_it).tolist()
+    asked = [one for slot in slots if (one := refusals.get(names[slot])) is not None]
+    choices = [one for one in refusals.values() if _is_choice(one)]
+    return _most_usual(asked or closed_by or choices)
+
+
+def _choices(evaluation: Evaluation) -> tuple[BoolArray, list[Refusal]]:
+    """The slots that a pod may go to at all, and what is said by filters that leave it none."""
+    alive = evaluation.question.cluster.alive
+    left, closed = alive.copy(), list[Refusal]()
+    for one in evaluation.filters:
+        if has_say(one) and (one.name in CHOOSING or one.name in ALSO_CHOOSING):
+            refused = np.flatnonzero(alive & ~one.passes(ALL_ROWS))
+            said = [(slot, one.refusal(slot)) for slot in refused.tolist()]
+            chosen = [(slot, refusal) for slot, refusal in said if _is_choice(refusal)]
+            left[[slot for slot, _ in chosen]] = False
+            if len(chosen) == np.count_nonzero(alive):
+                closed += [refusal for _, refusal in chosen]
+    return left, closed
+
+
+def _most_usual(refusals: Iterable[Refusal]) -> Refusal | None:
     counted = Counter(refusals)
-    asked = {one: count for one, count in counted.items() if not _is_choice(one)}
-    among = asked or counted
-    return min(among, key=lambda one: (-among[one], one.plugin, one.reasons), default=None)
+    return min(counted, key=lambda one: (-counted[one], one.plugin, one.reasons), default=None)
 
 
 def _is_choice(refusal: Refusal) -> bool:
     return refusal.plugin in CHOOSING or OUT_OF_REACH.issuperset(refusal.reasons)
 
 
-def _refused_by_nodes(snapshot: Snapshot, pod: Pod, refusals: Mapping[str, Refusal]) -> Waiting:
+def _refused_by_nodes(
+    snapshot: Snapshot, pod: Pod, evaluation: Evaluation | Refusal, refusals: Mapping[str, Refusal]
+) -> Waiting:
     """Of a pod that others make room for, what counts is the node where they do."""
     nominated = pod.status.nominated_node_name
     if (there := refusals.get(nominated)) is not None:
@@ -137,10 +166,12 @@ def _refused_by_nodes(snapshot: Snapshot, pod: Pod, refusals: Mapping[str, Refus
         text = f"nominated for node {nominated}, which others have yet to leave: {told.text}"
         return Waiting(told.cause, text, told.drivers)
     unjudged = (one for one in refusals.values() if one.code == UNJUDGED)
-    main = next(unjudged, None) or main_refusal(refusals.values())
+    main = next(unjudged, None)
+    if main is None and isinstance(evaluation, Evaluation):
+        main = _main_refusal(evaluation, refusals)
     if main is None:
         return Waiting(Cause.RESOURCES, NO_NODES)
-    node = min(name for name, refusal in refusals.items() if refusal == main)
+    node = min((name for name, refusal in refusals.items() if refusal == main), default="")
     return _of_refusal(snapshot, pod, main, node)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
@@ -63,3 +65,21 @@ class AlwaysAllow:
     def rules(self, user: User, namespace: str) -> list[JsonObject]:  # noqa: ARG002
         """All of them."""
         return EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """Another authorizer's decisions, each told to somebody."""
+
+    judge: Authorizer
+    told: Callable[[Attributes, Decision], None]
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        """As the other one decides."""
+        decision = self.judge.authorize(attributes)
+        self.told(attributes, decision)
+        return decision
+
+    def rules(self, user: User, namespace: str) -> list[JsonObject]:
+        """As the other one says."""
+        return self.judge.rules(user, namespace)

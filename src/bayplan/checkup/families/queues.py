@@ -1,0 +1,166 @@
+"""Queues that take no work, or can never admit what waits in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
+from bayplan.checkup.subject import Subject
+from bayplan.kube.nodes import Node
+from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.resources import PODS
+from bayplan.queues import NOTHING, Resources, Why
+from bayplan.queues.resources import node_amounts, write_amount
+from bayplan.scheduler.batch.inquiry import WaitingGroup
+from bayplan.scheduler.batch.survey import QueueView, Survey
+
+UNKNOWN = Kind(
+    "QueueUnknown",
+    Severity.ERROR,
+    "groups name a queue that does not exist",
+    "Their pods are never admitted.",
+    "Create the queue, or correct spec.queue of the PodGroup (or the pod's annotation).",
+    (Queue,),
+)
+BROKEN = Kind(
+    "QueueBroken",
+    Severity.ERROR,
+    "a queue takes no work: its parents lead nowhere or in a circle, or its amounts cannot be read",
+    "It and the queues below it admit nothing.",
+    "kubectl edit queue NAME",
+    (Queue,),
+)
+CONTRADICTION = Kind(
+    "QueueContradiction",
+    Severity.WARNING,
+    "a queue's amounts contradict each other, or those of the queues below it",
+    "Guarantee goes before deserved, and capability before both: somebody gets less than is"
+    " written.",
+    "kubectl edit queue NAME",
+    (Queue,),
+)
+NEVER = Kind(
+    "QueueNeverAdmits",
+    Severity.ERROR,
+    "a group asks for more than its queue may ever have, even when it is empty",
+    "The group waits for ever; in a fifo queue, so does everybody behind it.",
+    "Raise spec.capability of the queue (or of the one above it that is in the way), or make the"
+    " group smaller. bayplan queues -o wide shows both.",
+    (Queue, PodGroup),
+)
+CLOSED = Kind(
+    "QueueClosedWithWaiting",
+    Severity.WARNING,
+    "groups wait in a queue that is not open",
+    "They are not admitted until it is open again.",
+    "Open the queue (status.state Open, as vcctl queue operate --action open does), or move the"
+    " groups to another.",
+    (Queue,),
+)
+NOT_A_LEAF = Kind(
+    "QueueNotALeaf",
+    Severity.ERROR,
+    "groups are in a queue that has queues below it",
+    "Only the lowest queues take groups: these are never admitted.",
+    "Name one of the queues below it in spec.queue of the PodGroup.",
+    (Queue,),
+)
+NO_GROUP = Kind(
+    "PodGroupMissing",
+    Severity.ERROR,
+    "pods name a PodGroup that does not exist",
+    "They are never admitted.",
+    "Create the PodGroup, or take the annotation off the pods' template.",
+    (PodGroup,),
+)
+GUARANTEES = Kind(
+    "GuaranteesBeyondNodes",
+    Severity.WARNING,
+    "queues are guaranteed more than all nodes have together",
+    "Not every queue can have what it was promised unless nodes are added.",
+    "Lower the guarantees, or see that the autoscaler's groups can grow so far.",
+    (Queue, Node),
+)
+KINDS = (UNKNOWN, BROKEN, CONTRADICTION, NEVER, CLOSED, NOT_A_LEAF, NO_GROUP, GUARANTEES)
+BY_REASON = {
+    Why.UNKNOWN_QUEUE: (UNKNOWN, "in a queue that does not exist"),
+    Why.CLOSED: (CLOSED, "in a queue that is not open"),
+    Why.NOT_A_LEAF: (NOT_A_LEAF, "in a queue that has queues below it"),
+    Why.BAD_GROUP: (NO_GROUP, "whose PodGroup does not exist"),
+}
+
+
+def find(subject: Subject) -> Iterator[Finding]:
+    """What the survey of the queues tells; nothing where there are none."""
+    survey = subject.queues
+    if survey is None:
+        return
+    for view in survey.queues:
+        yield from _of_queue(view)
+    yield from _of_groups(survey)
+    yield from _guarantees(survey, subject)
+
+
+def _of_queue(view: QueueView) -> Iterator[Finding]:
+    name, problems = view.node.name, sorted(set(view.problems))
+    if view.node.broken:
+        text = f"queue {name} takes no work: {view.node.broken}"
+        yield found(BROKEN, "Queue", [Example(name)], text, about=name, advice=_edit(name))
+    elif problems:
+        text = f"queue {name}: {'; '.join(problems)}"
+        yield found(CONTRADICTION, "Queue", [Example(name)], text, about=name, advice=_edit(name))
+
+
+def _edit(name: str) -> str:
+    return f"kubectl edit queue {name}"
+
+
+def _of_groups(survey: Survey) -> Iterator[Finding]:
+    quotas = {view.node.name: view.quota.real_capability for view in survey.queues}
+    refused: defaultdict[tuple[Why, str], list[WaitingGroup]] = defaultdict(list)
+    never: defaultdict[str, list[Example]] = defaultdict(list)
+    for one in survey.waiting():
+        if one.why in BY_REASON:
+            refused[one.why, one.queue].append(one)
+        elif over := one.asks.over(quotas.get(one.queue, NOTHING), one.asks):
+            never[one.queue].append(Example(one.group, _too_much(one, quotas[one.queue], over)))
+    for (why, queue), groups in refused.items():
+        kind, where = BY_REASON[why]
+        text = f"{_who(len(groups))} {where}: {queue}"
+        yield found(kind, "PodGroup", map(_example, groups), text, about=queue)
+    for queue, examples in never.items():
+        text = f"{_who(len(examples))} for more than queue {queue} may ever have"
+        yield found(NEVER, "PodGroup", examples, text, about=queue)
+
+
+def _who(count: int) -> str:
+    return f"{plural(count, 'group')} {'waits' if count == 1 else 'wait'}"
+
+
+def _example(group: WaitingGroup) -> Example:
+    return Example(group.group, plural(len(group.pods), "pod"))
+
+
+def _too_much(group: WaitingGroup, quota: Resources, over: list[str]) -> str:
+    return ", ".join(
+        f"{name} {write_amount(name, group.asks[name])} of {write_amount(name, quota[name])}"
+        for name in sorted(over)
+    )
+
+
+def _guarantees(survey: Survey, subject: Subject) -> Iterator[Finding]:
+    promised = sum((one.quota.guarantee for one in survey.queues if one.depth == 1), NOTHING)
+    there = sum(map(node_amounts, subject.all(Node)), NOTHING)
+    over = sorted(name for name in promised.over(there, promised) if name != PODS)
+    if over:
+        told = ", ".join(
+            f"{name} {write_amount(name, promised[name])} of {write_amount(name, there[name])}"
+            for name in over
+        )
+        who = [
+            Example(one.node.name)
+            for one in survey.queues
+            if one.depth == 1 and any(one.quota.guarantee[name] for name in over)
+        ]
+        yield found(GUARANTEES, "Queue", who, f"queues are guaranteed more than there is: {told}")

@@ -1,0 +1,98 @@
+"""Versions of kubelets and of the API server, and how far apart they may be.
+
+Kubernetes supports kubelets up to three minor versions older than the API server, and none newer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
+from bayplan.checkup.subject import Subject
+from bayplan.kube.nodes import Node
+
+MOST_OLDER = 3
+NEWER = Kind(
+    "KubeletNewer",
+    Severity.ERROR,
+    "a kubelet is newer than the API server",
+    "Kubernetes does not support it: the kubelet may use what the server does not serve.",
+    "Upgrade the control plane first, or bring these nodes back to its version.",
+    (Node,),
+)
+OLDER = Kind(
+    "KubeletTooOld",
+    Severity.ERROR,
+    f"a kubelet is more than {MOST_OLDER} minor versions older than the API server",
+    "Kubernetes does not support it, and drops what such kubelets need without notice.",
+    "Replace these nodes, or upgrade their kubelets one minor version after another.",
+    (Node,),
+)
+APART = Kind(
+    "KubeletsApart",
+    Severity.WARNING,
+    f"kubelets are more than {MOST_OLDER} minor versions apart",
+    "There is no version of the API server that supports both.",
+    "Replace the oldest nodes before the control plane goes on.",
+    (Node,),
+)
+KINDS = (NEWER, OLDER, APART)
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?!\d)")
+
+
+class Version(NamedTuple):
+    """A version, as far as it counts here."""
+
+    major: int
+    minor: int
+
+    @classmethod
+    def read(cls, text: str) -> Version | None:
+        """`v1.36.4-eks-1` is 1.36; None if it is no version."""
+        match = _VERSION.match(text)
+        return cls(int(match[1]), int(match[2])) if match else None
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+def find(subject: Subject) -> Iterator[Finding]:
+    """Kubelets beside the server; among themselves where the server's version is not known."""
+    kubelets: defaultdict[Version, list[Example]] = defaultdict(list)
+    for node in subject.nodes.values():
+        text = node.status.node_info.kubelet_version if node.status.node_info else ""
+        if (version := Version.read(text)) is not None:
+            kubelets[version].append(Example(node.name, text[:60]))
+    server = Version.read(subject.server_version)
+    if server is not None:
+        yield from _beside(server, kubelets)
+    elif kubelets:
+        yield from _among(kubelets)
+
+
+def _beside(server: Version, kubelets: dict[Version, list[Example]]) -> Iterator[Finding]:
+    newer = [one for version, some in kubelets.items() if version > server for one in some]
+    older = [one for version, some in kubelets.items() if _too_old(version, server) for one in some]
+    if newer:
+        text = f"{plural(len(newer), 'kubelet')} newer than the API server, which is {server}"
+        yield found(NEWER, "Node", newer, text)
+    if older:
+        text = f"{plural(len(older), 'kubelet')} too old for the API server, which is {server}"
+        yield found(OLDER, "Node", older, text)
+
+
+def _among(kubelets: dict[Version, list[Example]]) -> Iterator[Finding]:
+    newest = max(kubelets)
+    old = [one for version, some in kubelets.items() if _too_old(version, newest) for one in some]
+    if old:
+        text = f"{plural(len(old), 'kubelet')} more than {MOST_OLDER} versions older than {newest}"
+        yield found(APART, "Node", old, text)
+
+
+def _too_old(version: Version, newest: Version) -> bool:
+    if version.major != newest.major:
+        return version.major < newest.major
+    return version.minor < newest.minor - MOST_OLDER

@@ -1,0 +1,166 @@
+"""Pods that wait, by the true cause of it, those alike together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
+from bayplan.checkup.subject import Subject
+from bayplan.fit.explanation.cause import Cause
+from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_alike, waiting_pods
+from bayplan.kube.durations import format_duration
+from bayplan.kube.gates import QUEUE_ALLOCATION_GATE as GATE
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
+
+EXPLAIN = "bayplan explain NAMESPACE/POD says what each node lacks, and the nearest fixes."
+
+
+def _kind(
+    code: str, what: str, why: str, advice: str, severity: Severity = Severity.WARNING
+) -> Kind:
+    return Kind(code, severity, what, why, advice, (Node, Pod))
+
+
+BY_CAUSE = {
+    Cause.RESOURCES: _kind(
+        "PodsWaitForResources",
+        "pods wait for cpu, memory or other resources of nodes",
+        "They run when others end, or when nodes are added that they fit.",
+        f"{EXPLAIN} bayplan plan says which nodes would do.",
+    ),
+    Cause.VOLUMES: _kind(
+        "PodsWaitForVolumes",
+        "pods wait for their volumes: places to attach, a driver, claims that are not bound",
+        "More cpu and memory would not help them.",
+        f"{EXPLAIN} bayplan volumes shows the places that are taken.",
+    ),
+    Cause.AFFINITY: _kind(
+        "PodsWaitForAffinity",
+        "pods wait for nodes that their affinity or spread allows",
+        "No node that has room is one that they accept.",
+        EXPLAIN,
+    ),
+    Cause.TAINTS: _kind(
+        "PodsWaitForTaints",
+        "pods wait since the nodes that are left have taints that they do not tolerate",
+        "They wait until nodes without these taints come, or are uncordoned.",
+        f"{EXPLAIN} kubectl uncordon NODE if a node was cordoned by mistake.",
+    ),
+    Cause.DEVICES: _kind(
+        "PodsWaitForDevices",
+        "pods wait for claims to devices",
+        "They start when their ResourceClaims are made and allocated.",
+        "kubectl get resourceclaims -A; " + EXPLAIN,
+    ),
+    Cause.SCHEDULER: _kind(
+        "PodsWaitForScheduler",
+        "pods fit a node, and their scheduler has not placed them for a while",
+        "Either nobody serves that schedulerName, or the scheduler is down or far behind.",
+        "See that a scheduler of that name runs: kubectl get leases -A; bayplan scheduler serves"
+        " the names of its profiles.",
+    ),
+    Cause.GATE: _kind(
+        "PodsWaitForGate",
+        "pods have scheduling gates that somebody has to take off",
+        "No scheduler looks at them until then.",
+        "See that whoever put the gate there is at work.",
+        Severity.INFO,
+    ),
+    Cause.QUEUE: _kind(
+        "PodsWaitForQueue",
+        "pods wait for their queue",
+        "They go on when quota is free; nothing is bought for them meanwhile.",
+        "bayplan queues shows quota, positions, and what each group waits for.",
+        Severity.INFO,
+    ),
+    Cause.OTHER: _kind(
+        "PodsWait",
+        "pods wait for something else, such as a port of the host",
+        "They stay Pending until that changes.",
+        EXPLAIN,
+    ),
+}
+UNATTENDED = Kind(
+    "GateUnattended",
+    Severity.ERROR,
+    f"pods have the gate {QUEUE_ALLOCATION_GATE}, and the feature gate {GATE} is off",
+    "Nobody takes the gate off: the pods wait for ever.",
+    f"Run bayplan scheduler with --feature-gates {GATE}=true, or make the pods without the gate.",
+    (Pod,),
+)
+BRIEFLY = Kind(
+    "PodsWaitBriefly",
+    Severity.INFO,
+    "pods have waited for less than the time that --grace gives them",
+    "Whoever places them or buys nodes for them may be about to.",
+    "Look again later, or with --grace 0s.",
+    (Pod,),
+)
+KINDS = (*BY_CAUSE.values(), UNATTENDED, BRIEFLY)
+
+
+def find(subject: Subject) -> Iterator[Finding]:
+    """What pods wait for that are not new, in the order in which a scheduler takes them."""
+    pods = waiting_pods(subject.snapshot)
+    yield from _unattended(pods, subject)
+    told: defaultdict[tuple[Cause, str, str], list[WaitingAlike]] = defaultdict(list)
+    for one in waiting_alike(subject.snapshot, pods, _queues(subject)):
+        told[_key(one, subject)].append(one)
+    for (cause, about, text), some in told.items():
+        names = [key for one in some for key in one.pods if _is_old(key, subject)]
+        if names:
+            yield _finding(cause, about, text, names)
+    young = [Example(pod.key) for pod in pods if not _is_old(pod.key, subject)]
+    if young:
+        least = format_duration(subject.grace.total_seconds())
+        text = f"{plural(len(young), 'pod')} waiting for less than {least}"
+        yield found(BRIEFLY, "Pod", young, text)
+
+
+def _queues(subject: Subject) -> dict[str, str]:
+    waiting = subject.queues.waiting() if subject.queues is not None else ()
+    return {
+        pod: f"queue {one.queue}: {one.text}"
+        for one in waiting
+        if one.is_for_queue
+        for pod in one.pods
+    }
+
+
+def _key(one: WaitingAlike, subject: Subject) -> tuple[Cause, str, str]:
+    """Pods that are told together: those with the same cause in the same words."""
+    why = one.waiting
+    if why.cause is Cause.SCHEDULER:
+        name = subject.pods[one.pods[0]].spec.scheduler_name
+        return why.cause, name, f"{name} to place them on nodes that they fit"
+    text = shortened(QUOTED.sub("…", why.text))
+    return why.cause, ", ".join(why.drivers), text
+
+
+def _is_old(key: str, subject: Subject) -> bool:
+    return not subject.is_young(subject.pods[key].metadata.creation_timestamp)
+
+
+def _finding(cause: Cause, about: str, text: str, names: list[str]) -> Finding:
+    who = f"{plural(len(names), 'pod')} {'waits' if len(names) == 1 else 'wait'}"
+    of = f" ({about})" if cause is Cause.VOLUMES and about else ""
+    kind, first = BY_CAUSE[cause], min(names)
+    advice = kind.advice.replace("NAMESPACE/POD", first)
+    examples = (Example(name) for name in names)
+    line = f"{who} for {text}" if cause is Cause.SCHEDULER else f"{who}: {text}{of}"
+    return found(kind, "Pod", examples, line, about=about, advice=advice)
+
+
+def _unattended(pods: list[Pod], subject: Subject) -> Iterator[Finding]:
+    if subject.profile.gates.enabled(GATE):
+        return
+    gated = [
+        Example(pod.key)
+        for pod in pods
+        if any(gate.name == QUEUE_ALLOCATION_GATE for gate in pod.spec.scheduling_gates)
+    ]
+    if gated:
+        yield found(UNATTENDED, "Pod", gated, f"{plural(len(gated), 'pod')} with a gate for ever")

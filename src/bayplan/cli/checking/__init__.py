@@ -1,0 +1,1 @@
+"""What `bayplan check` prints: tables for people, and the same for programs."""

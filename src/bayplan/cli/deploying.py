@@ -1,0 +1,139 @@
+"""`bayplan manifests`: everything that runs Bayplan in a cluster, as YAML."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import yaml
+from cyclopts import Parameter
+
+import bayplan
+from bayplan.cli.cluster import Gates, gates_from
+from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.output import printable
+from bayplan.deploy.components import BY_NAME, COMPONENTS
+from bayplan.deploy.holes import Filling
+from bayplan.deploy.rendering import objects, plain, without_helm
+from bayplan.deploy.values import REPOSITORY, Values, over_usual
+from bayplan.deploy.writing import write
+from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, read_text, shaped
+from bayplan.kube.misspelt import suggestion
+from bayplan.kube.names import is_label_value, is_subdomain
+
+
+def manifests(  # noqa: PLR0913 - one for each option of the command
+    *components: str,
+    version: str = bayplan.__version__,
+    image: str = "",
+    namespace: Annotated[str, Parameter(("--namespace", "-n"))] = "kube-system",
+    crds: bool = True,
+    feature_gates: Gates = "",
+    values: Annotated[Path | None, Parameter(("--values", "--filename", "-f"))] = None,
+    set_: Annotated[tuple[str, ...], Parameter("--set")] = (),
+    output: Annotated[Literal["yaml", "json"], Parameter(("--output", "-o"))] = "yaml",
+) -> int:
+    """Print the objects that run Bayplan in a cluster, for kubectl apply -f -.
+
+    Nothing is asked of a cluster. The Kustomize base and the Helm chart are made from the same
+    source, and the values are the same as the chart's.
+
+    Parameters
+    ----------
+    components
+        What to print: crds, scheduler, autoscaler, autoscaler-clusterapi, webhook, node-limits,
+        node-agent, reader, monitoring, network-policies. Without any, what the values enable.
+    version
+        The version that is to run: the image's tag, and a label of everything.
+    image
+        The image, with or without a tag or digest.
+    namespace
+        Where it is to run.
+    crds
+        Print the definitions of custom kinds, where no components are named.
+    values
+        A file of values, as the chart takes it.
+    set_
+        A value, such as scheduler.replicas=3; may be repeated, and counts before the file.
+    """
+    chosen = _values(values, set_)
+    if feature_gates:
+        chosen.feature_gates = feature_gates
+    gates_from(chosen.feature_gates)
+    said = chosen.image if chosen.image != Values().image else REPOSITORY
+    chosen.image = _image(image or said, version)
+    if not is_label_value(version) or not version:
+        raise BadInput(f"--version {printable(version[:80])}: cannot be a label and a tag")
+    if not is_subdomain(namespace):
+        raise BadInput(f"--namespace {printable(namespace[:80])}: cannot be a name")
+    names = _names(components, chosen, crds=crds)
+    made = objects(Filling(without_helm(chosen), namespace, version), names)
+    if output == "json":
+        listed = {"apiVersion": "v1", "kind": "List", "items": plain(made)}
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(listed)).decode() + "\n")
+    else:
+        sys.stdout.write(write(made))
+    return EXIT_OK
+
+
+def _image(image: str, version: str) -> str:
+    """With a tag, if it has neither tag nor digest."""
+    if any(one.isspace() for one in image) or not image.strip("/:@"):
+        raise BadInput(f"--image {printable(image[:80])}: is no image")
+    last = image.rpartition("/")[2]
+    return image if ":" in last or "@" in last else f"{image}:{version}"
+
+
+def _names(components: tuple[str, ...], values: Values, *, crds: bool) -> list[str]:
+    """Which parts, in the order in which they are applied."""
+    by = Filling(values, "", "")
+    for name in components:
+        if name not in BY_NAME:
+            meant = suggestion(name, BY_NAME)
+            raise BadInput(f"{printable(name[:80])}: there is no such component{meant}")
+        _put(values, BY_NAME[name].switch.split("."), True)
+    if components:
+        return [one.name for one in COMPONENTS if one.name in components]
+    values.crds.enabled = values.crds.enabled and crds
+    return [one.name for one in COMPONENTS if by.holds(one.switch)]
+
+
+def _put(values: msgspec.Struct, path: list[str], value: object) -> None:
+    fields = {one.encode_name: one.name for one in msgspec.structs.fields(values)}
+    if len(path) == 1:
+        setattr(values, fields[path[0]], value)
+    else:
+        _put(getattr(values, fields[path[0]]), path[1:], value)
+
+
+def _values(path: Path | None, settings: tuple[str, ...]) -> Values:
+    try:
+        text = b"" if path is None else read_text(path)
+        file = parse(text, "--set" if path is None else str(path), dict[str, object])
+        for one in settings:
+            _set(file.value, one)
+        return shaped(over_usual(file.value), Values)
+    except ConfigFileError as error:
+        raise BadInput(str(error)) from None
+    except FieldProblem as problem:
+        raise BadInput(str(file.error(problem))) from None
+
+
+def _set(said: dict[str, object], setting: str) -> None:
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise BadInput(f"--set {printable(setting[:80])}: must be NAME=VALUE")
+    try:
+        value = yaml.load(text, yaml.CSafeLoader)
+    except yaml.YAMLError:
+        raise BadInput(f"--set {printable(setting[:80])}: the value cannot be read") from None
+    *above, last = name.split(".")
+    at = said
+    for step in above:
+        inner = at.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise BadInput(f"--set {printable(setting[:80])}: {printable(step)} has no fields")
+        at = inner
+    at[last] = value

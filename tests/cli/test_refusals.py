@@ -1,0 +1,86 @@
+"""Whatever is wrong with a command line is said in one line that tells what to do, without a trace.
+
+Every command is asked, also those that are still to come: what they take is read off themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from cyclopts import App
+
+from bayplan.cli.main import COMMANDS, build_app, run
+
+Words = tuple[str, ...]
+
+
+def commands(app: App, words: Words = ()) -> Iterator[Words]:
+    """All commands and their subcommands."""
+    for name in app:
+        if not name.startswith("-"):
+            yield (*words, name)
+            yield from commands(app[name], (*words, name))
+
+
+ALL = list(commands(build_app()))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one line with which a command line is refused."""
+    assert run(list(words)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+def test_all_commands_are_asked() -> None:
+    assert {words[0] for words in ALL} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_command_explains_itself(words: Words, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*words, "--help"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"Usage: bayplan {' '.join(words)}")
+    assert captured.err == ""
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_an_unknown_option_is_named(words: Words, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, *words, "--no-such-option")
+    assert "--no-such-option" in line or "requires an argument" in line
+    assert f"`bayplan {' '.join(words)} --help`" in line
+
+
+def test_a_slip_of_the_pen_is_told_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 'Did you mean "explain"?' in refused(capsys, "explian")
+    assert "Did you mean --all-pending?" in refused(capsys, "explain", "--all-pendng")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("apiserver", "--data", "{}/x.db"),
+        ("cloud", "list", "--cloud", "{}"),
+        ("explain", "shop/a", "-f", "{}"),
+        ("explain", "-f", "examples/cluster", "--pod", "{}"),
+        ("node-agent", "--limits", "--all-nodes", "--limits-file", "{}"),
+        ("plan", "-f", "{}"),
+        ("plan", "-f", "examples/cluster", "--groups", "{}"),
+        ("queues", "-f", "{}"),
+        ("scheduler", "--config", "{}"),
+        ("scheduler", "--kubeconfig", "{}"),
+        ("up", "-f", "{}"),
+        ("volumes", "-f", "{}"),
+        ("webhook", "--tls-cert-file", "{}", "--tls-private-key-file", "{}"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_file_that_is_not_there_is_named(
+    words: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = "/no-such-folder/no-such-file"
+    assert missing in refused(capsys, *(word.format(missing) for word in words))

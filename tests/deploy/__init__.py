@@ -1,0 +1,1 @@
+"""What runs Bayplan in a cluster, and that it does."""

@@ -1,0 +1,13 @@
+"""`make manifests`: write the chart, Kustomize's folders and the dashboard anew."""
+
+import shutil
+
+from bayplan.deploy.rendering import CHART, KUSTOMIZE, files
+from tests.deploy.made import DEPLOY
+
+for folder in (CHART, f"{KUSTOMIZE}/base", f"{KUSTOMIZE}/components"):
+    shutil.rmtree(DEPLOY / folder, ignore_errors=True)
+for name, text in files().items():
+    path = DEPLOY / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

@@ -1,0 +1,49 @@
+"""The manifests, as the tests of any room want them."""
+
+from __future__ import annotations
+
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+import bayplan
+from bayplan.cli.main import run
+from bayplan.deploy.holes import Filling
+from bayplan.deploy.rendering import objects, plain, without_helm
+from bayplan.deploy.values import Values, over_usual
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def values(**said: object) -> Values:
+    """Values, as a file would say them."""
+    return msgspec.convert(over_usual(said), Values)
+
+
+def made(*names: str, namespace: str = "kube-system", **said: object) -> list[dict[str, Any]]:
+    """The objects of some parts."""
+    by = Filling(without_helm(values(**said)), namespace, bayplan.__version__)
+    return plain(objects(by, names))  # type: ignore[return-value]
+
+
+def rules(*names: str) -> list[dict[str, Any]]:
+    """What lets some parts do their work: accounts, roles and bindings."""
+    kinds = ("ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+    return [one for one in made(*names) if one["kind"] in kinds]
+
+
+def printed(*arguments: str) -> str:
+    """What `bayplan manifests` prints."""
+    out = StringIO()
+    with redirect_stdout(out):
+        assert run(["manifests", *arguments]) == 0
+    return out.getvalue()
+
+
+def printed_objects(*arguments: str) -> list[dict[str, Any]]:
+    """The same as objects."""
+    return list(yaml.safe_load_all(printed(*arguments)))

@@ -49,11 +49,9 @@ def test_a_pod_that_is_not_there_is_bad_input(tmp_path: Path, capsys: Captured) 
     assert "there is no pod default/nobody" in capsys.readouterr().err
 
 
-def test_without_a_dump_the_command_says_how_to_get_one(capsys: Captured) -> None:
-    assert explain("default/p") == 2
-    err = capsys.readouterr().err
-    assert "kubectl get --all-namespaces -o json pods,nodes," in err
-    assert "| bayplan explain default/p -f -" in err
+def test_a_dump_without_a_name_is_bad_input(capsys: Captured) -> None:
+    assert explain("default/p", "-f", "") == 2
+    assert "bayplan dump | bayplan explain default/p -f -" in capsys.readouterr().err
 
 
 def test_a_pod_or_all_pending_but_not_both(tmp_path: Path) -> None:

@@ -185,9 +185,9 @@ def test_a_dump_without_nodes_is_bad_input(tmp_path: Path, capsys: Captured) -> 
     assert "no node" in capsys.readouterr().err
 
 
-def test_without_a_dump_the_command_says_how_to_get_one(capsys: Captured) -> None:
-    assert run(["volumes"]) == 2
-    assert "| bayplan volumes -f -" in capsys.readouterr().err
+def test_a_dump_without_a_name_is_bad_input(capsys: Captured) -> None:
+    assert run(["volumes", "-f", ""]) == 2
+    assert "bayplan dump | bayplan volumes -f -" in capsys.readouterr().err
 
 
 def test_a_cluster_without_drivers_has_an_empty_table(tmp_path: Path, capsys: Captured) -> None:

@@ -32,8 +32,9 @@ KINDS = (
 )
 """Every kind that decides what fits, as kubectl takes them."""
 NEEDS_A_DUMP = (
-    "a dump of the cluster is needed: give one with -f FILE, -f DIR or -f - such as\n"
-    f"  kubectl get --all-namespaces -o json {KINDS} | bayplan {{command}} -f -"
+    "-f names nothing: give a dump with -f FILE, -f DIR or -f - such as\n"
+    "  bayplan dump | bayplan {command} -f -\n"
+    "or leave it out to ask the cluster that kubectl would talk to"
 )
 
 Source = Annotated[
@@ -166,10 +167,10 @@ def misses_pods(loaded: Loaded) -> bool:
     return bool(loaded.unreadable) or any(pods)
 
 
-def those_left_out(count: int) -> str:
+def those_left_out(count: int, where: str = "dump") -> str:
     """That so many objects did not count."""
     those = "1 object" if count == 1 else f"{count} objects"
-    return f"note: {those} of the dump could not be used, and therefore did not count"
+    return f"note: {those} of the {where} could not be used, and therefore did not count"
 
 
 def report_misspelt(skipped: Mapping[str, int]) -> None:

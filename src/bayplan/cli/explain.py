@@ -13,10 +13,7 @@ from bayplan.cli.cluster import (
     Gates,
     Missing,
     Output,
-    Partial,
-    Source,
     judged_as,
-    load_objects,
     misses_pods,
     profile_from,
 )
@@ -28,6 +25,7 @@ from bayplan.cli.manifests import read_manifest
 from bayplan.cli.output import Format, emit_many, notices, printable, show
 from bayplan.cli.pending import Alike, explain_all
 from bayplan.cli.progress import LOADING, Bar
+from bayplan.cli.source import HERE, ClusterSource, incomplete_data
 from bayplan.cli.what_if import AS_IT_IS, WhatIf, newly_made, replicas
 from bayplan.cli.whose import Bench
 from bayplan.fit import Snapshot
@@ -39,6 +37,8 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
 MOST_MEANT = 3
+KUBECTLS_WORDS = frozenset({"pod", "pods", "po"})
+"""What kubectl lets stand before the name of a pod."""
 NO_CLAIMS = (
     "pods claim devices, and there is no ResourceClaim in the dump: add"
     " resourceclaims,deviceclasses to what kubectl gets"
@@ -46,13 +46,10 @@ NO_CLAIMS = (
 
 
 def explain(  # noqa: PLR0913 - one for each option
-    pod: Annotated[str | None, Parameter(help="The pod, as NAMESPACE/POD.")] = None,
+    pod: Annotated[str | None, Parameter(help="The pod, as NAMESPACE/POD, POD or pod/POD.")] = None,
     /,
     *,
-    filename: Source = (),
-    namespace: Annotated[
-        str, Parameter(alias="-n", help="The namespace of a POD that does not say its own.")
-    ] = DEFAULT_NAMESPACE,
+    source: ClusterSource = HERE,
     all_pending: Annotated[
         bool, Parameter(negative="", help="Explain every pod that waits for a node.")
     ] = False,
@@ -70,7 +67,6 @@ def explain(  # noqa: PLR0913 - one for each option
     ] = True,
     judge: As = None,
     output: Output = Format.table,
-    partial: Partial = False,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
@@ -79,7 +75,11 @@ def explain(  # noqa: PLR0913 - one for each option
     For every node: the plugin that refuses the pod and its reasons, or the node's score. For a pod
     that fits nowhere: the line that kube-scheduler would write, what preemption would do, and the
     nearest fixes, each of which has been tried on a copy of the cluster. For a pod that waits for
-    its queue, that comes first; the dump must have the Queues and PodGroups then.
+    its queue, that comes first; a dump must have the Queues and PodGroups then.
+
+    The cluster is a dump (-f), or the one that kubectl would talk to, of which only lists are read.
+    With --all-pending, -n picks whose pods are told; those of others take their places all the
+    same.
 
     A pod is judged as the scheduler would that it names; --feature-gates and --missing-driver say
     how Bayplan's is set. Where the other scheduler would answer differently, that is said.
@@ -94,9 +94,11 @@ def explain(  # noqa: PLR0913 - one for each option
         raise BadInput("give one pod as NAMESPACE/POD, or --pod FILE, or --all-pending")
     what_if.check(of_one=not all_pending)
     rules = profile_from(feature_gates, missing_driver)
-    asking = _Asking(pod or "", namespace, manifest, what_if.replicas)
+    asking = _Asking(pod or "", source, manifest, what_if.replicas)
     with Bar() as bar:
-        loaded = load_objects(filename, f"explain {asking}", partial=partial, progress=bar)
+        loaded = source.load(
+            "explain", asked=f"explain {asking}", namespace=asking.namespace(), progress=bar
+        )
         bar.at("Counting", LOADING)
         snapshot = Snapshot.of(loaded, profile=judged_as(rules, judge))
         held = held_by_queues(loaded.objects)
@@ -106,8 +108,15 @@ def explain(  # noqa: PLR0913 - one for each option
         bench = Bench(snapshot, judge, rules.plugins, held)
         thorough = len(asked) == 1 or output is not Format.table
         pods = bar.computing("Explaining pod", asked)
-        found = explain_all(snapshot, pods, bench, with_fixes=fixes, with_nodes=thorough)
-    _print(found, held, loaded, output)
+        found = explain_all(
+            snapshot,
+            pods,
+            bench,
+            with_fixes=fixes,
+            with_nodes=thorough,
+            tells=lambda one: not all_pending or source.shows(one.namespace),
+        )
+    _print(found, held, loaded, source, output)
     return _exit_code(found, held, loaded, all_pending=all_pending)
 
 
@@ -116,7 +125,7 @@ class _Asking:
     """Which pods are asked about: one of the dump, those of a manifest, or all that wait."""
 
     name: str
-    namespace: str
+    source: ClusterSource
     manifest: str | None
     replicas: int
 
@@ -128,16 +137,22 @@ class _Asking:
         if self.manifest is not None:
             return _of_manifest(snapshot, self.manifest, self.replicas)
         if not self.name:
-            return _everybody(snapshot)
-        return list(
-            replicas(snapshot, find_pod(snapshot, self.name, self.namespace), self.replicas)
-        )
+            return _everybody(snapshot, self.source.where)
+        found = find_pod(snapshot, self.name, self.namespace(), self.source.where)
+        return list(replicas(snapshot, found, self.replicas))
+
+    def namespace(self) -> str:
+        """That of the one pod, if it is asked about."""
+        if not self.name:
+            return ""
+        said, slash, _ = self.name.partition("/")
+        return said if slash and said not in KUBECTLS_WORDS else self.source.home()
 
 
-def _everybody(snapshot: Snapshot) -> list[Pod]:
+def _everybody(snapshot: Snapshot, where: str) -> list[Pod]:
     """All pods that wait; that nobody does can be said only of a dump with something in it."""
     if not any(isinstance(obj, Node | Pod) for obj in snapshot.objects()):
-        raise BadInput("there is neither a pod nor a node in the dump")
+        raise BadInput(f"there is neither a pod nor a node in the {where}")
     return waiting_pods(snapshot)
 
 
@@ -166,15 +181,19 @@ def _warn_of_devices(snapshot: Snapshot, pods: Sequence[Pod]) -> None:
         notices().print(NO_CLAIMS, style="yellow")
 
 
-def find_pod(snapshot: Snapshot, name: str, namespace: str = DEFAULT_NAMESPACE) -> Pod:
-    """The pod of that name; BadInput if the dump has none that can be used."""
-    key = name if "/" in name else f"{namespace}/{name}"
-    said, _, bare = key.partition("/")
+def find_pod(
+    snapshot: Snapshot, name: str, namespace: str = DEFAULT_NAMESPACE, where: str = "dump"
+) -> Pod:
+    """The pod of that name; BadInput if there is none that can be used."""
+    said, slash, bare = name.rpartition("/")
+    if not slash or (said in KUBECTLS_WORDS and snapshot.get(Pod, name) is None):
+        said = namespace
+    key = f"{said}/{bare}"
     _refuse_bad_pod(snapshot, said, bare)
     found = snapshot.get(Pod, key)
     if not isinstance(found, Pod):
         hint = _elsewhere(snapshot, bare)
-        raise BadInput(f"there is no pod {printable(key[:200])} in the dump{hint}")
+        raise BadInput(f"there is no pod {printable(key[:200])} in the {where}{hint}")
     return found
 
 
@@ -196,13 +215,19 @@ def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
             raise BadInput(f"the pod cannot be used: {printable(str(problem))}")
 
 
-def _print(found: list[Alike], held: Held, loaded: Loaded, output: Format) -> None:
-    left_out = len(loaded.problems)
+def _print(
+    found: list[Alike], held: Held, loaded: Loaded, source: ClusterSource, output: Format
+) -> None:
     if output.is_for_people:
-        show(blocks(found, held, left_out, wide=output is Format.wide))
+        notes = source.notes(loaded, "explain")
+        show(blocks(found, held, notes, wide=output is Format.wide))
     else:
         told = (as_data(one, held.get(one.explanation.pod)) for one in found)
-        head: JsonObject = {"leftOut": left_out, "summary": summary_data(found, held)}
+        head: JsonObject = {
+            "leftOut": len(loaded.problems),
+            "incomplete": incomplete_data(loaded, "explain"),
+            "summary": summary_data(found, held),
+        }
         emit_many(head, "explanations", told, output)
 
 

@@ -5,13 +5,12 @@ say, preemption, and the nearest fixes as commands.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.cli.cluster import those_left_out
 from bayplan.cli.explain_nodes import node_table
 from bayplan.cli.fix_text import fix_blocks
 from bayplan.cli.output import counted, indented, printable, table
@@ -28,9 +27,11 @@ MOST_FIXES_IN_BRIEF = 3
 
 
 def blocks(
-    found: list[Alike], held: Held, left_out: int, *, wide: bool
+    found: list[Alike], held: Held, notes: Sequence[str], *, wide: bool
 ) -> Iterator[RenderableType]:
-    """Explanations, one after another; of several, only `wide` shows every node."""
+    """Explanations, one after another, then what they rest on less than they should; of several,
+    only `wide` shows every node.
+    """
     several = pods_in(found) > 1
     if several:
         yield from _summary(found, held)
@@ -41,8 +42,7 @@ def blocks(
         yield from _one(one, wide=wide, brief=several and not wide, says_rules=not several)
     if not found:
         yield "no pod waits for a node"
-    if left_out:
-        yield those_left_out(left_out)
+    yield from (Text(note) for note in notes)
 
 
 # -- all together ------------------------------------------------------------------------------

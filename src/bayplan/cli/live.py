@@ -1,46 +1,86 @@
-"""Reading a live cluster once, as a dump of it would be read."""
+"""Reading a live cluster once, as a dump of it would be read; nothing is ever written."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import BadInput
-from bayplan.cli.output import notices, printable
-from bayplan.client.client import Client
-from bayplan.client.errors import ClientError, MalformedError, NotFoundError
-from bayplan.client.verbs.reading import Selection
-from bayplan.kube.meta import KubeObject
+from bayplan.cli.output import printable
+from bayplan.cli.reaching import reaching
+from bayplan.client.client import Client, Tuning, connect
+from bayplan.client.errors import ForbiddenError, TimedOutError
+from bayplan.client.wire.requests import Limits
+from bayplan.kube.loading import Loaded, Progress
+from bayplan.kube.pacing import RetryPolicy
+from bayplan.observe.permissions import Needs
+from bayplan.observe.reading import NotAllowedError, read_once
 
-Kinds = Sequence[type[KubeObject]]
+T = TypeVar("T")
+QPS, BURST, IN_FLIGHT = 50.0, 50, 4
+"""How much a command asks of a server at most: requests a second, at once, and side by side."""
+ATTEMPTS = 4
 
 
-def read_live(access: ClusterAccess, kinds: Kinds) -> list[KubeObject]:
-    """All objects of some kinds; kinds that the cluster does not have are none.
+def read_live(
+    access: ClusterAccess,
+    needs: Needs,
+    *,
+    patience: float,
+    namespace: str = "",
+    progress: Progress | None = None,
+) -> Loaded:
+    """All objects that are needed and may be listed; BadInput if there is no answer without more.
 
-    What cannot be read as what it is is told on standard error. BadInput if the cluster cannot be
-    asked.
+    Of kinds that may not be listed in all namespaces, those of the one given.
+    """
+
+    async def read(client: Client) -> Loaded:
+        return await read_once(client, needs, namespace=namespace, progress=progress)
+
+    try:
+        return ask(access, read, patience)
+    except NotAllowedError as error:
+        hint = "" if namespace or not error.elsewhere else "; -n NAMESPACE reads one namespace"
+        raise BadInput(printable(f"{error}{hint}; docs/live.md has the permissions")) from None
+
+
+def ask(access: ClusterAccess, question: Callable[[Client], Awaitable[T]], patience: float) -> T:
+    """What a question to a cluster comes to; BadInput if the cluster cannot be asked at all."""
+    return asyncio.run(_ask(access, question, patience))
+
+
+async def _ask(
+    access: ClusterAccess, question: Callable[[Client], Awaitable[T]], patience: float
+) -> T:
+    with reaching():
+        connected = connect(access.kubeconfig, context=access.context, tuning=_tuning(patience))
+    async with connected as client:
+        with reaching(client.access.server):
+            await _greet(client, patience)
+            return await question(client)
+
+
+def _tuning(patience: float) -> Tuning:
+    return Tuning(
+        qps=QPS,
+        burst=BURST,
+        in_flight=IN_FLIGHT,
+        limits=Limits(connect=min(patience, 10.0), answer=patience),
+        retries=RetryPolicy(attempts=ATTEMPTS),
+    )
+
+
+async def _greet(client: Client, patience: float) -> None:
+    """Make sure that this is an API server, and that it answers: to lists, one that is none would
+    say that it has no such kind, and one that hangs would be asked again and again.
     """
     try:
-        return asyncio.run(_read(access, kinds))
-    except ClientError as error:
-        raise BadInput(printable(str(error))) from error
-
-
-async def _read(access: ClusterAccess, kinds: Kinds) -> list[KubeObject]:
-    async with access.connect() as client:
-        found = await asyncio.gather(*(_all(client, kind) for kind in kinds))
-    return [one for some in found for one in some]
-
-
-async def _all(client: Client, kind: type[KubeObject]) -> list[KubeObject]:
-    try:
-        page = await client.collect(kind, Selection(), unfit=_tell)
-    except NotFoundError:
-        return []
-    return list(page.items)
-
-
-def _tell(error: MalformedError) -> None:
-    notices().print(f"left out: {printable(str(error))}", style="yellow")
+        async with asyncio.timeout(patience):
+            await client.version()
+    except TimeoutError:
+        raise TimedOutError(f"no answer within {patience:g} seconds") from None
+    except ForbiddenError:  # not even that may be asked; lists will say more
+        return

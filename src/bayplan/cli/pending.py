@@ -7,7 +7,7 @@ the same end are explained once, by the first of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -54,19 +54,22 @@ class Alike:
         return self.explanation.fits
 
 
-def explain_all(
+def explain_all(  # noqa: PLR0913 - each says what is told
     snapshot: Snapshot,
     pods: Iterable[Pod],
     bench: Bench,
     *,
     with_fixes: bool,
     with_nodes: bool = True,
+    tells: Callable[[Pod], bool] = lambda _: True,
 ) -> list[Alike]:
-    """Explain these pods one after another; what each node says is kept only if it is wanted."""
+    """Explain these pods one after another; what each node says is kept only if it is wanted. Those
+    that are not to be told take their places in silence.
+    """
     telling = _Telling(snapshot, bench, with_fixes=with_fixes, with_nodes=with_nodes)
     with snapshot.fork():
         for pod in pods:
-            telling.take(pod)
+            telling.take(pod) if tells(pod) else telling.pass_over(pod)
     return list(telling.known.values())
 
 
@@ -96,6 +99,13 @@ class _Telling:
         if decision.node is not None and found.fits and waits:
             found.nodes[decision.node] += 1
             self._snapshot.assume(pod, decision)
+
+    def pass_over(self, pod: Pod) -> None:
+        """Place a pod that nobody asked about, if it fits and nobody holds it back."""
+        if standing_of(self._snapshot, pod) in ASKING and pod.key not in self._bench.held:
+            decision = self._snapshot.decide(pod)
+            if decision.node is not None:
+                self._snapshot.assume(pod, decision)
 
     def _explained(self, pod: Pod) -> Alike:
         explanation = self._snapshot.explain(pod, with_fixes=self._with_fixes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -20,47 +20,37 @@ from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.planning import Shown, Still, kinds_of_nodes, show
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
-from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import (
     Gates,
     Missing,
     Output,
-    Partial,
-    Source,
     judged_as,
-    load_objects,
     misses_pods,
     profile_from,
 )
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
-from bayplan.cli.live import read_live
 from bayplan.cli.output import Format, emit
 from bayplan.cli.output import show as show_blocks
 from bayplan.cli.plan_data import as_data
 from bayplan.cli.plan_text import blocks
+from bayplan.cli.source import HERE, ClusterSource, incomplete_data
 from bayplan.fit.rules import KUBERNETES_VERSION
 from bayplan.kube.clock import WallClock
 from bayplan.kube.configfiles import ConfigFileError, read_text
-from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.loading import Loaded
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.workloads import DaemonSet, Job
-from bayplan.observe.kinds import OBSERVED
 
 EXIT_NODES_TO_ADD = 3
 EXIT_STAYS_PENDING = 4
 SEED = 1
 """Ties are broken by chance, and the same cluster gives the same plan."""
-KINDS: tuple[type[KubeObject], ...] = (*OBSERVED, DaemonSet, Job, ResourceClaim, DeviceClass)
-NO_ACCESS = ClusterAccess()
 
 
 def plan(  # noqa: PLR0913 - one for each option
     *,
-    filename: Source = (),
-    access: ClusterAccess = NO_ACCESS,
+    source: ClusterSource = HERE,
     groups: Annotated[
         Path | None, Parameter(help="Node groups with their templates, bounds and prices, as YAML.")
     ] = None,
@@ -83,7 +73,6 @@ def plan(  # noqa: PLR0913 - one for each option
         ),
     ] = "bayplan",
     output: Output = Format.table,
-    partial: Partial = False,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
@@ -95,34 +84,37 @@ def plan(  # noqa: PLR0913 - one for each option
 
     The cluster is a dump (-f), or the one that kubectl would talk to. Pods count that wait for a
     node and are not gated, whether or not a scheduler has tried them. Without --groups, every kind
-    of node that the cluster has may grow.
+    of node that the cluster has may grow. With -n, it is as if only pods of that namespace waited.
 
     Exit codes: 0 nothing to add, 3 nodes to add, 4 some pods stay pending whatever is added, 2 bad
     input, or pods of the dump that cannot be used.
     """
     profile = judged_as(profile_from(feature_gates, missing_driver), judge)
-    loaded = _loaded(filename, access, partial=partial)
-    still = Still.of(loaded.objects, profile)
+    loaded = _loaded(source)
+    still = Still.of(_asked_about(loaded.objects, source), profile)
     options = replace(AutoscalerOptions(), max_nodes_total=max_nodes_total)
     names = _expanders(expander, priorities)
     written = _text(priorities) if priorities else None
     shown = asyncio.run(_shown(still, _declared(groups, still), names, written, options))
     if output.is_for_people:
-        show_blocks(blocks(shown, len(loaded.problems), wide=output is Format.wide))
+        show_blocks(blocks(shown, source.notes(loaded, "plan"), wide=output is Format.wide))
     else:
-        emit(as_data(shown, len(loaded.problems)), output)
+        emit(as_data(shown, len(loaded.problems), incomplete_data(loaded, "plan")), output)
     return EXIT_BAD_INPUT if misses_pods(loaded) else _exit_code(shown)
 
 
-def _loaded(filename: Sequence[str], access: ClusterAccess, *, partial: bool) -> Loaded:
-    if not filename:
-        return Loaded(read_live(access, KINDS))
-    if access != NO_ACCESS:
-        raise BadInput("give a dump with -f, or a cluster with --context or --kubeconfig, not both")
-    found = load_objects(filename, "plan", partial=partial)
-    if not any(isinstance(obj, Node | Pod) for obj in found.objects):
+def _loaded(source: ClusterSource) -> Loaded:
+    found = source.load("plan")
+    if source.filename and not any(isinstance(obj, Node | Pod) for obj in found.objects):
         raise BadInput("there is neither a pod nor a node in the dump")
     return found
+
+
+def _asked_about(objects: Iterable[KubeObject], source: ClusterSource) -> Iterator[KubeObject]:
+    """The cluster without pods that wait and that nobody asked about."""
+    for obj in objects:
+        if not isinstance(obj, Pod) or obj.spec.node_name or source.shows(obj.namespace):
+            yield obj
 
 
 def _expanders(text: str, priorities: Path | None) -> tuple[str, ...]:

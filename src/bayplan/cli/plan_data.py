@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from bayplan.kube.codec import JsonValue
 
 
-def as_data(shown: Shown, left_out: int) -> JsonValue:
-    """What a loop would do."""
+def as_data(shown: Shown, left_out: int, incomplete: JsonValue) -> JsonValue:
+    """What a loop would do, and what that rests on less than it should."""
     plan = shown.plan
     return {
         "leftOut": left_out,
+        "incomplete": incomplete,
         "nodesToAdd": plan.bought,
         "cost": total_cost(shown),
         "nodesToAddBlindToVolumes": shown.blind,

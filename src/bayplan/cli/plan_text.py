@@ -10,7 +10,6 @@ from rich.text import Text
 
 from bayplan.autoscaler.plan import LeftPending, Mixed, Plan, Removal, ScaleUp
 from bayplan.autoscaler.planning import Shown
-from bayplan.cli.cluster import those_left_out
 from bayplan.cli.output import indented, printable, table
 from bayplan.cli.plan_data import total_cost
 
@@ -21,8 +20,8 @@ MOST_GROUPS_NAMED = 3
 Row = list[str | Text]
 
 
-def blocks(shown: Shown, left_out: int, *, wide: bool) -> Iterator[RenderableType]:
-    """What a loop would do."""
+def blocks(shown: Shown, notes: Sequence[str], *, wide: bool) -> Iterator[RenderableType]:
+    """What a loop would do, and what that rests on less than it should."""
     plan = shown.plan
     yield Text(_verdict(shown), style="bold")
     yield from (Text(line) for line in _asides(shown))
@@ -37,9 +36,9 @@ def blocks(shown: Shown, left_out: int, *, wide: bool) -> Iterator[RenderableTyp
                             [_removal(one, wide=wide) for one in plan.removals])  # fmt: skip
     if wide:
         yield from _in_full(plan)
-    if left_out:
+    if notes:
         yield ""
-        yield those_left_out(left_out)
+    yield from (Text(note) for note in notes)
 
 
 def _verdict(shown: Shown) -> str:

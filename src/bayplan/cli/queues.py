@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import Annotated, Literal
 
@@ -11,20 +12,18 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.cli import queues_next
-from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import Output, Partial, Source, load_objects
+from bayplan.cli.cluster import Output
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.live import Kinds, read_live
 from bayplan.cli.output import Format, emit, printable, show, table
 from bayplan.cli.queues_data import amounts, as_data
+from bayplan.cli.source import HERE, ClusterSource, incomplete_data
 from bayplan.fit import Snapshot
+from bayplan.kube.loading import Loaded
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
-from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS
 from bayplan.kube.workloads import PriorityClass
-from bayplan.observe import OBSERVED
 from bayplan.queues import (
     NOTHING,
     OURS,
@@ -43,20 +42,16 @@ from bayplan.scheduler.batch.survey import QueueView, Survey, fill, survey
 
 MOST_SHOWN = 10
 """With more groups in a queue, a table shows the first; `-o wide` shows all."""
-LOOKED_AT: tuple[type[KubeObject], ...] = (Queue, PodGroup, PriorityClass, Node, Pod)
-NEEDED_TO_DECIDE: tuple[type[KubeObject], ...] = (Queue, PodGroup, *OBSERVED)
 
 
 def queues(  # noqa: PLR0913 - one for each option of the command
     *,
-    filename: Source = (),
-    cluster: ClusterAccess | None = None,
+    source: ClusterSource = HERE,
     output: Output = Format.table,
     queue_policy: Policy = "capacity",
     scheduler_name: Annotated[tuple[str, ...], Parameter(negative_iterable=())] = (),
     next_cycle: Annotated[bool, Parameter(name="--next", negative="")] = False,
     rules: Literal["ours", "volcano"] = "ours",
-    partial: Partial = False,
 ) -> int:
     """Show the tree of queues: quota, what is allocated and reserved, and who waits for what.
 
@@ -64,8 +59,8 @@ def queues(  # noqa: PLR0913 - one for each option of the command
     really have: its capability, and no more than those above it leave it. What is reserved is held
     for pods that quota has let through and that have no node yet. For each group that waits: its
     position in its queue, what it asks for, and what it waits for; who has room takes it before the
-    next is asked. `-o wide` shows what queues deserve, are guaranteed and are asked for, and all
-    groups of long queues.
+    next is asked. With -n, only groups of that namespace. `-o wide` shows what queues deserve, are
+    guaranteed and are asked for, and all groups of long queues.
 
     Exit codes: 0 it was shown, 2 bad input.
 
@@ -83,21 +78,22 @@ def queues(  # noqa: PLR0913 - one for each option of the command
         Decide that cycle by our rules, or by Volcano's, with its limits by today's nodes and its
         defects; docs/queues.md has the list.
     """
-    kinds = NEEDED_TO_DECIDE if next_cycle else LOOKED_AT
-    objects = _objects(filename, cluster or ClusterAccess(), kinds, partial=partial)
-    names = frozenset(scheduler_name)
+    command = "queues --next" if next_cycle else "queues"
+    loaded = _loaded(source, command)
+    objects, names = loaded.objects, frozenset(scheduler_name)
+    notes, incomplete = source.notes(loaded, command), incomplete_data(loaded, command)
     if next_cycle:
         plan = _next(objects, queue_policy, names, VOLCANO if rules == "volcano" else OURS)
         if output.is_for_people:
-            show(queues_next.blocks(plan))
+            show([*queues_next.blocks(plan), *map(Text, notes)])
         else:
-            emit(queues_next.as_data(plan), output)
+            emit({"incomplete": incomplete, **queues_next.as_data(plan)}, output)
         return EXIT_OK
-    found = survey_of(objects, queue_policy, names)
+    found = _shown(survey_of(objects, queue_policy, names), source)
     if output.is_for_people:
-        show(_blocks(found, wide=output is Format.wide))
+        show([*_blocks(found, wide=output is Format.wide), *map(Text, notes)])
     else:
-        emit(as_data(found), output)
+        emit({"incomplete": incomplete, **as_data(found)}, output)
     return EXIT_OK
 
 
@@ -135,16 +131,21 @@ def _priorities(objects: list[KubeObject]) -> PriorityOf:
     return lambda name: values.get(name, 0)
 
 
-def _objects(
-    filename: Sequence[str], access: ClusterAccess, kinds: Kinds, *, partial: bool
-) -> list[KubeObject]:
-    if filename:
-        where, objects = "dump", load_objects(filename, "queues", partial=partial).objects
-    else:
-        where, objects = "cluster", read_live(access, kinds)
-    if not any(isinstance(one, Queue | PodGroup) for one in objects):
-        raise BadInput(f"there is neither a Queue nor a PodGroup in the {where}")
-    return objects
+def _loaded(source: ClusterSource, command: str) -> Loaded:
+    found = source.load(command)
+    if not any(isinstance(one, Queue | PodGroup) for one in found.objects):
+        raise BadInput(f"there is neither a Queue nor a PodGroup in the {source.where}")
+    return found
+
+
+def _shown(found: Survey, source: ClusterSource) -> Survey:
+    """The queues with those who wait in them of whom was asked."""
+
+    def asked(groups: Iterable[WaitingGroup]) -> tuple[WaitingGroup, ...]:
+        return tuple(one for one in groups if source.shows(one.group.partition("/")[0]))
+
+    queues = (replace(view, waiting=asked(view.waiting)) for view in found.queues)
+    return Survey(tuple(queues), asked(found.astray))
 
 
 def _all_nodes(objects: Iterable[KubeObject]) -> Resources:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bayplan.scheduler.batch.survey import QueueView, Survey
 
 
-def as_data(found: Survey) -> JsonValue:
+def as_data(found: Survey) -> JsonObject:
     """All queues, and the groups whose queue does not exist."""
     return {
         "queues": [_queue(view) for view in found.queues],

@@ -18,7 +18,7 @@ from bayplan.queues.plan import Plan
 from bayplan.queues.session import Session
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.kube.codec import JsonObject
 
 
 def next_plan(ledger: Ledger, snapshot: Snapshot) -> Plan:
@@ -28,7 +28,7 @@ def next_plan(ledger: Ledger, snapshot: Snapshot) -> Plan:
     return session.plan
 
 
-def as_data(plan: Plan) -> JsonValue:
+def as_data(plan: Plan) -> JsonObject:
     """A plan as JSON and YAML have it."""
     return {
         "admitted": [*plan.admitted],

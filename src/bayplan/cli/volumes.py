@@ -14,13 +14,11 @@ from bayplan.cli.cluster import (
     Gates,
     Missing,
     Output,
-    Partial,
-    Source,
-    load_objects,
     profile_from,
 )
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit, is_read_by_people, notices, printable, show, table
+from bayplan.cli.source import HERE, ClusterSource, incomplete_data
 from bayplan.cli.volumes_summary import (
     Selected,
     by_driver,
@@ -37,7 +35,7 @@ from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.kube.nodes import Node
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.kube.codec import JsonObject, JsonValue
 
 _SHORT = {
     LimitSource.ALLOCATABLE: "allocatable",
@@ -48,7 +46,7 @@ _SHORT = {
 
 def volumes(  # noqa: PLR0913 - one for each option
     *,
-    filename: Source = (),
+    source: ClusterSource = HERE,
     node: Annotated[
         tuple[str, ...],
         Parameter(
@@ -69,7 +67,6 @@ def volumes(  # noqa: PLR0913 - one for each option
         Path | None, Parameter(help="Node groups with their templates, as `bayplan plan` has them.")
     ] = None,
     output: Output = Format.table,
-    partial: Partial = False,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
@@ -80,24 +77,30 @@ def volumes(  # noqa: PLR0913 - one for each option
     (or in-tree plugin): places used, the limit, what is free, where the limit comes from (the
     node's CSINode, its allocatable, KUBE_MAX_PD_VOLS, or the table of fallbacks), and who uses
     them. A volume that is attached though no pod on the node uses it is idle. With --groups, also
-    what the next node of each group promises. `-o wide` shows every volume, and by which key and
+    what the next node of each group promises. With -n, only where pods of that namespace have a
+    volume. `-o wide` shows every volume, and by which key and
     which row of a table the limit was said.
 
     Exit codes: 0 it was shown, 2 bad input.
     """
     profile = profile_from(feature_gates, missing_driver)
-    selected = Selected.of(node, driver, over)
-    loaded = load_objects(filename, "volumes", partial=partial)
+    selected = Selected.of(node, driver, over, source.chosen)
+    loaded = source.load("volumes")
     snapshot = Snapshot.of(loaded, profile=profile)
     if not len(snapshot.cluster.slots):
-        raise BadInput("there is no node in the dump")
+        raise BadInput(f"there is no node in the {source.where}")
     report_unreadable_limits(snapshot)
     reports = selected.among([*snapshot.volumes(), *_promised(groups)])
     if output.is_for_people:
         _show(reports, wide=output is Format.wide)
+        show(map(Text, source.notes(loaded, "volumes")))
     else:
-        summary = summary_data(by_driver(reports))
-        emit({"summary": summary, "volumes": [as_data(one) for one in reports]}, output)
+        found: JsonObject = {
+            "incomplete": incomplete_data(loaded, "volumes"),
+            "summary": summary_data(by_driver(reports)),
+            "volumes": [as_data(one) for one in reports],
+        }
+        emit(found, output)
     return EXIT_OK
 
 

@@ -30,11 +30,16 @@ class Selected:
     drivers: frozenset[str] = frozenset()
     over: float | None = None
     """The least part of its limit that must be used."""
+    namespace: str = ""
+    """Whose pods must have a volume there; empty for anybody's."""
 
     @classmethod
-    def of(cls, nodes: Sequence[str], drivers: Sequence[str], over: str) -> Selected:
+    def of(
+        cls, nodes: Sequence[str], drivers: Sequence[str], over: str, namespace: str = ""
+    ) -> Selected:
         """As it was written; BadInput if that is no part."""
-        return cls(frozenset(nodes), frozenset(drivers), _part(over) if over else None)
+        part = _part(over) if over else None
+        return cls(frozenset(nodes), frozenset(drivers), part, namespace)
 
     def among(self, reports: Sequence[VolumeReport]) -> list[VolumeReport]:
         """Those of the reports; BadInput if a name is none of theirs."""
@@ -47,7 +52,13 @@ class Selected:
             (not self.nodes or one.node in self.nodes)
             and (not self.drivers or one.driver in self.drivers)
             and (self.over is None or share_used(one) >= self.over)
+            and (not self.namespace or _is_used_from(one, self.namespace))
         )
+
+
+def _is_used_from(one: VolumeReport, namespace: str) -> bool:
+    prefix = f"{namespace}/"
+    return any(pod.startswith(prefix) for use in one.uses for pod in use.pods)
 
 
 def _check(what: str, option: str, asked: Iterable[str], known: set[str]) -> None:

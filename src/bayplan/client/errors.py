@@ -81,9 +81,16 @@ class StatusDetails(Struct):
     retry_after_seconds: int = 0
 
 
+class StatusMeta(Struct):
+    """How a list could go on that has taken too long."""
+
+    continue_: str = msgspec.field(default="", name="continue")
+
+
 class Status(Struct):
     """The API server's answer when it has no object to give."""
 
+    metadata: StatusMeta = msgspec.field(default_factory=StatusMeta)
     status: str = ""
     message: str = ""
     reason: str = ""

@@ -28,6 +28,7 @@ class ListMeta(Struct):
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
 
 
 class RawPage(Struct):

@@ -17,6 +17,7 @@ import yaml
 
 from bayplan.client.config.kubeconfig_types import Cluster, KubeConfig, User
 from bayplan.client.errors import ConfigError
+from bayplan.kube.misspelt import suggestion
 
 LARGEST_FILE = 16 << 20
 _YamlLoader: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(
@@ -64,10 +65,12 @@ def _current(files: Iterable[KubeConfig]) -> str:
 def _first(
     what: str, name: str, entries: Iterable[tuple[Path, str, Entry | None]]
 ) -> tuple[Path, Entry]:
+    known = []
     for home, found, entry in entries:
         if found == name and entry is not None:
             return home, entry
-    raise ConfigError(f"the kubeconfig has no {what} named {name!r}")
+        known.append(found)
+    raise ConfigError(f"the kubeconfig has no {what} named {name!r}{suggestion(name, known)}")
 
 
 def read(path: Path) -> KubeConfig:

@@ -7,7 +7,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from bayplan.client.errors import GoneError
-from bayplan.client.objects import Page, Unfit, decode_object, decode_page, refuse
+from bayplan.client.objects import (
+    Page,
+    RawPage,
+    Unfit,
+    decode,
+    decode_object,
+    decode_page,
+    refuse,
+)
 from bayplan.client.resources import Resource, T, resource_of
 from bayplan.client.verbs.base import Verbs, without_blanks
 from bayplan.client.verbs.watching import WatchStream
@@ -113,6 +121,25 @@ class Reads(Verbs):
             page = await self._page(resource, which.namespace, query, unfit)
             yield page
             if not (token := page.continue_token):
+                return
+
+    async def raw_pages(
+        self,
+        kind: type[T] | Resource[T],
+        which: Selection | None = None,
+        *,
+        limit: int = PAGE,
+        token: str = "",
+    ) -> AsyncIterator[RawPage]:
+        """The same with items that nobody has decoded yet, from where a token says."""
+        which = which or Selection()
+        path = resource_of(kind).path(which.namespace)
+        while True:
+            query = which.query(limit=str(limit), **{"continue": token})
+            request = Request("GET", path, query, repeatable=True)
+            page = decode(await self._sender.fetch(request), RawPage)
+            yield page
+            if not (token := page.metadata.continue_):
                 return
 
     async def _page(

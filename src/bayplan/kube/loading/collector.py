@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
+
 from bayplan.kube.codec import Kind, ObjectError, Wire, decode_as, find_kind, read_head
 from bayplan.kube.loading.slimming import slim
 from bayplan.kube.meta import KubeObject
@@ -18,6 +20,16 @@ of the source (0 to 1) that is, as far as it is known.
 """
 
 T = TypeVar("T", bound=Wire)
+
+
+class Unseen(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A kind that could not be read, wholly or but for one namespace, and why."""
+
+    kind: str
+    why: str = ""
+    but_in: str = ""
+    """The namespace of which it could be read all the same."""
+
 
 _TELL_EVERY = 2048
 _MAX_PROBLEMS = 10_000
@@ -36,6 +48,8 @@ class Loaded:
     """
     skipped: Counter[str] = field(default_factory=Counter)
     """How many objects of each kind that is not read."""
+    unseen: list[Unseen] = field(default_factory=list)
+    """What of the cluster could not be read when this was made."""
 
     def join(self, other: Loaded) -> None:
         """Take in what came of another load."""
@@ -43,6 +57,7 @@ class Loaded:
         self.problems += other.problems
         self.unreadable += other.unreadable
         self.skipped += other.skipped
+        self.unseen += (one for one in other.unseen if one not in self.unseen)
 
     def drop_repeated(self) -> Counter[str]:
         """Keep the last of objects of one kind and name; says how often each was there that was

@@ -1,0 +1,67 @@
+"""What to do next where a cluster cannot be asked: one line for each way in which that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bayplan.cli.errors import BadInput
+from bayplan.cli.output import printable
+from bayplan.client.errors import (
+    ClientError,
+    ConfigError,
+    DisconnectedError,
+    ForbiddenError,
+    MalformedError,
+    NotFoundError,
+    TimedOutError,
+    TooLargeError,
+    UnauthorizedError,
+    UnreachableError,
+    UntrustedError,
+)
+
+_NEXT: tuple[tuple[type[ClientError], str], ...] = (
+    (
+        UntrustedError,
+        "check certificate-authority-data of this cluster in the kubeconfig, or fetch it anew",
+    ),
+    (
+        UnreachableError,
+        "is the cluster up, and the right one? `kubectl config view --minify` shows its server",
+    ),
+    (TimedOutError, "the server is there and says nothing; --request-timeout waits longer"),
+    (DisconnectedError, "something between here and the server cut it; try again"),
+    (
+        UnauthorizedError,
+        "the token or certificate in the kubeconfig is unknown or has expired; log in again",
+    ),
+    (ForbiddenError, "ask for the permissions of docs/live.md, or try another --context"),
+    (
+        NotFoundError,
+        "this does not look like a Kubernetes API server; check the server in the kubeconfig",
+    ),
+    (
+        MalformedError,
+        "this does not look like a Kubernetes API server; check the server in the kubeconfig",
+    ),
+    (TooLargeError, "no API server answers like that; check the server in the kubeconfig"),
+    (ConfigError, "or give a dump with -f FILE"),
+)
+"""What to do about errors, the first that is one."""
+
+
+@contextmanager
+def reaching(server: str = "") -> Iterator[None]:
+    """BadInput with what to do next instead of the client's errors."""
+    try:
+        yield
+    except ClientError as error:
+        raise BadInput(printable(explained(error, server))) from error
+
+
+def explained(error: ClientError, server: str = "") -> str:
+    """What went wrong with which server, and what to do next."""
+    said = ": ".join(filter(None, (server, str(error))))
+    next_step = next((text for kind, text in _NEXT if isinstance(error, kind)), "")
+    return f"{said}; {next_step}" if next_step else said

@@ -47,10 +47,22 @@ export class App {
     this.go({ selection });
   }
 
+  /** The moment of a recording that is shown; null where there is only now. */
+  moment(): number | null {
+    if (!isRecording(this.store.source.value)) return null;
+    return Math.round(this.player.position.value * 10) / 10;
+  }
+
+  /** Play or pause a recording; the address says where it was left. */
+  playOrPause(): void {
+    this.player.toggle();
+    if (!this.player.playing.value) this.go({ at: this.moment() }, false);
+  }
+
   /** Go to a moment of a recording; the address says it. */
   seek(seconds: number): void {
     void this.player.seek(seconds);
-    this.go({ at: Math.round(this.player.position.value * 10) / 10 }, false);
+    this.go({ at: this.moment() }, false);
   }
 
   toggleTheme(): void {

@@ -197,7 +197,9 @@ export class Board {
     if (this.glide) this.step(now);
     const began = performance.now();
     draw({ ...this.sight(), store: this.store, palette: this.palette, stacks: this.stacks });
-    if (this.store.loaded.value) this.frames.note(began, performance.now(), this.store.seq);
+    if (!this.store.loaded.value) return;
+    this.frames.note(began, performance.now(), this.store.seq);
+    this.canvas.dataset.drawn = "true";
   }
 
   private sight() {

@@ -41,7 +41,8 @@ export interface Quay extends Box {
   zone: string;
   bays: Bay[];
   columns: number;
-  rowHeight: number;
+  /** Where each row begins, under the title; one more for where the last ends. */
+  rows: number[];
   title: number;
 }
 
@@ -174,8 +175,7 @@ function shelves(parts: Part[], columns: number, title: number): Shelf {
   for (const part of parts) {
     const mine = Math.max(1, Math.min(columns, part.nodes.length));
     const w = Math.max(mine, NARROWEST_QUAY) * (BAY + GAP) + GAP;
-    const rows = Math.max(1, Math.ceil(part.nodes.length / mine));
-    const h = title + rows * (HEAD + part.tallest + GAP);
+    const h = title + (rowsOf(part, mine).at(-1) as number);
     if (x > 0 && x + w > width) {
       x = 0;
       y += shelf + QUAY_GAP;
@@ -221,16 +221,26 @@ function place(
   return made;
 }
 
+/** Where rows begin and the last ends; each is as high as the largest node in it. */
+function rowsOf(part: Part, columns: number): number[] {
+  const begins = [0];
+  for (let i = 0; i < Math.max(1, part.holds.length); i += columns) {
+    const hold = Math.max(HOLD * LOWEST, ...part.holds.slice(i, i + columns));
+    begins.push((begins.at(-1) as number) + HEAD + hold + GAP);
+  }
+  return begins;
+}
+
 function quayOf(part: Part, box: Box, columns: number, by: Measure, title: number): Quay {
-  const rowHeight = HEAD + part.tallest + GAP;
+  const rows = rowsOf(part, columns).map((begin) => box.y + title + begin);
   const bays = part.nodes.map((node, i) => {
     const hold = part.holds[i] as number;
-    const bottom = box.y + title + (Math.floor(i / columns) + 1) * rowHeight - GAP;
+    const bottom = (rows[Math.floor(i / columns) + 1] as number) - GAP;
     const h = hold + HEAD;
     const cut = node[by] > 0 && (hold === HOLD * LOWEST || hold === HOLD * HIGHEST);
     return { x: box.x + GAP + (i % columns) * (BAY + GAP), y: bottom - h, w: BAY, h, node, cut };
   });
-  return { ...box, group: part.group, zone: part.zone, bays, columns, rowHeight, title };
+  return { ...box, group: part.group, zone: part.zone, bays, columns, rows, title };
 }
 
 /** The bay at a point, if one is there. */
@@ -238,10 +248,22 @@ export function bayAt(layout: Layout, x: number, y: number): Bay | null {
   const quay = quayAt(layout, x, y);
   if (quay === null) return null;
   const column = Math.floor((x - quay.x - GAP) / (BAY + GAP));
-  const row = Math.floor((y - quay.y - quay.title) / quay.rowHeight);
+  const row = rowAt(quay, y);
   if (column < 0 || column >= quay.columns || row < 0) return null;
   const bay = quay.bays[row * quay.columns + column];
   return bay && inside(bay, x, y) ? bay : null;
+}
+
+/** The row at a height; -1 over the first, and beyond the last one under it. */
+function rowAt(quay: Quay, y: number): number {
+  let low = 0;
+  let high = quay.rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((quay.rows[middle] as number) <= y) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
 }
 
 export function quayAt(layout: Layout, x: number, y: number): Quay | null {
@@ -250,8 +272,8 @@ export function quayAt(layout: Layout, x: number, y: number): Quay | null {
 
 /** Those of the quay's bays that may be seen in the box: whole rows, only the columns that count. */
 export function* baysWithin(quay: Quay, view: Box): Generator<Bay> {
-  const first = Math.max(0, Math.floor((view.y - quay.y - quay.title) / quay.rowHeight));
-  const last = Math.floor((view.y + view.h - quay.y - quay.title) / quay.rowHeight);
+  const first = Math.max(0, rowAt(quay, view.y));
+  const last = rowAt(quay, view.y + view.h);
   const left = Math.max(0, Math.floor((view.x - quay.x - GAP) / (BAY + GAP)));
   const right = Math.floor((view.x + view.w - quay.x - GAP) / (BAY + GAP));
   for (let row = first; row <= last; row++) {

@@ -44,6 +44,18 @@ export function getExplanation(pod: string, at: number | null, signal: AbortSign
   return get<Explanation>(`api/explain?pod=${encodeURIComponent(pod)}${moment}`, signal);
 }
 
+/** Whether the server is there and lets us in. */
+export async function ping(): Promise<void> {
+  const answer = await fetch("./", { method: "HEAD", cache: "no-store" });
+  if (answer.status === 401 || answer.status === 403) {
+    throw new Refused(
+      answer.status,
+      "The server wants its token: open the address that it printed.",
+    );
+  }
+  if (!answer.ok) throw new Refused(answer.status, `The server answers ${answer.status}.`);
+}
+
 async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const answer = await fetch(path, { signal: signal ?? null, cache: "no-store" });
   if (answer.ok) return (await answer.json()) as T;

@@ -4,8 +4,8 @@
  * When the server says `reset`, or no longer is the one that was followed, the state is fetched anew.
  */
 import { signal } from "@preact/signals";
-import { type Change, isRecording, type Store } from "../model/store";
-import { getState, Refused } from "./api";
+import { type Change, isRecording, type State, type Store } from "../model/store";
+import { getState, ping, Refused } from "./api";
 import { backOff } from "./backoff";
 
 export type Phase =
@@ -38,12 +38,23 @@ export class Feed {
   async start(): Promise<void> {
     this.stop();
     try {
-      this.store.replace(await getState(this.at()));
+      this.store.replace(await this.fetch());
     } catch (error) {
       this.failed(error);
       return;
     }
     this.goOn();
+  }
+
+  /** The state at the moment asked for, or now where only now can be asked for. */
+  private async fetch(): Promise<State> {
+    const at = this.at();
+    try {
+      return await getState(at);
+    } catch (error) {
+      if (at === null || !(error instanceof Refused) || error.status !== 400) throw error;
+      return getState(null);
+    }
   }
 
   stop(): void {
@@ -102,13 +113,7 @@ export class Feed {
   private async again(): Promise<void> {
     if (!this.store.loaded.value) return this.start();
     try {
-      const answer = await fetch("api/health", { cache: "no-store" });
-      if (answer.status === 401 || answer.status === 403) {
-        throw new Refused(
-          answer.status,
-          "The server wants its token again: open the address it printed.",
-        );
-      }
+      await ping();
     } catch (error) {
       this.failed(error);
       return;

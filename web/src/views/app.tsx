@@ -54,7 +54,7 @@ export function Page() {
       </button>
       <Head />
       <Notes />
-      <div class={`body ${view}${selection ? " chosen" : ""}`}>
+      <div class={`body view-${view}${selection ? " chosen" : ""}`}>
         <main id="main" tabIndex={-1} class={`in-${view}`}>
           {app.store.loaded.value ? <View /> : <Waiting />}
         </main>

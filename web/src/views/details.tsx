@@ -123,7 +123,7 @@ function Rails({ node }: { node: Node }) {
       <ul class="lines">
         {rails.map((rail) => (
           <li key={rail.id} class={rail.over ? "warn" : ""}>
-            <Bar part={rail.used} whole={rail.limit ?? 0} words={tellRail(rail)} over={rail.over} />
+            <Bar part={rail.used} whole={rail.limit} words={tellRail(rail)} over={rail.over} />
             {rail.origin && <small>limit from: {rail.origin}</small>}
           </li>
         ))}

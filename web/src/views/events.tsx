@@ -56,7 +56,12 @@ function Line({ event, store }: { event: Event; store: Store }) {
     <li class={event.type === "Warning" ? "warning" : ""}>
       <time dateTime={event.time}>{clock(event.time)}</time>
       <b>
-        {event.type === "Warning" && <span class="sr">Warning: </span>}
+        {event.type === "Warning" && (
+          <>
+            <span class="sr">Warning: </span>
+            <span aria-hidden="true">▲ </span>
+          </>
+        )}
         {event.reason}
         {event.count > 1 && <span class="times"> ×{event.count}</span>}
       </b>

@@ -21,7 +21,7 @@ export function ExplanationOf({ pod }: { pod: string }) {
   useEffect(() => {
     const stop = new AbortController();
     setAsked(null);
-    getExplanation(pod, at, stop.signal)
+    getExplanation(pod, app.moment(), stop.signal)
       .then((answer) => setAsked({ answer }))
       .catch((error: unknown) => {
         if (!stop.signal.aborted) setAsked({ problem: (error as Error).message });

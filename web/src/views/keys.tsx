@@ -71,7 +71,7 @@ function replaying(app: App, event: KeyboardEvent): boolean {
   if (player.timeline.value === null) return false;
   const at = player.position.value;
   const go = (to: number) => app.seek(to);
-  if (event.key === " " && !onButton(event.target)) player.toggle();
+  if (event.key === " " && !onButton(event.target)) app.playOrPause();
   else if (event.key === ",") go(at - 10);
   else if (event.key === ".") go(at + 10);
   else if (event.key === "<") go(player.markBefore(at));

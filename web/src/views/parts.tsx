@@ -48,14 +48,15 @@ export function Ref({
   );
 }
 
-/** A bar of what is taken of a whole, with the words beside it. */
+/** A bar of what is taken of a whole, with the words beside it; only the words if there is no whole. */
 export function Bar(props: {
   part: number;
-  whole: number;
+  whole: number | null;
   also?: number;
   words: string;
   over?: boolean;
 }) {
+  if (props.whole === null) return <span class="bar">{props.words}</span>;
   const whole = Math.max(props.whole, 1e-9);
   const width = (value: number) => `${Math.min(100, (100 * value) / whole)}%`;
   const style = { "--part": width(props.part), "--also": width(props.part + (props.also ?? 0)) };

@@ -65,7 +65,7 @@ function QueueBox({ queue }: { queue: Queue }) {
       {queue.next && (
         <p class="next">
           <b>Next:</b> {queue.next}
-          {queue.why && <span class="why"> Not now: {queue.why}</span>}
+          {queue.why && <span class="why"> {queue.why}</span>}
         </p>
       )}
       {!queue.next && queue.waiting > 0 && queue.why && <p class="next">{queue.why}</p>}
@@ -98,7 +98,7 @@ function Share({ queue, name }: { queue: Queue; name: string }) {
   const has = amount(queue.allocated[name]);
   const held = amount(queue.reserved[name]);
   const limit = queue.quota[name] ?? queue.deserved[name];
-  const whole = limit === undefined ? has + held : amount(limit);
+  const whole = limit === undefined ? null : amount(limit);
   const words = [
     `${queue.allocated[name] ?? 0}`,
     held > 0 ? `+ ${queue.reserved[name]} reserved` : "",
@@ -112,7 +112,13 @@ function Share({ queue, name }: { queue: Queue; name: string }) {
     <tr>
       <th scope="row">{name}</th>
       <td>
-        <Bar part={has} also={held} whole={whole} words={words.join(" ")} over={has > whole} />
+        <Bar
+          part={has}
+          also={held}
+          whole={whole}
+          words={words.join(" ")}
+          over={whole !== null && has > whole}
+        />
       </td>
       <td class="small">{small.filter(Boolean).join(", ")}</td>
     </tr>

@@ -23,7 +23,7 @@ export function ReplayBar() {
   const at = player.position.value;
   return (
     <section class="replay" aria-label="Recording">
-      <button type="button" class="play" onClick={() => player.toggle()}>
+      <button type="button" class="play" onClick={() => app.playOrPause()}>
         {player.playing.value ? "Pause" : "Play"}
       </button>
       <div class="line">

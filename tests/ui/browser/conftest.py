@@ -1,0 +1,89 @@
+"""One browser for the whole folder, a fresh profile for each test, and servers that end with it.
+
+Every test ends by looking at what the browser complained of: an error on its console, a violation
+of the content security policy or a request to another host fails it, unless the test said that it
+would come.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+from tests.ui.browser.processes import Command
+from tests.ui.browser.watched import Watched
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of them in one worker, one after the other: there is one browser."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="package")
+def playwright() -> Iterator[Playwright]:
+    """Ends with this folder, since no other event loop runs while it does."""
+    with sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """The browser."""
+    if CHROMIUM is None:
+        pytest.skip("cannot be shown here without chromium (a Debian package)")
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    yield browser
+    browser.close()
+
+
+class Opened(Protocol):
+    """Opens a window: `look` is anything that a browser's context can be told."""
+
+    def __call__(self, url: str, **look: object) -> Watched: ...
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opened]:
+    """Opens pages that are watched."""
+    made: list[tuple[BrowserContext, Watched]] = []
+
+    def open_(url: str, **look: object) -> Watched:
+        settings = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **look}
+        context = browser.new_context(**settings)  # type: ignore[arg-type]
+        page: Page = context.new_page()
+        page.set_default_timeout(15_000)
+        watched = Watched(page, url)
+        made.append((context, watched))
+        watched.visit(url)
+        return watched
+
+    yield open_
+    for context, _ in made:
+        context.close()
+    for _, watched in made:
+        assert watched.complaints == []
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., Command]]:
+    """Starts `bayplan` commands that end with the test."""
+    running: list[Command] = []
+
+    def start(*arguments: str | Path) -> Command:
+        running.append(Command(*map(str, arguments)))
+        return running[-1]
+
+    yield start
+    for command in reversed(running):
+        command.stop()

@@ -1,0 +1,68 @@
+"""`bayplan` as a process of its own, that says where it listens, and ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+BAYPLAN = str(Path(sys.executable).with_name("bayplan"))
+LONGEST = 60.0
+
+
+class Command:
+    """A command that runs until it is stopped."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._arguments = arguments
+        self._process = subprocess.Popen(
+            (BAYPLAN, *arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+        )
+        self._said = b""
+
+    def says(self, pattern: str) -> str:
+        """What the first group of the pattern matches, as soon as the command prints it."""
+        end = time.monotonic() + LONGEST
+        out = self._process.stdout
+        assert out is not None
+        while not (found := re.search(pattern, self._said.decode(errors="replace"))):
+            more = _read(out, end - time.monotonic())
+            if not more:
+                raise AssertionError(f"{self._arguments}: never said {pattern!r}: {self._told()}")
+            self._said += more
+        return found.group(1)
+
+    def stop(self) -> None:
+        """End it as an operator would."""
+        self._process.terminate()
+        try:
+            self._process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def _told(self) -> str:
+        self._process.kill()
+        out, errors = self._process.communicate()
+        return (self._said + out + errors).decode(errors="replace")
+
+
+def _read(out: IO[bytes], seconds: float) -> bytes:
+    with selectors.DefaultSelector() as selector:
+        selector.register(out, selectors.EVENT_READ)
+        if seconds <= 0 or not selector.select(seconds):
+            return b""
+    return os.read(out.fileno(), 65536)
+
+
+def page_of(command: Command) -> str:
+    """The address that `bayplan ui` prints."""
+    return command.says(r"page: (\S+)")

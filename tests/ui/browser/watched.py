@@ -1,0 +1,67 @@
+"""A window whose complaints are kept, with the few things that most tests do in it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import ConsoleMessage, Error, Locator, Page, Request, expect
+
+
+class Watched:
+    """A window."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.expected: list[str] = []
+        """Parts of complaints that the test brings about itself."""
+        self._host = urlsplit(url).netloc
+        page.on("console", self._console)
+        page.on("pageerror", self._error)
+        page.on("request", self._request)
+
+    def visit(self, url: str) -> None:
+        """Open an address from nothing, and wait until something is shown."""
+        self.page.goto("about:blank")
+        self.page.goto(url)
+        expect(self.page.locator("main")).to_be_visible()
+
+    def go(self, address: str) -> None:
+        """Go to a place by the part of the address that the page itself reads."""
+        base = self.page.url.partition("#")[0]
+        self.visit(f"{base}{address}")
+
+    def reads(self, expression: str) -> Any:
+        """What an expression comes to in the page."""
+        return self.page.evaluate(expression)
+
+    def drawn(self) -> None:
+        """Wait until bays are drawn."""
+        canvas = self.page.locator("canvas")
+        expect(canvas).to_be_visible()
+        expect(canvas).to_have_attribute("data-drawn", "true")
+
+    @property
+    def details(self) -> Locator:
+        return self.page.locator("aside.details")
+
+    @property
+    def status(self) -> Locator:
+        return self.page.locator("header .status")
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self._complain(message.text)
+
+    def _error(self, error: Error) -> None:
+        self._complain(f"{error.message}\n{error.stack}")
+
+    def _request(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("about", "data", "blob") and parts.netloc != self._host:
+            self._complain(f"asked another host: {request.url}")
+
+    def _complain(self, text: str) -> None:
+        if not any(part in text for part in self.expected):
+            self.complaints.append(text)

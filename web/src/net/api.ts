@@ -102,6 +102,11 @@ export interface HeldBack {
   waitsFor?: string;
 }
 
+export interface Preemption {
+  node: string | null;
+  victims: string[];
+}
+
 /** What `bayplan explain -o json` says of a pod, as far as the page shows it. */
 export interface Explanation {
   pod: string;
@@ -116,7 +121,7 @@ export interface Explanation {
   why?: string;
   refusedBefore?: { plugin: string; reasons: string[] } | null;
   nodes?: NodeAnswer[];
-  preemption?: { node: string | null; victims: string[]; message: string } | null;
+  preemption?: Preemption | null;
   fixes?: Fix[];
   sought?: {
     nodes: number;

@@ -8,6 +8,7 @@ import {
   getExplanation,
   type HeldBack,
   type NodeAnswer,
+  type Preemption,
 } from "../net/api";
 import { Command, Facts, Ref } from "./parts";
 
@@ -57,7 +58,7 @@ function Answer({ answer }: { answer: Explanation }) {
       {answer.refusedBefore && <p>{answer.refusedBefore.reasons.join("; ")}</p>}
       {answer.message && <p class="message">{answer.message}</p>}
       {answer.unjudged && <p class="note">{answer.unjudged}</p>}
-      {answer.preemption?.message && <p>{answer.preemption.message}</p>}
+      {answer.preemption?.node && <Preempted preemption={answer.preemption} />}
       {(answer.fixes?.length ?? 0) > 0 && (
         <>
           <h4>Nearest fixes</h4>
@@ -75,6 +76,22 @@ function Answer({ answer }: { answer: Explanation }) {
         </p>
       ))}
     </>
+  );
+}
+
+/** Who would have to go for it. */
+function Preempted({ preemption }: { preemption: Preemption }) {
+  return (
+    <p>
+      Preemption would make room on <Ref kind="node" id={preemption.node ?? ""} />, and end{" "}
+      {preemption.victims.map((pod, i) => (
+        <span key={pod}>
+          {i > 0 && ", "}
+          <Ref kind="pod" id={pod} />
+        </span>
+      ))}
+      .
+    </p>
   );
 }
 
@@ -103,6 +120,9 @@ const RISKS: Record<string, string> = {
   costs: "More is to be paid for.",
   restarts: "The workload's pods are replaced, those that run too.",
   "runs-with-less": "The pod has less than it asked for.",
+  "opens-a-node": "Other pods may go to the node as well.",
+  overloads: "A node is asked for more than it may be able to do.",
+  "needs-hands": "No command alone does it.",
 };
 
 function FixBox({ fix }: { fix: Fix }) {

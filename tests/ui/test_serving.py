@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import aiohttp
 import pytest
+from yarl import URL
 
 from bayplan.ui.serving import Guard
 from tests.builders import make_node, make_pod
@@ -105,5 +105,5 @@ async def test_what_cannot_be_answered_is_said(query: str) -> None:
 async def test_no_path_leads_out_of_the_pages_files(path: str) -> None:
     async with browsing(page_of()) as browser:
         url = str(browser.session._base_url) + path
-        async with browser.session.get(aiohttp.client.URL(url, encoded=True)) as answer:
+        async with browser.session.get(URL(url, encoded=True)) as answer:
             assert answer.status == 404

@@ -63,27 +63,47 @@ def _lease(name: str) -> tuple[Rule, ...]:
 
 
 EVENTS = Rule("say what was done, and why not", "events.k8s.io", ("events",), TELL)
-_DECIDED_FROM = (
-    Rule(
-        "pods, nodes, volumes and what owns pods are what decisions are made from",
-        "",
-        ("pods", "nodes", "namespaces", "services", "replicationcontrollers",
-         "persistentvolumes", "persistentvolumeclaims"),
-        FOLLOW,
-    ),
-    Rule("owners of pods, which are spread", "apps", ("replicasets", "statefulsets"), FOLLOW),
-    Rule("budgets that are not to be broken", "policy", ("poddisruptionbudgets",), FOLLOW),
-    Rule("priorities", "scheduling.k8s.io", ("priorityclasses",), FOLLOW),
-    Rule(
-        "drivers, their limits, and what is attached where",
-        "storage.k8s.io",
-        ("csinodes", "csidrivers", "csistoragecapacities", "storageclasses", "volumeattachments"),
-        FOLLOW,
-    ),
-)  # fmt: skip
+
+
+def _decided_from(verbs: tuple[str, ...] = FOLLOW) -> tuple[Rule, ...]:
+    """What all decisions look at."""
+    return (
+        Rule(
+            "pods, nodes, volumes and what owns pods are what decisions are made from",
+            "",
+            (
+                "pods",
+                "nodes",
+                "namespaces",
+                "services",
+                "replicationcontrollers",
+                "persistentvolumes",
+                "persistentvolumeclaims",
+            ),
+            verbs,
+        ),
+        Rule("owners of pods, which are spread", "apps", ("replicasets", "statefulsets"), verbs),
+        Rule("budgets that are not to be broken", "policy", ("poddisruptionbudgets",), verbs),
+        Rule("priorities", "scheduling.k8s.io", ("priorityclasses",), verbs),
+        Rule(
+            "drivers, their limits, and what is attached where",
+            "storage.k8s.io",
+            (
+                "csinodes",
+                "csidrivers",
+                "csistoragecapacities",
+                "storageclasses",
+                "volumeattachments",
+            ),
+            verbs,
+        ),
+    )
+
+
 SCHEDULER = Roles(
     (
-        *_DECIDED_FROM,
+        # What a write was refused for is looked at again, and on SIGUSR2 all that differs.
+        *_decided_from(READ),
         Rule("queues and gangs", "scheduling.volcano.sh", ("queues", "podgroups"), FOLLOW),
         Rule("place pods", "", ("pods/binding",), ("create",)),
         Rule("say why a pod waits, and for which node", "", ("pods/status",), ("patch",)),
@@ -139,7 +159,8 @@ CLUSTER_API = (
 )
 AUTOSCALER = Roles(
     (
-        *_DECIDED_FROM,
+        *_decided_from(),
+        Rule("what is evicted and removed is looked at again", "", ("pods", "nodes"), ("get",)),
         Rule("what each new node runs besides", "apps", ("daemonsets",), FOLLOW),
         Rule("whether a pod that is evicted comes back", "batch", ("jobs",), FOLLOW),
         Rule("groups that are declared in the cluster", "bayplan.io", ("nodegroups",), FOLLOW),
@@ -218,7 +239,7 @@ NODE_AGENT = Roles(
 )
 READER = Roles(
     (
-        *_DECIDED_FROM,
+        *_decided_from(),
         Rule("what each new node runs besides", "apps", ("daemonsets", "deployments"), FOLLOW),
         Rule("whether a pod comes back", "batch", ("jobs",), FOLLOW),
         Rule("queues and gangs", "scheduling.volcano.sh", ("queues", "podgroups"), FOLLOW),

@@ -1,0 +1,188 @@
+"""Pods on this machine: what a Deployment's template says, run as processes.
+
+It does what a kubelet does for our daemons, and no more: the environment with its fields, `$(NAME)`
+in arguments, files of Secrets and ConfigMaps, the service account's token, an address of its own
+(each pod has one of 127.0.0.0/8 in the place of all of its own), probes, and what a service's
+endpoints are made from. Whatever is wrong in a template is wrong here, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+from bayplan.client import Client, untyped
+from tests.accounts import token_of
+
+SECRETS = untyped("", "v1", "secrets", "Secret")
+CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
+DEPLOYMENTS = untyped("apps", "v1", "deployments", "Deployment")
+DAEMON_SETS = untyped("apps", "v1", "daemonsets", "DaemonSet")
+PATIENCE = 90.0
+_VARIABLE = re.compile(r"\$\((\w+)\)")
+
+
+@dataclass(slots=True)
+class LocalPod:
+    """One pod, as a process."""
+
+    name: str
+    address: str
+    ports: Mapping[str, int]
+    container: Mapping[str, Any]
+    process: asyncio.subprocess.Process
+    log: Path
+
+    async def answers(self, probe: str) -> int:
+        """The code that one of its probes gets; 0 if nobody answers."""
+        asked = self.container[f"{probe}Probe"]["httpGet"]
+        url = f"http://{self.address}:{self.ports[asked['port']]}{asked['path']}"
+        try:
+            async with aiohttp.ClientSession() as session, session.get(url) as response:
+                return response.status
+        except aiohttp.ClientError:
+            return 0
+
+    async def metrics(self) -> str:
+        url = f"http://{self.address}:{self.ports['metrics']}/metrics"
+        async with aiohttp.ClientSession() as session, session.get(url) as response:
+            return await response.text()
+
+
+@dataclass(slots=True)
+class Machine:
+    """Runs pods from templates that the API server has."""
+
+    client: Client
+    kubeconfig: Path
+    folder: Path
+    pods: list[LocalPod] = field(default_factory=list)
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    async def run(self, namespace: str) -> None:
+        """Run all Deployments and DaemonSets of a namespace until all their pods are ready."""
+        for resource in (DEPLOYMENTS, DAEMON_SETS):
+            for workload in (await self.client.list(resource, namespace)).items:
+                spec: Any = workload["spec"]
+                for _ in range(spec.get("replicas", 1)):
+                    self.pods.append(await self._start(namespace, spec["template"]))
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*map(self._until_ready, self.pods))
+
+    async def serve(self, namespace: str, service: str) -> None:
+        """Say who is behind a service, as a cluster does once pods are ready."""
+        found: Any = await self.client.get(
+            untyped("", "v1", "services", "Service"), namespace, service
+        )
+        port = found["spec"]["ports"][0]
+        behind = [one for one in self.pods if one.name.startswith(service)]
+        subset = {
+            "addresses": [{"ip": one.address} for one in behind],
+            "ports": [{"name": port["name"], "port": behind[0].ports[port["targetPort"]]}],
+        }
+        meta = {"namespace": namespace, "name": service}
+        await self.client.create(
+            {"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": [subset]}
+        )
+
+    async def _until_ready(self, pod: LocalPod) -> None:
+        while await pod.answers("readiness") != 200:
+            assert pod.process.returncode is None, pod.log.read_text()
+            await asyncio.sleep(0.2)
+
+    async def _start(self, namespace: str, template: Mapping[str, Any]) -> LocalPod:
+        spec = template["spec"]
+        (container,) = spec["containers"]
+        number = next(self._numbers)
+        address, name = f"127.0.77.{number}", f"{spec['serviceAccountName']}-{number}"
+        fields = {"metadata.namespace": namespace, "metadata.name": name, "spec.nodeName": "here"}
+        given = {
+            one["name"]: one.get("value") or fields[one["valueFrom"]["fieldRef"]["fieldPath"]]
+            for one in container.get("env", ())
+        }
+        mounts = await self._mounted(namespace, name, spec, container)
+        words = [*container["command"], *container["args"]]
+        assert words[0] == "bayplan"
+        command = [self._word(one, given, mounts, address) for one in words[1:]]
+        log = self.folder / f"{name}.log"
+        environment = {**os.environ, **given, "KUBECONFIG": str(self._config(spec))}
+        with log.open("wb") as out:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "bayplan", *command),
+                env=environment,
+                stdout=out,
+                stderr=out,
+            )
+        ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+        return LocalPod(name, address, ports, container, process, log)
+
+    def _word(
+        self, word: str, given: Mapping[str, str], mounts: Mapping[str, Path], address: str
+    ) -> str:
+        word = _VARIABLE.sub(lambda found: given[found[1]], word).replace("0.0.0.0", address)
+        for path, folder in mounts.items():
+            word = word.replace(f"={path}/", f"={folder}/")
+        return word
+
+    async def _mounted(
+        self, namespace: str, pod: str, spec: Mapping[str, Any], container: Mapping[str, Any]
+    ) -> dict[str, Path]:
+        """A folder for each volume, with what is in it."""
+        volumes = {one["name"]: one for one in spec.get("volumes", ())}
+        made: dict[str, Path] = {}
+        for mount in container.get("volumeMounts", ()):
+            folder = self.folder / pod / mount["name"]
+            folder.mkdir(parents=True)
+            for name, data in (await self._data(namespace, volumes[mount["name"]])).items():
+                (folder / name).write_bytes(data)
+            made[mount["mountPath"]] = folder
+        return made
+
+    async def _data(self, namespace: str, volume: Mapping[str, Any]) -> dict[str, bytes]:
+        if "secret" in volume:
+            held: Any = await self.client.get(SECRETS, namespace, volume["secret"]["secretName"])
+            return {key: base64.b64decode(one) for key, one in held["data"].items()}
+        if "configMap" in volume:
+            held = await self.client.get(CONFIG_MAPS, namespace, volume["configMap"]["name"])
+            return {key: one.encode() for key, one in held["data"].items()}
+        return {}
+
+    def _config(self, spec: Mapping[str, Any]) -> Path:
+        """A kubeconfig that may do what the pod's account may."""
+        account = spec["serviceAccountName"]
+        said = yaml.safe_load(self.kubeconfig.read_text())
+        said["users"][0]["user"] = {"token": token_of(account)}
+        path = self.folder / f"{account}.kubeconfig"
+        path.write_text(yaml.safe_dump(said))
+        return path
+
+    async def stop(self) -> list[int]:
+        """End all pods in order; their exit codes."""
+        running = [one for one in self.pods if one.process.returncode is None]
+        for pod in running:
+            pod.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE):
+            return list(await asyncio.gather(*(one.process.wait() for one in running)))
+
+
+@asynccontextmanager
+async def machine(client: Client, kubeconfig: Path, folder: Path) -> AsyncIterator[Machine]:
+    """A machine whose pods end with it."""
+    made = Machine(client, kubeconfig, folder)
+    try:
+        yield made
+    finally:
+        await made.stop()

@@ -1,4 +1,5 @@
-"""`bayplan explain --all-pending` on a large cluster: seconds of one core and peak MiB, in all.
+"""`bayplan explain --all-pending` on a large cluster: seconds of one core and peak MiB, in all; and
+`bayplan check` on the same, in seconds.
 
     python -m bench.explaining [--make FILE]
 
@@ -48,10 +49,11 @@ def cases() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.json"
         subprocess.run([sys.executable, "-m", "bench.explaining", "--make", str(path)], check=True)  # noqa: S603
-        seconds = _explain(path)
+        seconds, checked = _explain(path), _check(path)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     yield Result("explaining/all-pending/seconds", seconds, "s")
     yield Result("explaining/all-pending/memory", peak, "MiB")
+    yield Result("explaining/check/seconds", checked, "s")
 
 
 def _explain(path: Path) -> float:
@@ -60,6 +62,15 @@ def _explain(path: Path) -> float:
     done = subprocess.run(command, check=False, capture_output=True)  # noqa: S603
     if b"2,000 pods: 2,000 fit nowhere" not in done.stdout:
         raise RuntimeError(f"not what was to be explained: {done.stdout[-500:]!r} {done.stderr!r}")
+    return _busy() - began
+
+
+def _check(path: Path) -> float:
+    command = [sys.executable, "-m", "bayplan", "check", "-f", str(path)]
+    began = _busy()
+    done = subprocess.run(command, check=False, capture_output=True)  # noqa: S603
+    if done.returncode != 1 or b"PodsWaitForVolumes" not in done.stdout:
+        raise RuntimeError(f"not what was to be found: {done.stdout[-500:]!r} {done.stderr!r}")
     return _busy() - began
 
 

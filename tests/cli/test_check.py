@@ -165,6 +165,8 @@ KEYS = st.sampled_from(
         *("capability", "parent", "minMember", "queue", "nodeInfo", "kubeletVersion", "cpu"),
         *("allowedTopologies", "provisioner", "nodeAffinity", "required", "claimRef", "conditions"),
         *("deletionTimestamp", "creationTimestamp", "volumeName", "storageClassName", "volumes"),
+        *("webhooks", "clientConfig", "service", "caBundle", "renewTime", "holderIdentity"),
+        *("min", "max", "template", "csiDrivers", "nodeSelector", "capacity", "taints", "options"),
         *("expectedPods", "desiredHealthy", "attachRequired", "schedulingGates", "csi", "driver"),
     ]
 )
@@ -177,7 +179,8 @@ KIND_NAMES = st.sampled_from(
     [
         *("Node", "Pod", "CSINode", "CSIDriver", "StorageClass", "PersistentVolume"),
         *("PersistentVolumeClaim", "VolumeAttachment", "Queue", "PodGroup", "PriorityClass"),
-        *("PodDisruptionBudget", "ResourceClaim"),
+        *("PodDisruptionBudget", "ResourceClaim", "Lease", "NodeGroup", "Service"),
+        *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
     ]
 )
 SOUND = settings(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bayplan.checkup.families import (
     attachments,
     budgets,
+    control,
     drivers,
     groups,
     limits,
@@ -31,6 +32,7 @@ FAMILIES: tuple[tuple[tuple[Kind, ...], Family], ...] = (
     (queues.KINDS, queues.find),
     (groups.KINDS, groups.find),
     (budgets.KINDS, budgets.find),
+    (control.KINDS, control.find),
     (sight.KINDS, sight.find),
 )
 KINDS: dict[str, Kind] = {kind.code: kind for kinds, _ in FAMILIES for kind in kinds}

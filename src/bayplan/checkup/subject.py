@@ -13,22 +13,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
+from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.needs.report import VolumeReport
 from bayplan.kube.codec import ObjectError
-from bayplan.kube.meta import KubeObject
+from bayplan.kube.coordination import Lease
+from bayplan.kube.meta import KubeObject, ObjectReference
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.times import read_time
 from bayplan.kube.workloads import PriorityClass
 from bayplan.queues.resources import NOTHING, node_amounts
 from bayplan.scheduler.batch.survey import Survey, survey
-
-if TYPE_CHECKING:
-    from bayplan.autoscaler.providers.declared.declaration import Declaration
 
 T = TypeVar("T", bound=KubeObject)
 GRACE = timedelta(minutes=5)
@@ -47,7 +47,7 @@ class Subject:
     server_version: str = ""
     """As a live API server says it, such as `v1.36.4`."""
     groups: Sequence[Declaration] = ()
-    """Node groups as they are declared."""
+    """Node groups as a file declares them; they count over those of the cluster."""
     left_out: Sequence[ObjectError] = ()
     """What could not be used of what was read."""
     grace: timedelta = GRACE
@@ -89,6 +89,18 @@ class Subject:
         return self.snapshot.volumes()
 
     @cached_property
+    def declared(self) -> tuple[Declaration, ...]:
+        """Node groups as a file or NodeGroups of the cluster declare them."""
+        found = {
+            one.group: one
+            for one in (
+                declare(group.name, group.spec, about=_reference(group))
+                for group in sorted(self.all(NodeGroup), key=lambda one: one.name, reverse=True)
+            )
+        }
+        return tuple({**found, **{one.group: one for one in self.groups}}.values())
+
+    @cached_property
     def queues(self) -> Survey | None:
         """Queues and who waits in them; None where there are none."""
         if not self.all(Queue) and not self.all(PodGroup):
@@ -106,6 +118,10 @@ class Subject:
         return said is not None and said > self.now - self.grace
 
 
+def _reference(one: KubeObject) -> ObjectReference:
+    return ObjectReference(kind=type(one).__name__, name=one.name, uid=one.metadata.uid)
+
+
 def latest_moment(objects: Iterable[KubeObject]) -> datetime:
     """The latest moment that objects name; long ago if they name none."""
     texts = max((text for one in objects for text in _moments(one)), default="")
@@ -116,6 +132,8 @@ def _moments(one: KubeObject) -> Iterator[str]:
     """Moments as the API writes them, whose order is that of their texts."""
     meta = one.metadata
     said = [meta.creation_timestamp, meta.deletion_timestamp]
+    if isinstance(one, Lease):
+        said.append(one.spec.renew_time)
     if isinstance(one, Pod | Node):
         said += [condition.last_transition_time for condition in one.status.conditions]
     yield from (text for text in said if text and text.endswith("Z") and read_time(text))

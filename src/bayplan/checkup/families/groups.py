@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from bayplan.autoscaler.providers.declared.applying import group_of, template_from
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
+from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
 from bayplan.checkup.subject import Subject
 from bayplan.kube import quantity
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node
+from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.selectors import selector_from_labels
 from bayplan.kube.storage import CSINode
@@ -44,17 +45,35 @@ FULL = Kind(
     " would wait.",
     (Node,),
 )
-KINDS = (LIES, SMALL, FULL)
+UNREAD = Kind(
+    "GroupUnreadable",
+    Severity.ERROR,
+    "a NodeGroup says something that makes no sense, such as a minimum above its maximum",
+    "What cannot be read does not count; with a template that cannot be read, nothing is bought.",
+    "kubectl edit nodegroup NAME",
+    (NodeGroup,),
+)
+KINDS = (LIES, SMALL, FULL, UNREAD)
 
 
 def find(subject: Subject) -> Iterator[Finding]:
     """Each group that says which nodes are its own, beside those nodes."""
     csinodes = {one.name: one for one in subject.all(CSINode)}
-    for said in subject.groups:
+    for said in subject.declared:
+        yield from _unread(said)
         if said.node_selector:
             members = _members(said, subject)
             yield from _bounds(said, members)
             yield from _template(said, members, csinodes, subject)
+
+
+def _unread(said: Declaration) -> Iterator[Finding]:
+    if said.about is not None and said.problems:
+        name = said.about.name
+        text = f"NodeGroup {name}: {plural(len(said.problems), 'field')} that cannot be used"
+        examples = [Example(name, shortened(str(one))) for one in said.problems]
+        advice = f"kubectl edit nodegroup {name}"
+        yield found(UNREAD, "NodeGroup", examples, text, about=name, advice=advice, count=1)
 
 
 def _members(said: Declaration, subject: Subject) -> list[Node]:

@@ -1,4 +1,4 @@
-"""The kinds that scheduling reads, by name and API group.
+"""The kinds that are read, by name and API group.
 
 Any version of the right group is taken: what is read has the same shape in all of them. The group
 counts, since others use these names too (there is more than one `Service`).
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from bayplan.kube.coordination import Lease
 from bayplan.kube.devices import GROUP as DEVICES
 from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.meta import KubeObject
@@ -17,6 +18,11 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import GROUP as QUEUEING
 from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.registrations import (
+    MutatingWebhookConfiguration,
+    NodeGroup,
+    ValidatingWebhookConfiguration,
+)
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,
@@ -83,6 +89,10 @@ _ALL = (
     Kind(ResourceClaim, DEVICES, "v1", True),
     Kind(Queue, QUEUEING, "v1beta1", False),
     Kind(PodGroup, QUEUEING, "v1beta1", True),
+    Kind(NodeGroup, "bayplan.io", "v1alpha1", False),
+    Kind(Lease, "coordination.k8s.io", "v1", True),
+    Kind(MutatingWebhookConfiguration, "admissionregistration.k8s.io", "v1", False),
+    Kind(ValidatingWebhookConfiguration, "admissionregistration.k8s.io", "v1", False),
 )
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _ALL})
 """Every kind by its name."""

@@ -52,6 +52,8 @@ class Subject:
     """What could not be used of what was read."""
     grace: timedelta = GRACE
     """Whatever is younger may still be on its way."""
+    namespace: str = ""
+    """The one whose pods, claims and groups are told of; empty for all. All of them count."""
 
     @cached_property
     def _by_type(self) -> dict[type[KubeObject], list[KubeObject]]:
@@ -67,6 +69,10 @@ class Subject:
     def sees(self, kind: type[KubeObject]) -> bool:
         """Whether objects of a kind would be known if there were any."""
         return kind in (self._by_type if self.read is None else self.read)
+
+    def tells_of(self, key: str) -> bool:
+        """Whether a namespaced object is told of."""
+        return not self.namespace or key.startswith(f"{self.namespace}/")
 
     @cached_property
     def snapshot(self) -> Snapshot:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.checkup import KINDS, Report, Severity, Subject
@@ -20,17 +21,19 @@ from bayplan.cli.cluster import (
     Gates,
     Missing,
     Output,
-    Partial,
-    Source,
     judged_as,
-    load_objects,
     profile_from,
 )
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit, show
 from bayplan.cli.progress import LOADING, Bar
+from bayplan.cli.source import HERE, ClusterSource, incomplete_data
+from bayplan.kube import codec
+from bayplan.kube.clock import WallClock
 from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.durations import Seconds
+from bayplan.kube.loading import Loaded
+from bayplan.kube.meta import KubeObject
 from bayplan.kube.misspelt import no_such
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -38,6 +41,7 @@ from bayplan.kube.pods import Pod
 if TYPE_CHECKING:
     from bayplan.autoscaler.providers.declared.declaration import Declaration
 
+TRUE_IN_PART = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "Lease"})
 Codes = Annotated[
     tuple[str, ...],
     Parameter(negative_iterable=(), show_default=False),
@@ -46,7 +50,7 @@ Codes = Annotated[
 
 def check(  # noqa: PLR0913 - one for each option
     *,
-    filename: Source = (),
+    source: ClusterSource = HERE,
     only: Codes = (),
     ignore: Codes = (),
     fail_on: Literal["error", "warning", "info", "never"] = "warning",
@@ -54,7 +58,6 @@ def check(  # noqa: PLR0913 - one for each option
     groups: Path | None = None,
     judge: As = None,
     output: Output = Format.table,
-    partial: Partial = False,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
@@ -67,8 +70,11 @@ def check(  # noqa: PLR0913 - one for each option
 
     What rests on a kind of object that was not read is not looked for, and that is said.
 
+    Of a dump (-f), or of the cluster that kubectl would talk to, which is only read. With -n, pods,
+    claims and groups of other namespaces are counted and not told of.
+
     Exit codes: 0 nothing was found that is as serious as --fail-on says, 1 something was, 2 bad
-    input.
+    input, or the cluster cannot be read.
 
     Parameters
     ----------
@@ -88,24 +94,39 @@ def check(  # noqa: PLR0913 - one for each option
     profile = judged_as(profile_from(feature_gates, missing_driver), judge)
     declared = _declared(groups)
     with Bar() as bar:
-        loaded = load_objects(filename, "check", partial=partial, progress=bar)
+        loaded = source.load("check", progress=bar)
         if not any(isinstance(one, Node | Pod) for one in loaded.objects):
-            raise BadInput("there is neither a pod nor a node in the dump")
+            raise BadInput(f"there is neither a pod nor a node in the {source.where}")
         bar.at("Looking", LOADING)
         subject = Subject(
             loaded.objects,
-            latest_moment(loaded.objects),
+            latest_moment(loaded.objects) if source.filename else WallClock().now(),
             profile=profile,
+            read=_read(loaded),
+            server_version=loaded.server_version,
             groups=declared,
             left_out=loaded.problems,
             grace=timedelta(seconds=grace),
+            namespace=source.chosen,
         )
         report = look(subject, codes)
     if output.is_for_people:
         show(blocks(report, wide=output is Format.wide))
+        show(map(Text, source.notes(loaded, "check")))
     else:
-        emit(as_data(report), output)
+        emit(as_data(report, incomplete_data(loaded, "check")), output)
     return _exit_code(report, fail_on)
+
+
+def _read(loaded: Loaded) -> frozenset[type[KubeObject]] | None:
+    """The kinds of which all was read that counts; None if that must be told by what is there.
+
+    Of pods, claims and budgets of one namespace, what is said is true of that namespace.
+    """
+    if loaded.read is None:
+        return None
+    lost = {one.kind for one in loaded.unseen if not one.but_in or one.kind not in TRUE_IN_PART}
+    return frozenset(codec.KINDS[name].type for name in loaded.read - lost)
 
 
 def _codes(only: Iterable[str], ignore: Iterable[str]) -> Collection[str]:

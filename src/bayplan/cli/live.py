@@ -38,7 +38,9 @@ def read_live(
     """
 
     async def read(client: Client) -> Loaded:
-        return await read_once(client, needs, namespace=namespace, progress=progress)
+        loaded = await read_once(client, needs, namespace=namespace, progress=progress)
+        loaded.server_version = await _version(client)
+        return loaded
 
     try:
         return ask(access, read, patience)
@@ -71,6 +73,13 @@ def _tuning(patience: float) -> Tuning:
         limits=Limits(connect=min(patience, 10.0), answer=patience),
         retries=RetryPolicy(attempts=ATTEMPTS),
     )
+
+
+async def _version(client: Client) -> str:
+    try:
+        return (await client.version()).git_version
+    except ForbiddenError:
+        return ""
 
 
 async def _greet(client: Client, patience: float) -> None:

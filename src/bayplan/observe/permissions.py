@@ -12,12 +12,18 @@ from typing import TypeAlias
 
 from bayplan.client.resources import Resource, resource_of
 from bayplan.kube.codec import KINDS
+from bayplan.kube.coordination import Lease
 from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.loading import Unseen
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.registrations import (
+    MutatingWebhookConfiguration,
+    NodeGroup,
+    ValidatingWebhookConfiguration,
+)
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,
@@ -54,7 +60,13 @@ class Needs:
 
 _DEVICES: tuple[Kind, ...] = (DeviceClass, ResourceClaim)
 _QUEUES: tuple[Kind, ...] = (Queue, PodGroup)
-EVERYTHING = Needs((*_QUEUES, *_DEVICES, DaemonSet, Job, *OBSERVED))
+_AROUND: tuple[Kind, ...] = (
+    NodeGroup,
+    Lease,
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+)
+EVERYTHING = Needs((*_AROUND, *_QUEUES, *_DEVICES, DaemonSet, Job, *OBSERVED))
 NEEDS: Mapping[str, Needs] = {
     "explain": Needs((*_QUEUES, *_DEVICES, DaemonSet, *OBSERVED)),
     "volumes": Needs(
@@ -103,6 +115,10 @@ CONSEQUENCES: Mapping[Kind, str] = {
     ResourceClaim: "pods that claim devices look as if their claims were gone",
     Queue: "whether pods wait for their queue is not known",
     PodGroup: "which pods start together, and wait for their queue, is not known",
+    NodeGroup: "node groups that are declared in the cluster are not looked at",
+    Lease: "whether two autoscalers are at work is not known",
+    MutatingWebhookConfiguration: "webhooks that change objects are not looked at",
+    ValidatingWebhookConfiguration: "webhooks that refuse objects are not looked at",
 }
 """What follows if a kind may not be listed."""
 

@@ -57,6 +57,7 @@ async def read_once(
     whole = Loaded()
     for task in reversed(found):
         whole.join(task.result())
+    whole.read = frozenset(kind.__name__ for kind in needs.kinds)
     return whole
 
 

@@ -25,7 +25,7 @@ def find(subject: Subject) -> Iterator[Finding]:
     examples = [
         Example(one.key, f"{one.status.desired_healthy} of {one.status.expected_pods} pods")
         for one in subject.all(PodDisruptionBudget)
-        if 0 < one.status.expected_pods <= one.status.desired_healthy
+        if subject.tells_of(one.key) and 0 < one.status.expected_pods <= one.status.desired_healthy
     ]
     if examples:
         yield found(

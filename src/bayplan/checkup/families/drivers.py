@@ -193,7 +193,7 @@ def _provisioners(subject: Subject) -> Iterator[Finding]:
     waiting: defaultdict[str, list[Example]] = defaultdict(list)
     for claim in subject.all(PersistentVolumeClaim):
         name = claim.spec.storage_class_name or ""
-        if name in classes and _waits(claim, subject):
+        if name in classes and subject.tells_of(claim.key) and _waits(claim, subject):
             waiting[name].append(Example(claim.key))
     for name, claims in sorted(waiting.items()):
         who = plural(len(claims), "claim")

@@ -98,7 +98,7 @@ def find(subject: Subject) -> Iterator[Finding]:
         return
     for view in survey.queues:
         yield from _of_queue(view)
-    yield from _of_groups(survey)
+    yield from _of_groups(survey, subject)
     yield from _guarantees(survey, subject)
 
 
@@ -116,11 +116,11 @@ def _edit(name: str) -> str:
     return f"kubectl edit queue {name}"
 
 
-def _of_groups(survey: Survey) -> Iterator[Finding]:
+def _of_groups(survey: Survey, subject: Subject) -> Iterator[Finding]:
     quotas = {view.node.name: view.quota.real_capability for view in survey.queues}
     refused: defaultdict[tuple[Why, str], list[WaitingGroup]] = defaultdict(list)
     never: defaultdict[str, list[Example]] = defaultdict(list)
-    for one in survey.waiting():
+    for one in (one for one in survey.waiting() if subject.tells_of(one.group)):
         if one.why in BY_REASON:
             refused[one.why, one.queue].append(one)
         elif over := one.asks.over(quotas.get(one.queue, NOTHING), one.asks):

@@ -133,7 +133,7 @@ def _classes(subject: Subject) -> Iterator[Finding]:
     waiting: defaultdict[str, list[Example]] = defaultdict(list)
     for claim in subject.all(PersistentVolumeClaim):
         name = claim.spec.storage_class_name or ""
-        if name in out and not claim.spec.volume_name:
+        if name in out and not claim.spec.volume_name and subject.tells_of(claim.key):
             waiting[name].append(Example(claim.key))
     for name, claims in sorted(waiting.items()):
         text = f"{plural(len(claims), 'claim')} of class {name}, for which there is no node"
@@ -145,6 +145,7 @@ def _claims(subject: Subject) -> Iterator[Finding]:
         Example(claim.key, f"selected for node {node}")
         for claim in subject.all(PersistentVolumeClaim)
         if not claim.spec.volume_name
+        and subject.tells_of(claim.key)
         and (node := claim.metadata.annotations.get(SELECTED_NODE, ""))
         and node not in subject.nodes
         and not subject.is_young(claim.metadata.creation_timestamp)
@@ -159,6 +160,7 @@ def _pods(subject: Subject) -> Iterator[Finding]:
         Example(pod.key, f"node {pod.spec.node_name}")
         for pod in subject.all(Pod)
         if pod.spec.node_name
+        and subject.tells_of(pod.key)
         and pod.spec.node_name not in subject.nodes
         and not pod.is_terminal
         and not subject.is_young(pod.metadata.creation_timestamp)

@@ -110,10 +110,12 @@ def find(subject: Subject) -> Iterator[Finding]:
     for one in waiting_alike(subject.snapshot, pods, _queues(subject)):
         told[_key(one, subject)].append(one)
     for (cause, about, text), some in told.items():
-        names = [key for one in some for key in one.pods if _is_old(key, subject)]
+        pods_told = (key for one in some for key in one.pods if subject.tells_of(key))
+        names = [key for key in pods_told if _is_old(key, subject)]
         if names:
             yield _finding(cause, about, text, names)
-    young = [Example(pod.key) for pod in pods if not _is_old(pod.key, subject)]
+    told_of = (pod for pod in pods if subject.tells_of(pod.key))
+    young = [Example(pod.key) for pod in told_of if not _is_old(pod.key, subject)]
     if young:
         least = format_duration(subject.grace.total_seconds())
         text = f"{plural(len(young), 'pod')} waiting for less than {least}"
@@ -160,7 +162,8 @@ def _unattended(pods: list[Pod], subject: Subject) -> Iterator[Finding]:
     gated = [
         Example(pod.key)
         for pod in pods
-        if any(gate.name == QUEUE_ALLOCATION_GATE for gate in pod.spec.scheduling_gates)
+        if subject.tells_of(pod.key)
+        and any(gate.name == QUEUE_ALLOCATION_GATE for gate in pod.spec.scheduling_gates)
     ]
     if gated:
         yield found(UNATTENDED, "Pod", gated, f"{plural(len(gated), 'pod')} with a gate for ever")

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from bayplan.kube.codec import JsonObject, JsonValue
 
 
-def as_data(report: Report) -> JsonValue:
-    """All findings, how many there are of each severity, and what was not looked for."""
+def as_data(report: Report, incomplete: JsonValue) -> JsonValue:
+    """All findings, how many there are of each severity, what was not looked for, and what could
+    not be read.
+    """
     counts = Counter(one.kind.severity for one in report.findings)
     return {
         "summary": {one.value: counts[one] for one in Severity},
@@ -21,6 +23,7 @@ def as_data(report: Report) -> JsonValue:
             {"code": kind.code, "needs": [one.__name__ for one in kind.needs]}
             for kind in report.unasked
         ],
+        "incomplete": incomplete,
     }
 
 

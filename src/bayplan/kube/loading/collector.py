@@ -50,6 +50,10 @@ class Loaded:
     """How many objects of each kind that is not read."""
     unseen: list[Unseen] = field(default_factory=list)
     """What of the cluster could not be read when this was made."""
+    read: frozenset[str] | None = None
+    """The kinds that were asked for, whether or not there are any; None if nobody knows."""
+    server_version: str = ""
+    """What the API server said of itself, if it was asked."""
 
     def join(self, other: Loaded) -> None:
         """Take in what came of another load."""

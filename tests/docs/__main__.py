@@ -1,12 +1,11 @@
-"""`make docs`: write the commands' help into their pages, and what commands print into others."""
+"""`make docs`: write the commands' help, what they print, and the reference into their pages."""
 
-from tests.docs.check_codes import PAGE as CHECK
-from tests.docs.check_codes import page_with_codes
-from tests.docs.help_pages import page_with_help, pages
+from tests.docs import help_pages, migration, reference
 from tests.docs.outputs import PAGES, page_with_outputs
 
-for path, words in pages().items():
-    path.write_text(page_with_help(path, words))
-CHECK.write_text(page_with_codes(CHECK.read_text()))
+for path, words in help_pages.pages().items():
+    path.write_text(help_pages.page_with_help(path, words))
+for path, generated in (reference.pages() | migration.pages()).items():
+    path.write_text(reference.page_with_reference(path, generated))
 for page in PAGES:
     page.write_text(page_with_outputs(page.read_text()))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
-    r"^(?P<indent> *)```console\n(?P<shown>.*?)^ *```$|^<!-- first:\n(?P<hidden>.*?)^-->$",
+    r"^(?P<indent> *)(?:```console\n(?P<shown>.*?)^ *```|<!-- first:\n(?P<hidden>.*?)^ *-->)$",
     re.DOTALL | re.MULTILINE,
 )
 _UNTIL_INTERRUPTED = re.compile(

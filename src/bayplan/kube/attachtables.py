@@ -56,11 +56,17 @@ class LimitsSection(Section):
     """How limits are published: which keys, what is kept back, and what people say themselves."""
 
     prefix: PrefixName = "attachable-volumes"
+    """How keys begin."""
     reserve_root: bool = True
+    """Keep a place for the machine's own volume, where it takes one."""
     interfaces: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    """Network interfaces, where they share places with volumes."""
     reserve: Count = 0
+    """Keep so many more places free."""
     csi_nodes: bool = False
+    """Write limits also into CSINodes of drivers that say none."""
     limits: OwnLimits = msgspec.field(default_factory=OwnLimits)
+    """Your own, before the tables."""
 
 
 def row_for(table: Mapping[str, int], instance_type: str) -> Row | None:

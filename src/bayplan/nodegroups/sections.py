@@ -29,13 +29,21 @@ class OptionsSection(Section):
     """How a group wants to be scaled; what is not said is left to the autoscaler."""
 
     scale_down_utilization_threshold: Share | None = None
+    """A node with less of its cpu and memory requested may be given back."""
     scale_down_gpu_utilization_threshold: Share | None = None
+    """The same of its GPUs."""
     scale_down_unneeded_time: Duration | None = None
+    """How long a node is not needed before it goes."""
     scale_down_unready_time: Duration | None = None
+    """The same of a node that is not ready."""
     max_node_provision_time: Duration | None = None
+    """How long an instance may take to become a node."""
     max_node_startup_time: Duration | None = None
+    """How long a node may take to become ready."""
     zero_or_max_node_scaling: bool | None = None
+    """All of the group at once, or none."""
     ignore_daemon_sets_utilization: bool | None = None
+    """What DaemonSets request does not count as use."""
 
     def options(self, path: str) -> dict[str, float | bool]:
         """Those that are said, times in seconds."""

@@ -13,12 +13,19 @@ class Cluster(_Kebab):
     """Where a server is and how to know it."""
 
     server: str = ""
+    """Its URL."""
     certificate_authority: str = ""
+    """A file with who signs its certificate."""
     certificate_authority_data: str = ""
+    """The same, as base64."""
     insecure_skip_tls_verify: bool = False
+    """Believe any certificate."""
     tls_server_name: str = ""
+    """The name in its certificate, if it is not that of the URL."""
     proxy_url: str = ""
+    """An HTTP or HTTPS proxy on the way."""
     extensions: list[NamedExtension] | None = None
+    """Handed to exec plugins that ask for it."""
 
 
 class NamedExtension(_Kebab):
@@ -57,16 +64,24 @@ class User(_Kebab):
     """Who we are."""
 
     token: str = ""
+    """A bearer token."""
     token_file: str = msgspec.field(default="", name="tokenFile")
+    """A file with one, read again when it changes."""
     username: str = ""
+    """With the password, for basic authentication."""
     password: str = ""
     client_certificate: str = ""
+    """A file; read again when it changes."""
     client_certificate_data: str = ""
     client_key: str = ""
+    """Its key."""
     client_key_data: str = ""
     exec: ExecSettings | None = None
+    """A program that gives credentials."""
     auth_provider: AuthProvider | None = None
+    """oidc and gcp, of older files."""
     impersonate: str = msgspec.field(default="", name="as")
+    """Act as this user."""
     impersonate_uid: str = msgspec.field(default="", name="as-uid")
     impersonate_groups: list[str] | None = msgspec.field(default=None, name="as-groups")
     impersonate_extra: dict[str, list[str]] | None = msgspec.field(

@@ -28,7 +28,9 @@ class PluginChoice(Strict):
     """What is switched on and off at one extension point; `*` stands for all defaults."""
 
     enabled: list[Plugin] = []
+    """Switched on, in this order."""
     disabled: list[Plugin] = []
+    """Switched off; `*` is all."""
 
 
 class Plugins(Strict):
@@ -63,31 +65,47 @@ class Profile(Strict):
     """One scheduler among those that the process plays."""
 
     scheduler_name: str | None = None
+    """Whose pods are served: default-scheduler."""
     percentage_of_nodes_to_score: Int32 | None = None
+    """Makes no difference, and is told."""
     plugins: Plugins | None = None
+    """Which filters and scores are on, and their weights."""
     plugin_config: list[PluginConfig] = []
+    """What plugins are told."""
 
 
 class LeaderElection(Strict):
     """How replicas agree on who acts."""
 
     leader_elect: bool | None = None
+    """Whether replicas elect one who acts: true."""
     lease_duration: str = ""
+    """How long others wait after the last renewal that they saw: 15s."""
     renew_deadline: str = ""
+    """How long the leader tries to renew before it gives up: 10s."""
     retry_period: str = ""
+    """How long everybody waits between two tries: 2s."""
     resource_lock: str = ""
+    """Only leases."""
     resource_name: str = ""
+    """The lease: kube-scheduler if pods of default-scheduler are served, else bayplan-scheduler."""
     resource_namespace: str = ""
+    """Its namespace: kube-system."""
 
 
 class ClientConnection(Strict):
     """How to talk to the API server."""
 
     kubeconfig: str = ""
+    """The kubeconfig, unless --kubeconfig says another."""
     accept_content_types: str = ""
+    """Only JSON is spoken."""
     content_type: str = ""
+    """Only JSON is spoken."""
     qps: float = 0.0
+    """Requests a second; negative is no bound, unset 5,000."""
     burst: Int32 = 0
+    """Requests at once; unset 10,000."""
 
 
 class Configuration(Strict):
@@ -96,16 +114,27 @@ class Configuration(Strict):
     api_version: str = ""
     kind: str = ""
     parallelism: Int32 | None = None
+    """Makes no difference, and is told: a decision looks at all nodes at once."""
     leader_election: LeaderElection = msgspec.field(default_factory=LeaderElection)
+    """How replicas agree on who acts."""
     client_connection: ClientConnection = msgspec.field(default_factory=ClientConnection)
+    """How to reach the API server."""
     enable_profiling: bool | None = None
+    """Makes no difference, and is told: there are no profiling endpoints."""
     enable_contention_profiling: bool | None = None
+    """Makes no difference."""
     percentage_of_nodes_to_score: Int32 | None = None
+    """Makes no difference, and is told: all nodes are looked at."""
     pod_initial_backoff_seconds: Int64 | None = None
+    """How long a refused pod rests at first: 1."""
     pod_max_backoff_seconds: Int64 | None = None
+    """The longest rest: 10."""
     profiles: list[Profile] = []
+    """The schedulers that the process plays."""
     extenders: list[dict[str, object]] = []
+    """Refused if there are any: webhooks of the scheduler are not called."""
     delay_cache_until_active: bool | None = None
+    """As if true: who waits to lead keeps no copy of the cluster."""
 
 
 class Args(Strict):

@@ -36,23 +36,34 @@ class TemplateSection(Section):
     """What the next node will look like."""
 
     labels: dict[str, str] = {}
+    """Of the nodes."""
     taints: list[TaintSection] = []
+    """Of the nodes."""
     capacity: dict[str, Quantity] = {}
+    """By resource; pods: 110 unless it is said."""
     allocatable: dict[str, Quantity] = {}
+    """As the capacity where it is not said."""
 
 
 class GroupSection(Section):
     """A group; all of it may be left out."""
 
     id: Id = ""
+    """What the cloud calls it, unless that is its name."""
     min: Count | None = None
+    """Least nodes."""
     max: Count | None = None
+    """Most nodes."""
     price: Price | None = None
+    """An hour's."""
     node_selector: dict[str, str] = {}
+    """Which nodes are its own, for planning without a cloud."""
     template: TemplateSection = msgspec.field(default_factory=TemplateSection)
+    """What the next node will look like."""
     csi_drivers: dict[str, object] | None = None
     """Anything may stand for a limit here, so that a bad one spoils only its driver."""
     options: OptionsSection = msgspec.field(default_factory=OptionsSection)
+    """How it is scaled."""
 
 
 def read_section(

@@ -81,14 +81,20 @@ class FaultSection(Section):
     """A fault, from a moment on, for a while or for good."""
 
     kind: str
+    """What goes wrong."""
     at: Duration = 0
+    """From the start."""
     for_: Duration | None = msgspec.field(name="for", default=None)
+    """How long; for good if it is not said."""
     node: str = ""
+    """Whom it strikes; everybody if nobody is named."""
     group: str = ""
     driver: str = ""
     zone: str = ""
     delay: Duration = 300
+    """Of a slow start."""
     period: Duration = 120
+    """Of a flapping node."""
 
     def fault(self, targets: Targets, path: str = "") -> Fault:
         """The fault itself, without its times."""

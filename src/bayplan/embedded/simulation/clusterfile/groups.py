@@ -33,9 +33,12 @@ class InstanceTypeSection(Section):
     cpu: Quantity = "4"
     memory: Quantity = "16Gi"
     pods: Count = 110
+    """The most pods on a node."""
     ephemeral_storage: Quantity = "100Gi"
     resources: dict[str, Quantity] = {}
+    """Further resources."""
     price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """An hour's."""
 
     def instance_type(self, path: str) -> InstanceType:
         """The instance type."""
@@ -50,9 +53,13 @@ class GroupDriverSection(Section):
 
     name: str
     limit: Count | Literal["none"] = "none"
+    """What CSINode says; none publishes no limit."""
     real_limit: Count | Literal["none"] | None = None
+    """What the machine can; as limit unless said."""
     delay: Duration = 10
+    """From the node to the driver on it."""
     registers: bool = True
+    """Whether it ever comes."""
 
     def group_driver(self, path: str) -> GroupDriver:
         """The driver; the machine can do what it says unless told otherwise."""
@@ -72,16 +79,27 @@ class GroupSection(Section):
     name: Name
     instance_type: str
     count: Count = 0
+    """Nodes at the start."""
     min: Count = 0
+    """Least nodes."""
     max: Count = 1000
+    """Most nodes."""
     cloud: Cloud = "sim"
+    """How the nodes' provider IDs begin."""
     zones: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("zone-a",)
+    """Nodes take them in turn."""
     labels: dict[str, str] = {}
+    """Of the nodes."""
     taints: list[TaintSection] = []
+    """Of the nodes."""
     allocatable: dict[str, Quantity] = {}
+    """Published beyond the type's resources."""
     start: Duration = 30
+    """From the purchase to the node."""
     drivers: list[GroupDriverSection] = []
+    """CSI drivers on the nodes."""
     options: OptionsSection = msgspec.field(default_factory=OptionsSection)
+    """How autoscalers are asked to scale it."""
 
     def group(self, type_: InstanceType, known: Mapping[str, Driver], path: str) -> NodeGroup:
         """The node group."""

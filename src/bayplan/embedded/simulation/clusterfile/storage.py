@@ -24,10 +24,15 @@ class DriverSection(Section):
 
     name: Name
     topology_key: str = "topology.kubernetes.io/zone"
+    """Volumes are of one domain of this label; empty for volumes that can be used everywhere."""
     provision: Duration = 2
+    """How long the cloud takes to make a volume."""
     attach: Duration = 3
+    """How long to attach one."""
     detach: Duration = 2
+    """How long to detach one."""
     attach_required: bool = True
+    """Whether volumes are attached at all."""
 
     def driver(self, path: str) -> Driver:
         """The driver."""
@@ -48,10 +53,15 @@ class ClassSection(Section):
 
     name: Name
     driver: str
+    """Who makes its volumes."""
     binding: Literal["WaitForFirstConsumer", "Immediate"] = "WaitForFirstConsumer"
+    """When a claim gets its volume."""
     reclaim: Literal["Delete", "Retain"] = "Delete"
+    """What becomes of a volume whose claim has gone."""
     default: bool = False
+    """For claims that name no class."""
     zones: list[str] = []
+    """Only in these, if any are named."""
 
     def storage_class(self, driver: Driver) -> JsonObject:
         """The StorageClass."""

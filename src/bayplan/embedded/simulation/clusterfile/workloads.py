@@ -39,17 +39,24 @@ class ArrivalsSection(Section):
     """Many copies of a manifest, one after the other."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    """How many copies."""
     over: Duration
+    """In what time."""
     spread: Literal["random", "even"] = "random"
+    """At random moments, or evenly."""
 
 
 class WorkloadSection(Section):
     """Objects to create: from a file, or written here."""
 
     file: str = ""
+    """One or more objects, beside the cluster file."""
     manifest: dict[str, object] | list[dict[str, object]] | None = None
+    """An object or a list."""
     at: Duration = 0
+    """From the start."""
     arrivals: ArrivalsSection | None = None
+    """Many copies, each with a number at the end of its name."""
 
     def workload(self, path: str, folder: Path) -> WorkloadSpec:
         """The objects and their times."""

@@ -67,13 +67,15 @@ class Listener:
 class Journal:
     """The last changes, and those who listen."""
 
-    def __init__(self, most: int = MOST_CHANGES, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self, most: int = MOST_CHANGES, most_bytes: int = MOST_BYTES, *, start: int = 0
+    ) -> None:
         self._entries: deque[Entry] = deque()
         self._bytes = 0
         self._most, self._most_bytes = most, most_bytes
         self._listeners: set[Listener] = set()
-        self.seq = 0
-        """The number of the last change."""
+        self.seq = start
+        """The number of the last change. Servers that start from different ones are told apart."""
 
     @property
     def listeners(self) -> int:

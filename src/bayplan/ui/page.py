@@ -56,7 +56,8 @@ class Page:
         self.picture = picture
         self.source = source
         self.clock = clock
-        self.journal = Journal()
+        # A page that comes back to another server than it left must not take one for the other.
+        self.journal = Journal(start=int(clock.now().timestamp() * 1000))
         self.ready = asyncio.Event()
         """Set once there is a first picture."""
         self.extras: dict[tuple[type[KubeObject], str], KubeObject] = {}

@@ -15,7 +15,9 @@ from typing import Protocol
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
-from tests.ui.browser.processes import Command
+from tests.ui.browser.dumps import EXAMPLES, SHOP
+from tests.ui.browser.processes import Command, page_of
+from tests.ui.browser.told import Teller, Told
 from tests.ui.browser.watched import Watched
 
 CHROMIUM = shutil.which("chromium")
@@ -47,6 +49,9 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     browser.close()
 
 
+Started = Callable[..., Command]
+
+
 class Opened(Protocol):
     """Opens a window: `look` is anything that a browser's context can be told."""
 
@@ -76,7 +81,35 @@ def opened(browser: Browser) -> Iterator[Opened]:
 
 
 @pytest.fixture
-def started() -> Iterator[Callable[..., Command]]:
+def teller() -> Iterator[Teller]:
+    """A page that tests tell what to show."""
+    teller = Teller(Told())
+    with teller.running():
+        yield teller
+
+
+@pytest.fixture(scope="package")
+def shop() -> Iterator[str]:
+    """The page of a shop whose volumes are used up; it stands still, so all tests may share it."""
+    yield from _served("-f", SHOP, "--groups", EXAMPLES / "groups.yaml")
+
+
+@pytest.fixture(scope="package")
+def batch() -> Iterator[str]:
+    """The page of queues, and jobs that wait in them."""
+    yield from _served("-f", EXAMPLES / "queues", "-f", EXAMPLES / "clusters/batch")
+
+
+def _served(*arguments: str | Path) -> Iterator[str]:
+    command = Command("ui", *map(str, arguments))
+    try:
+        yield page_of(command)
+    finally:
+        command.stop()
+
+
+@pytest.fixture
+def started() -> Iterator[Started]:
     """Starts `bayplan` commands that end with the test."""
     running: list[Command] = []
 

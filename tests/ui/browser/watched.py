@@ -7,6 +7,14 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import ConsoleMessage, Error, Locator, Page, Request, expect
 
+_MIDDLE = """(node) => {
+    const { board } = globalThis.bayplan, bay = board.layout.bays.get(node), { camera } = board;
+    const box = document.querySelector("canvas").getBoundingClientRect();
+    return [box.x + (bay.x + bay.w / 2 - camera.x) * camera.scale,
+            box.y + (bay.y + bay.h / 2 - camera.y) * camera.scale];
+}"""
+_HEAD = _MIDDLE.replace("bay.h / 2", "8")
+
 
 class Watched:
     """A window."""
@@ -41,6 +49,15 @@ class Watched:
         canvas = self.page.locator("canvas")
         expect(canvas).to_be_visible()
         expect(canvas).to_have_attribute("data-drawn", "true")
+
+    def bay(self, node: str) -> tuple[float, float]:
+        """The middle of a node's bay in the window."""
+        x, y = self.page.evaluate(_MIDDLE, node)
+        return x, y
+
+    def choose_bay(self, node: str) -> None:
+        """Press a node's bay in its head, where no pod lies."""
+        self.page.mouse.click(*self.page.evaluate(_HEAD, node))
 
     @property
     def details(self) -> Locator:

@@ -1,0 +1,128 @@
+"""What the page does when the server goes, comes back, resets it, or wants a token."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from bayplan.ui.journal import Journal
+from bayplan.ui.tables import Row
+from tests.ui.browser.conftest import Opened
+from tests.ui.browser.told import Teller, Told, row
+
+TOKEN = "a-token-of-enough-letters"
+REFUSED = "ERR_CONNECTION_REFUSED"
+CUT = "ERR_INCOMPLETE_CHUNKED_ENCODING"
+
+
+def node(name: str) -> Row:
+    return row("nodes", id=name, cpu=4000, memory=1 << 34, ready="True")
+
+
+@pytest.fixture
+def url(teller: Teller) -> str:
+    teller.put("nodes", [node("n1")])
+    return teller.url
+
+
+def test_a_change_is_shown_as_it_comes(teller: Teller, url: str, opened: Opened) -> None:
+    window = opened(url + "#/nodes")
+    expect(window.status).to_contain_text("live")
+    names = window.page.get_by_role("table", name="Nodes").locator("tbody th")
+    expect(names).to_have_text(["n1"])
+    teller.put("nodes", [node("n2")])
+    expect(names).to_have_text(["n1", "n2"])
+    assert teller.told.states == 1
+
+
+def test_a_stream_that_breaks_is_taken_up_where_it_was(
+    teller: Teller, url: str, opened: Opened
+) -> None:
+    window = opened(url + "#/nodes")
+    window.expected += [REFUSED, CUT]
+    expect(window.status).to_contain_text("live")
+    teller.close()
+    expect(window.status).to_contain_text("reconnecting")
+    teller.put("nodes", [node("n2")])
+    teller.serve()
+    expect(window.status).to_contain_text("live", timeout=20_000)
+    names = window.page.get_by_role("table", name="Nodes").locator("tbody th")
+    expect(names).to_have_text(["n1", "n2"])
+    assert teller.told.states == 1
+
+
+def test_another_server_at_the_same_address_is_asked_for_everything(
+    teller: Teller, url: str, opened: Opened
+) -> None:
+    window = opened(url + "#/nodes")
+    window.expected += [REFUSED, CUT]
+    expect(window.status).to_contain_text("live")
+    teller.close()
+    expect(window.status).to_contain_text("reconnecting")
+    teller.told = Told()
+    for name in ("other-1", "other-2"):
+        teller.told.put("nodes", [node(name)])
+    teller.serve()
+    window.page.get_by_role("button", name="Try now").click()
+    names = window.page.get_by_role("table", name="Nodes").locator("tbody th")
+    expect(names).to_have_text(["other-1", "other-2"])
+
+
+def test_who_is_too_slow_fetches_the_whole_again(teller: Teller, url: str, opened: Opened) -> None:
+    window = opened(url + "#/nodes")
+    window.expected += [REFUSED, CUT]
+    expect(window.status).to_contain_text("live")
+    teller.close()
+    expect(window.status).to_contain_text("reconnecting")
+    teller.told.journal = Journal(most=2, start=teller.told.journal.seq)
+    for i in range(5):
+        teller.put("nodes", [node(f"later-{i}")])
+    teller.serve()
+    names = window.page.get_by_role("table", name="Nodes").locator("tbody th")
+    expect(names).to_have_count(6, timeout=20_000)
+    assert teller.told.states == 2
+
+
+def test_without_the_token_nothing_is_shown_and_with_it_the_address_forgets_it(
+    opened: Opened,
+) -> None:
+    told = Told()
+    told.put("nodes", [node("secret-node")])
+    with Teller(told, TOKEN).running() as url:
+        window = opened(f"{url}?token={TOKEN}")
+        window.drawn()
+        assert TOKEN not in window.page.url
+        assert TOKEN not in window.reads("document.documentElement.outerHTML")
+        assert window.reads("document.cookie") == ""
+        window.page.context.clear_cookies()
+        window.expected += ["401"]
+        answer = window.page.goto(url)
+        assert answer is not None
+        assert answer.status == 401
+        expect(window.page.locator("body")).not_to_contain_text("secret-node")
+
+
+def test_a_token_that_is_taken_away_is_asked_for(opened: Opened) -> None:
+    told = Told()
+    told.put("nodes", [node("n1")])
+    teller = Teller(told, TOKEN)
+    with teller.running() as url:
+        window = opened(f"{url}?token={TOKEN}")
+        window.expected += [REFUSED, CUT, "401"]
+        expect(window.status).to_contain_text("live")
+        window.page.context.clear_cookies()
+        teller.close()
+        teller.serve()
+        expect(window.status).to_contain_text("refused", timeout=20_000)
+        expect(window.status).to_have_attribute(
+            "title", "The server wants its token: open the address that it printed."
+        )
+
+
+def test_what_could_not_be_read_is_noted(teller: Teller, url: str, opened: Opened) -> None:
+    teller.told.notes = ["Queues may not be listed, so nothing is said of them."]
+    window = opened(url)
+    notes = window.page.get_by_role("complementary", name="What could not be read")
+    expect(notes).to_contain_text("Queues may not be listed")
+    notes.get_by_role("button").click()
+    expect(notes).to_have_count(0)

@@ -1,0 +1,140 @@
+"""A page that is told what to show, row by row: what no cluster would say, or not so fast.
+
+The server, its stream and its numbering are the real ones; only what they tell is made up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from bayplan.ui import encoding
+from bayplan.ui.backend import NotOfferedError
+from bayplan.ui.encoding import Encoded, Source
+from bayplan.ui.journal import Journal, Listener
+from bayplan.ui.serving import Guard, Serving, serve
+from bayplan.ui.tables import COLUMNS, Row, Tables
+
+T = TypeVar("T")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def row(table: str, **values: Any) -> Row:
+    """A row of a table; what is not said is empty."""
+    return [values.get(column, _EMPTY.get(column, "")) for column in COLUMNS[table]]
+
+
+_EMPTY: Mapping[str, Any] = {
+    **dict.fromkeys(("cpu", "memory", "podsMax", "volumes", "priority", "size", "target"), 0),
+    **dict.fromkeys(("used", "count", "upcoming"), 0),
+    **dict.fromkeys(("taints", "missing", "pods", "steps", "pending", "removals"), ()),
+    **{name: {} for name in ("quota", "allocated", "reserved", "requested", "deserved")},
+    **dict.fromkeys(("min", "max", "price", "limit", "weight", "share", "cost"), None),
+    "guaranteed": {},
+    "cordoned": False,
+    "over": False,
+}
+
+
+_STARTS = itertools.count(1_000_000, 1_000_000)
+"""Where each counts its changes from: as with servers that were started at other times."""
+
+
+class Told:
+    """A backend of made-up rows."""
+
+    def __init__(self) -> None:
+        self.tables = Tables()
+        self.journal = Journal(start=next(_STARTS))
+        self.explanation = b"{}"
+        self.notes: list[str] = []
+        self.states = 0
+        """How often the whole state was asked for."""
+
+    def put(self, table: str, rows: Sequence[Row]) -> None:
+        """Set rows, and tell whoever listens."""
+        for one in rows:
+            self.tables.set(table, one)
+        seq = self.journal.seq + 1
+        data = encoding.change(seq, NOW, self.tables.take_changes())
+        self.journal.add(encoding.as_event(seq, data))
+
+    async def state(self, at: float | None) -> Encoded:
+        if at is not None:
+            raise NotOfferedError("at: only now")
+        self.states += 1
+        source = Source("live", "made-up", live=True)
+        plain = encoding.state(self.journal.seq, NOW, source, self.notes, self.tables)
+        return Encoded(plain, encoding.gzipped(plain))
+
+    def listen(self, after: int) -> Listener | None:
+        return self.journal.listen(after)
+
+    async def changes(self, after: int, most: int) -> Encoded:
+        raise NotOfferedError(f"{after} {most}")
+
+    async def timeline(self) -> Encoded:
+        raise NotOfferedError("no time line")
+
+    async def explain(self, pod: str, at: float | None) -> bytes:
+        return self.explanation
+
+
+class Teller:
+    """The server in a thread, and a way to have something done there."""
+
+    def __init__(self, told: Told, token: str = "") -> None:
+        self.told = told
+        self._token = token
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._stop: Callable[[], Coroutine[Any, Any, object]] | None = None
+        self.url = ""
+
+    def serve(self) -> str:
+        """Begin, at the same address as before if there was one."""
+        how = Serving(
+            port=int(self.url[:-1].rpartition(":")[2] or 0), guard=Guard(token=self._token)
+        )
+
+        async def begin() -> str:
+            context = serve(self.told, how)
+            url = await context.__aenter__()
+            self._stop = lambda: context.__aexit__(None, None, None)
+            return url
+
+        self.url = self.does(begin())
+        return self.url
+
+    def close(self) -> None:
+        """End serving; the port stays ours to come back to."""
+        if self._stop is not None:
+            self.does(self._stop())
+            self._stop = None
+
+    def put(self, table: str, rows: Sequence[Row]) -> None:
+        """Set rows in the server's own thread."""
+
+        async def tell() -> None:
+            self.told.put(table, rows)
+
+        self.does(tell())
+
+    def does(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    @contextmanager
+    def running(self) -> Iterator[str]:
+        self._thread.start()
+        try:
+            yield self.serve()
+        finally:
+            self.close()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()

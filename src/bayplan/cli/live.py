@@ -49,16 +49,24 @@ def read_live(
         raise BadInput(printable(f"{error}{hint}; docs/live.md has the permissions")) from None
 
 
-def ask(access: ClusterAccess, question: Callable[[Client], Awaitable[T]], patience: float) -> T:
+def ask(
+    access: ClusterAccess,
+    question: Callable[[Client], Awaitable[T]],
+    patience: float,
+    tuning: Tuning | None = None,
+) -> T:
     """What a question to a cluster comes to; BadInput if the cluster cannot be asked at all."""
-    return asyncio.run(_ask(access, question, patience))
+    return asyncio.run(_ask(access, question, patience, tuning or _tuning(patience)))
 
 
 async def _ask(
-    access: ClusterAccess, question: Callable[[Client], Awaitable[T]], patience: float
+    access: ClusterAccess,
+    question: Callable[[Client], Awaitable[T]],
+    patience: float,
+    tuning: Tuning,
 ) -> T:
     with reaching():
-        connected = connect(access.kubeconfig, context=access.context, tuning=_tuning(patience))
+        connected = connect(access.kubeconfig, context=access.context, tuning=tuning)
     async with connected as client:
         with reaching(client.access.server):
             await _greet(client, patience)

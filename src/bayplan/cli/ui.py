@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayplan.cli.access import ClusterAccess
 from bayplan.cli.apiserver import listen_address
 from bayplan.cli.cluster import (
     Gates,
@@ -23,21 +25,37 @@ from bayplan.cli.cluster import (
     profile_from,
 )
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.output import printable
+from bayplan.cli.live import ask
+from bayplan.cli.output import notices, printable
 from bayplan.cli.ui_answers import answers
+from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import until_signalled
+from bayplan.fit import Profile
 from bayplan.kube.clock import WallClock
+from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.recordings import Recording, RecordingError
+from bayplan.ui.answers import Answers
 from bayplan.ui.backend import Backend
+from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.page import Page
+from bayplan.ui.replay.backend import Replay
 from bayplan.ui.serving import Guard, Serving, new_token, serve
 from bayplan.ui.still import still_page
 
 SHORTEST_TOKEN = 16
+MOST_PROBLEMS = 20
+HERE = ClusterAccess()
+StillPage = Callable[[], Page]
+"""Makes a page, in the event loop that it will live in."""
 
 
 def ui(  # noqa: PLR0913 - one for each option
+    recording: Annotated[Path | None, Parameter(help="A recording of `bayplan record`.")] = None,
+    /,
     *,
     filename: Source = (),
+    access: ClusterAccess = HERE,
+    request_timeout: str = "30s",
     listen: str = "127.0.0.1:0",
     token_file: Path | None = None,
     host_name: Annotated[tuple[str, ...], Parameter(negative_iterable=())] = (),
@@ -49,13 +67,17 @@ def ui(  # noqa: PLR0913 - one for each option
     """Serve a page of the cluster: nodes as bays, volumes against limits, queues, who waits and
     why, what the autoscaler does next.
 
-    Of a dump (-f). It only shows: there is no way to change anything through it. It is for this
-    machine unless --listen says otherwise, and then only with a token.
+    Of the cluster that kubectl would talk to, as it changes; of a dump (-f); or of a recording, at
+    any moment of it. It only shows: there is no way to change anything through it, and a cluster is
+    read with the reader's own permissions; what may not be read is named on the page. It is for
+    this machine unless --listen says otherwise, and then only with a token.
 
     Exit codes: 0 it was served until interrupted, 2 bad input.
 
     Parameters
     ----------
+    request_timeout
+        How long the cluster may take to answer at first.
     listen
         Address and port to listen on; port 0 takes a free one.
     token_file
@@ -66,24 +88,88 @@ def ui(  # noqa: PLR0913 - one for each option
     groups
         Node groups with their templates, bounds and prices, as `bayplan plan` has them.
     """
+    if sum((recording is not None, bool(filename), access != HERE)) > 1:
+        raise BadInput("give a recording, or a dump with -f, or a cluster with --context, not two")
     rules = profile_from(feature_gates, missing_driver)
+    told = answers(rules, groups)
     how = serving(listen, token_file, host_name)
+    if recording is not None:
+        with opened(recording) as found:
+            replay = Replay(found, recording.name, profile=judged_as(rules, None), answers=told)
+            asyncio.run(until_signalled(_serve_replay(replay, how)))
+    elif filename:
+        page = _of_dump(filename, rules, told, partial=partial)
+        asyncio.run(until_signalled(_serve_still(page, how)))
+    else:
+        name = access.context or "the current context"
+        source = LiveSource(name, profile=judged_as(rules, None), answers=told)
+        _serve_live(access, source, how, patience(request_timeout))
+    return EXIT_OK
+
+
+def _of_dump(filename: Sequence[str], rules: Profile, told: Answers, *, partial: bool) -> StillPage:
     loaded = load_objects(filename, "ui", partial=partial)
-    page = still_page(
+    notes = [f"left out: {printable(str(one))}" for one in loaded.problems[:MOST_PROBLEMS]]
+    return lambda: still_page(
         loaded.objects,
         ", ".join(filename),
         WallClock(),
         profile=judged_as(rules, None),
-        answers=answers(rules, groups),
-        notes=[f"left out: {printable(str(one))}" for one in loaded.problems[:20]],
+        answers=told,
+        notes=notes,
     )
-    asyncio.run(until_signalled(_serve(page, how)))
-    return EXIT_OK
 
 
-async def _serve(page: Page, how: Serving) -> None:
+async def _serve_still(make: StillPage, how: Serving) -> None:
+    page = make()
     async with served_page(page, how), page.running():
         await asyncio.Event().wait()
+
+
+async def _serve_replay(replay: Replay, how: Serving) -> None:
+    try:
+        async with served_page(replay, how):
+            await asyncio.Event().wait()
+    finally:
+        replay.close()
+
+
+def quiet() -> None:
+    """What cannot be read is told once, and not by every try."""
+    logging.getLogger("bayplan").setLevel(logging.ERROR)
+
+
+def _serve_live(access: ClusterAccess, source: LiveSource, how: Serving, seconds: float) -> None:
+    quiet()
+
+    async def show(client: Client) -> None:
+        async with live_page(client, source) as page, served_page(page, how):
+            await asyncio.Event().wait()
+
+    ask(access, lambda client: until_signalled(show(client)), seconds, Tuning())
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Recording]:
+    """A recording; BadInput if it cannot be read."""
+    try:
+        with Recording(path) as found:
+            if found.cut:
+                told = f"{path}: the last {found.cut} bytes cannot be read; the rest is shown"
+                notices().print(printable(told), style="yellow")
+            yield found
+    except RecordingError as error:
+        raise BadInput(printable(str(error))) from None
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}") from None
+
+
+def patience(written: str) -> float:
+    """Seconds that an answer may take."""
+    try:
+        return parse_duration(written) or 0.1
+    except DurationError as error:
+        raise BadInput(f"--request-timeout: {error}") from None
 
 
 @contextlib.asynccontextmanager

@@ -5,7 +5,7 @@ explanations. Each is what the command of that name says of a cluster that stand
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -156,14 +156,16 @@ def _plan_row(shown: Shown, *, by_kinds: bool) -> Row:
             "group": texts.identity(one.group),
             "nodes": one.count,
             "pods": _named(pod for pods in one.nodes for pod in pods),
-            "why": f"{sum(len(pods) for pods in one.nodes)} pods fit no node that is there",
+            "why": _for_whom(sum(len(pods) for pods in one.nodes)),
             "cost": one.cost,
         }
         for one in plan.scale_ups[:MOST_STEPS]
     ]
+    alike: dict[str, list[str]] = {}
+    for one in plan.pending:
+        alike.setdefault(_why_pending(one.cause.kind, one.by_group), []).append(one.pod)
     pending: list[JsonValue] = [
-        {"pods": _named([one.pod]), "why": _why_pending(one.cause.kind, one.by_group)}
-        for one in plan.pending[:MOST_STEPS]
+        {"pods": _named(pods), "why": why} for why, pods in islice(alike.items(), MOST_STEPS)
     ]
     removals: list[JsonValue] = [
         {"node": texts.identity(one.node), "why": texts.line(one.reason)}
@@ -177,9 +179,9 @@ def _plan_row(shown: Shown, *, by_kinds: bool) -> Row:
     return ["next", "Next plan", made, steps, pending, removals, cost, texts.line(note)]
 
 
-def _why_pending(cause: str, by_group: object) -> str:
-    groups = by_group if isinstance(by_group, dict) else {}
-    said = [f"{name}: {', '.join(reasons)}" for name, reasons in list(groups.items())[:MOST_NAMED]]
+def _why_pending(cause: str, by_group: Mapping[str, tuple[str, ...]]) -> str:
+    groups = islice(by_group.items(), MOST_NAMED)
+    said = [f"{name}: {', '.join(reasons)}" for name, reasons in groups]
     return texts.line(f"{cause}: {'; '.join(said)}" if said else cause)
 
 
@@ -209,3 +211,11 @@ def _facts(one: Declaration) -> GroupFacts:
 
 def _named(pods: Iterable[str]) -> list[JsonValue]:
     return [texts.identity(pod) for pod in islice(pods, MOST_STEPS)]
+
+
+def _for_whom(count: int) -> str:
+    return (
+        "1 pod fits no node that is there"
+        if count == 1
+        else f"{count} pods fit no node that is there"
+    )

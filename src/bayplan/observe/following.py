@@ -67,10 +67,12 @@ class LiveSnapshot:
             informer.on_unfit(self._unfit(kind, informer))
             self._followed.append(informer)
 
-    async def fill(self) -> None:
-        """Fill the snapshot as soon as every informer has its whole copy."""
+    async def fill(self, *, lenient: bool = False) -> None:
+        """Fill the snapshot as soon as every informer has its whole copy, or (lenient) was refused
+        it; what is refused now and granted later is taken then.
+        """
         for informer in self._followed:
-            await informer.synced.wait()
+            await (informer.answered if lenient else informer.synced).wait()
         # Without an await in between: no change can come between one kind and the next.
         for informer in self._followed:
             informer.on_change(self.observer.take)
@@ -95,14 +97,17 @@ async def follow(
     *,
     profile: Profile | None = None,
     kinds: Iterable[type[KubeObject]] = OBSERVED,
+    lenient: bool = False,
 ) -> AsyncIterator[LiveSnapshot]:
-    """A snapshot that follows the client's cluster for as long as the context lasts."""
+    """A snapshot that follows the client's cluster for as long as the context lasts; a lenient one
+    does without the kinds that are not served, or not for this client.
+    """
     async with Informers(client) as informers:
         # Claims to devices are not followed, so that no pod that has any is taken for judged.
         known = replace(profile or Profile(), knows_devices=False)
         live = LiveSnapshot(Observer(Snapshot(profile=known)), informers)
         live.start(kinds)
-        filling = asyncio.ensure_future(live.fill())
+        filling = asyncio.ensure_future(live.fill(lenient=lenient))
         try:
             yield live
         finally:

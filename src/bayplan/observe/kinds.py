@@ -7,10 +7,11 @@ a pod that ends while it is watched is told as gone.
 
 from __future__ import annotations
 
-from bayplan.client import Selection
+from bayplan.client import Selection, untyped
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,
@@ -21,6 +22,8 @@ from bayplan.kube.storage import (
     VolumeAttachment,
 )
 from bayplan.kube.workloads import (
+    DaemonSet,
+    Job,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,
@@ -50,7 +53,18 @@ OBSERVED: tuple[type[KubeObject], ...] = (
 )
 """Every kind that decisions look at."""
 
+ALSO_SHOWN: tuple[type[KubeObject], ...] = (DaemonSet, Job, Queue, PodGroup)
+"""Kinds that placing a pod does not look at, and that plans and queues rest on."""
+STATUS = ("kube-system", "cluster-autoscaler-status")
+"""Where an autoscaler writes how everything stands."""
+STATUSES = untyped("", "v1", "configmaps", "ConfigMap")
+
 _LIVING = Selection(fields="status.phase!=Succeeded,status.phase!=Failed")
+
+
+def status_alone() -> Selection:
+    """Of all ConfigMaps, an autoscaler's status."""
+    return Selection(namespace=STATUS[0], fields=f"metadata.name={STATUS[1]}")
 
 
 def which(kind: type[KubeObject]) -> Selection:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -122,17 +122,26 @@ class Recording:
     def state_at(self, at: float) -> State:
         """All objects at a moment: after everything that had happened by then."""
         index = bisect_right([one[-1].at for one in self._keyframes], at) - 1
-        if index < 0:
-            seq, objects, moment = 0, {}, 0.0
-        else:
+        found = self._played(index, lambda change: change.at <= at)
+        return found._replace(at=max(found.at, min(at, self.seconds)))
+
+    def state_after(self, seq: int) -> State:
+        """All objects after a change."""
+        index = bisect_right([one[-1].seq for one in self._keyframes], seq) - 1
+        return self._played(index, lambda change: change.seq <= seq)
+
+    def _played(self, index: int, until: Callable[[Change], bool]) -> State:
+        """From a keyframe (-1 is the empty beginning) on, as long as changes count."""
+        seq, moment, objects = 0, 0.0, dict[Identity, Recorded]()
+        if index >= 0:
             last = self._keyframes[index][-1]
-            seq, objects, moment = last.seq, self._keyframe(index), last.at
+            seq, moment, objects = last.seq, last.at, self._keyframe(index)
         for change in self.after(seq):
-            if change.at > at:
+            if not until(change):
                 break
             put(objects, change)
             seq, moment = change.seq, change.at
-        return State(seq, max(moment, min(at, self.seconds)), objects)
+        return State(seq, moment, objects)
 
     def after(self, seq: int) -> Iterator[Change]:
         """The changes after that one, in order."""

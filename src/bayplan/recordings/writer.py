@@ -75,9 +75,9 @@ class RecordingWriter:
 
     def mark(self, at: float) -> None:
         """Say that this moment has been reached, whether or not anything happened until then."""
+        self.flush()
         if at > self.at:
             self.at = at
-            self.flush()
             self._append(packed(Part.CHANGES, self.seq, at, b""))
 
     def flush(self, *, sync: bool = False) -> None:

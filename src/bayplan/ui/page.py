@@ -20,11 +20,11 @@ import msgspec
 from bayplan.fit import Snapshot
 from bayplan.kube.clock import Clock
 from bayplan.kube.loading import paused_collector
-from bayplan.kube.meta import KubeObject
 from bayplan.ui import encoding
 from bayplan.ui.answers import Answers, Still
 from bayplan.ui.backend import BusyError, NotOfferedError
 from bayplan.ui.encoding import Encoded, Source
+from bayplan.ui.extras import Extras
 from bayplan.ui.journal import Journal, Listener
 from bayplan.ui.picture.picture import Picture
 from bayplan.ui.tables import Tables
@@ -60,8 +60,7 @@ class Page:
         self.journal = Journal(start=int(clock.now().timestamp() * 1000))
         self.ready = asyncio.Event()
         """Set once there is a first picture."""
-        self.extras: dict[tuple[type[KubeObject], str], KubeObject] = {}
-        """Objects that the model does not count, and queues or plans rest on."""
+        self.extras = Extras(picture, self.stir)
         self._answers = answers or Answers()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="page")
         self._notes: list[str] = []
@@ -168,7 +167,7 @@ class Page:
         """The cluster as it now is."""
         snapshot = self.picture.snapshot
         with paused_collector():
-            objects = [*snapshot.objects(), *self.extras.values()]
+            objects = [*snapshot.objects(), *self.extras.kept.values()]
         return Still(objects, snapshot.profile, self.clock.now())
 
     async def _in_thread(self, work: Callable[[], T]) -> T:

@@ -10,7 +10,6 @@ from bayplan.kube.meta import KubeObject
 from bayplan.observe import OBSERVED
 from bayplan.ui.answers import Answers
 from bayplan.ui.encoding import Source
-from bayplan.ui.extras import take_extra
 from bayplan.ui.page import Page
 from bayplan.ui.picture.picture import Picture
 
@@ -32,7 +31,7 @@ def still_page(  # noqa: PLR0913 - each says its own
     page = Page(Picture(snapshot, clock.now), Source("dump", name, live=False), clock, answers)
     for obj in objects:
         if type(obj) not in _COUNTED:
-            take_extra(page, obj)
+            page.extras.take(obj)
     page.picture.groups.say("declared", answers.groups())
     page.set_notes(notes)
     return page

@@ -16,7 +16,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Generic
 
 from bayplan.client.client import Client
-from bayplan.client.errors import ClientError, MalformedError
+from bayplan.client.errors import (
+    ClientError,
+    ForbiddenError,
+    MalformedError,
+    MethodNotAllowedError,
+    NotFoundError,
+)
 from bayplan.client.informers.changes import Change
 from bayplan.client.informers.reflector import Reflector
 from bayplan.client.informers.store import Store
@@ -30,6 +36,8 @@ log = logging.getLogger(__name__)
 UnfitHandler = Callable[[str, MalformedError | None], None]
 """Told which object does not fit its type and why, or (None) that it is not there any more."""
 QUEUE = 128
+REFUSALS = (ForbiddenError, MethodNotAllowedError, NotFoundError)
+"""Answers that waiting alone does not change."""
 
 
 class Informer(Generic[T]):
@@ -40,6 +48,10 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource_of(kind)
         self.synced = asyncio.Event()
+        self.answered = asyncio.Event()
+        """Set once it has the whole picture, or was refused it: the kind is not served, or not for
+        us. It goes on asking.
+        """
         self.lists = 0
         self.last_error: ClientError | None = None
         self._store: Store[T] = Store()
@@ -50,6 +62,12 @@ class Informer(Generic[T]):
         self._reflector = Reflector(
             client, self.resource, which or Selection(), sink=self, report=self._report
         )
+
+    @property
+    def refusal(self) -> ClientError | None:
+        """Why it has nothing, if it was refused."""
+        refused = isinstance(self.last_error, REFUSALS) and not self.synced.is_set()
+        return self.last_error if refused else None
 
     @property
     def objects(self) -> Mapping[str, T]:
@@ -90,6 +108,7 @@ class Informer(Generic[T]):
             self._tell_unfit(key, None)
         self.last_error = None
         self.synced.set()
+        self.answered.set()
 
     async def apply(self, event: WatchEvent[T]) -> None:
         """Take one event from the reflector."""
@@ -109,6 +128,8 @@ class Informer(Generic[T]):
     def _report(self, error: ClientError) -> None:
         self.last_error = error
         log.warning("informer of %s: %s", self.resource, error)
+        if isinstance(error, REFUSALS):
+            self.answered.set()
         if isinstance(error, MalformedError) and error.key:
             self._unfit[error.key] = error
             self._tell_unfit(error.key, error)

@@ -15,7 +15,7 @@ from bayplan.kube.nodes import Node
 from bayplan.nodegroups import Template
 from bayplan.nodegroups.templates import csi_limits
 from bayplan.ui import texts
-from bayplan.ui.picture.nodes import node_row
+from bayplan.ui.picture.nodes import node_row, taint_text
 from bayplan.ui.tables import Row, Tables
 
 POOL_LABELS = (
@@ -230,12 +230,19 @@ class Groups:
 
 
 TEMPLATE = "group template"
+STATE = "node.kubernetes.io/"
+"""What the keys of taints begin with that tell of a node's state, and of no other node's."""
 
 
 def _ghost(name: str, group: str, like: Node | None) -> Row:
     """A node that is not there yet, drawn like its template or its fellows."""
     row = node_row(like if like is not None else Node(), texts.identity(group), "on its way", ())
     row[0], row[3], row[4], row[9] = texts.identity(name), "Unknown", False, True
+    row[5] = (
+        [taint_text(one) for one in like.spec.taints if not one.key.startswith(STATE)]
+        if like
+        else []
+    )
     return row
 
 

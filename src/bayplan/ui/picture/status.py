@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import yaml
 
 from bayplan.ui import texts
 from bayplan.ui.picture.groups import GroupFacts
 from bayplan.ui.tables import Row
+
+if TYPE_CHECKING:
+    from bayplan.kube.codec import JsonValue
 
 NAMESPACE, NAME = "kube-system", "cluster-autoscaler-status"
 SOURCE = "autoscaler status"
@@ -59,7 +63,7 @@ class Status:
                     target=_count(health.get("cloudProviderTarget")),
                 )
 
-    def row(self, steps: list[Row]) -> Row:
+    def row(self, steps: list[JsonValue]) -> Row:
         """The last plan, as far as a status tells of it."""
         backoff = [
             f"{_text(one.get('name'))}: backing off"
@@ -72,7 +76,7 @@ class Status:
             "last",
             "Last plan",
             texts.name(self.time),
-            [*steps],
+            steps,
             [],
             [],
             None,

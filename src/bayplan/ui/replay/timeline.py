@@ -1,0 +1,116 @@
+"""The time line of a recording: what happened when, and how many there were, read in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from bayplan.kube.events import Event
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.recordings import Change, Recording
+from bayplan.ui import texts
+from bayplan.ui.picture.events import event_row
+
+if TYPE_CHECKING:
+    from bayplan.kube.codec import JsonValue
+
+POINTS = 500
+MARKS = 500
+_WORTH = {"scale-up": 0, "scale-down": 1, "warning": 3, "queue": 3, "node": 2}
+"""Which marks are kept first where there are too many."""
+_UP = frozenset({"ScaledUpGroup", "FailedToScaleUpGroup", "ScaleUpTimedOut"})
+_DOWN = frozenset({"ScaleDown", "ScaleDownEmpty"})
+
+
+class Mark(NamedTuple):
+    """Something that happened."""
+
+    at: float
+    kind: str
+    text: str
+
+
+class Timeline:
+    """Counts what a recording tells."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._every = max(recording.seconds / POINTS, 0.001)
+        self._due = 0.0
+        self._running: set[str] = set()
+        self._waiting: set[str] = set()
+        self._nodes: set[str] = set()
+        self._told: set[str] = set()
+        self._marks: list[Mark] = []
+        self._series: dict[str, list[JsonValue]] = {"running": [], "waiting": [], "nodes": []}
+
+    def read(self) -> dict[str, JsonValue]:
+        """The whole of it, as the page is told."""
+        for change in self._recording.after(0):
+            while change.at > self._due and self._due <= self._recording.seconds:
+                self._sample()
+            self._count(change)
+        while self._due <= self._recording.seconds:
+            self._sample()
+        marks = sorted(_kept(self._marks))
+        return {
+            "seconds": self._recording.seconds,
+            "marks": [{"at": one.at, "kind": one.kind, "text": one.text} for one in marks],
+            "series": {**self._series},
+        }
+
+    def _sample(self) -> None:
+        at = round(self._due, 3)
+        for name, there in (
+            ("running", self._running),
+            ("waiting", self._waiting),
+            ("nodes", self._nodes),
+        ):
+            self._series[name].append([at, len(there)])
+        self._due += self._every
+
+    def _count(self, change: Change) -> None:
+        obj, key = change.object, change.identity.key
+        if change.identity.kind == "Pod":
+            placed = isinstance(obj, Pod) and bool(obj.spec.node_name)
+            runs = placed and isinstance(obj, Pod) and obj.status.phase == "Running"
+            _hold(self._running, key, there=runs)
+            _hold(self._waiting, key, there=obj is not None and not placed)
+        elif change.identity.kind == "Node":
+            before = key in self._nodes
+            _hold(self._nodes, key, there=isinstance(obj, Node))
+            if before != (key in self._nodes):
+                word = "is gone" if before else "has come"
+                self._mark(change.at, "node", f"node {key} {word}")
+        elif isinstance(obj, Event) and key not in self._told:
+            self._told.add(key)
+            for kind in _kinds(obj):
+                self._mark(change.at, kind, f"{event_row(obj)[4]}: {obj.note or obj.reason}")
+
+    def _mark(self, at: float, kind: str, text: str) -> None:
+        if at <= 0:
+            return  # it was so from the beginning
+        self._marks.append(Mark(round(at, 3), kind, texts.bounded(texts.line(text), 300)))
+        if len(self._marks) > MARKS * 4:
+            self._marks = _kept(self._marks)
+
+
+def _kinds(event: Event) -> Iterator[str]:
+    if event.reason in _UP:
+        yield "scale-up"
+    elif event.reason in _DOWN:
+        yield "scale-down"
+    elif event.regarding.kind in {"Queue", "PodGroup"}:
+        yield "queue"
+    elif event.type == "Warning":
+        yield "warning"
+
+
+def _kept(marks: list[Mark]) -> list[Mark]:
+    """As many as are shown: those that tell most, and of those the first."""
+    return sorted(marks, key=lambda one: (_WORTH[one.kind], one.at))[:MARKS]
+
+
+def _hold(keys: set[str], key: str, *, there: bool) -> None:
+    (keys.add if there else keys.discard)(key)

@@ -25,7 +25,7 @@ SUITES = (
     "webhook",
     "explaining",
 )
-BY_NAME = ("scale",)
+BY_NAME = ("scale", "simulate")
 """Suites that take minutes, and run only if they are named."""
 
 

@@ -53,6 +53,7 @@ class _Spec(Struct):
     containers: list[_Named] = []
     priority: int = 0
     scheduler_name: str = ""
+    scheduling_gates: list[_Named] | None = None
 
 
 class _PodCondition(Struct):

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.storages import CLAIMS, CSI_NODES, NODES
+from bayplan.embedded.control.view import View
 from bayplan.embedded.csi.claims import phase
 from bayplan.embedded.nodes.objects import condition_status
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.embedded.simulation.troubles import Stuck, Waiting, stuck, waiting
 from bayplan.kube.attachlimits import keys_of, limit_in
 
-__all__ = ["Booting", "NodeLine", "Stuck", "Summary", "Waiting", "summarize"]
+__all__ = ["Booting", "NodeLine", "Stuck", "Summary", "Waiting", "driver_limits", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +125,26 @@ def _named(fault: Fault) -> str:
     return " ".join(part for part in (fault.kind, *aimed) if part)
 
 
-def _volumes(simulation: Simulation, node: str) -> dict[str, tuple[int, int | None]]:
-    csi_node = simulation.view.get(CSI_NODES, "", node) or {}
-    attached = Counter(
-        one.spec.attacher for one in simulation.view.attachments_on(node) if one.status.attached
-    )
+def driver_limits(view: View, node: str) -> dict[str, int | None]:
+    """By driver on a node, the limit that CSINode says or the node publishes; None: none."""
+    csi_node = view.get(CSI_NODES, "", node) or {}
     found = {}
     for driver in (csi_node.get("spec") or {}).get("drivers") or ():
         name, limit = driver["name"], (driver.get("allocatable") or {}).get("count")
-        if limit is None:
-            limit = _published(simulation, node, name)
-        found[name] = attached[name], limit
+        found[name] = _published(view, node, name) if limit is None else limit
     return found
 
 
-def _published(simulation: Simulation, node: str, driver: str) -> int | None:
-    status = (simulation.view.get(NODES, "", node) or {}).get("status") or {}
+def _volumes(simulation: Simulation, node: str) -> dict[str, tuple[int, int | None]]:
+    attached = Counter(
+        one.spec.attacher for one in simulation.view.attachments_on(node) if one.status.attached
+    )
+    limits = driver_limits(simulation.view, node)
+    return {driver: (attached[driver], limit) for driver, limit in limits.items()}
+
+
+def _published(view: View, node: str, driver: str) -> int | None:
+    status = (view.get(NODES, "", node) or {}).get("status") or {}
     amounts = status.get("allocatable") or {}
     said = (limit_in(amounts[key]) for key in keys_of(driver) if key in amounts)
     return next((limit for limit in said if limit is not None), None)

@@ -2,7 +2,9 @@
 
 from bayplan.embedded.simulation.clusterfile.cluster import (
     ClusterSpec,
+    cluster_of,
     parse_cluster,
+    plain_cluster,
     read_cluster,
 )
 from bayplan.embedded.simulation.clusterfile.faults import ScheduledFault
@@ -12,6 +14,8 @@ __all__ = [
     "ClusterSpec",
     "ScheduledFault",
     "WorkloadSpec",
+    "cluster_of",
     "parse_cluster",
+    "plain_cluster",
     "read_cluster",
 ]

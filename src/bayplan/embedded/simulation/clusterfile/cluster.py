@@ -7,7 +7,7 @@ together, from a `ClusterFile` to the `ClusterSpec` that a simulation is made fr
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +39,7 @@ from bayplan.embedded.simulation.clusterfile.workloads import (
     workloads,
 )
 from bayplan.kube.attachtables import LimitsSection, check_own_limits
-from bayplan.kube.configfiles import Document, FieldProblem, parse, read_text
+from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, read_text, shaped
 from bayplan.kube.configvalues import Section
 
 
@@ -86,27 +86,50 @@ def parse_cluster(text: bytes, source: str, folder: Path) -> ClusterSpec:
     """The cluster that a text describes; other files are looked for in the folder."""
     document = parse(text, source, ClusterFile)
     try:
-        return _spec(document, folder)
+        spec = _spec(document.value, folder)
     except FieldProblem as problem:
         raise document.error(problem) from None
+    lines = {one.place: document.places.line(one.place) for one in spec.workloads}
+    return replace(spec, source=source, lines=lines)
 
 
-def _spec(document: Document[ClusterFile], folder: Path) -> ClusterSpec:
-    file = document.value
+def plain_cluster(text: bytes, source: str, folder: Path) -> dict[str, object]:
+    """What a text says, with the files that it names written into it; ConfigFileError if it
+    describes no cluster.
+    """
+    spec = parse_cluster(text, source, folder)
+    value = parse(text, source, dict[str, object]).value
+    for index, section in enumerate(_workloads_in(value)):
+        if section.pop("file", None):
+            section["manifest"] = list(spec.workloads[index].objects)
+    return value
+
+
+def cluster_of(value: object, source: str, folder: Path) -> ClusterSpec:
+    """The cluster that a plain value describes; ConfigFileError names the field."""
+    try:
+        return replace(_spec(shaped(value, ClusterFile), folder), source=source)
+    except FieldProblem as problem:
+        raise ConfigFileError(source, 0, problem.field, problem.problem) from None
+
+
+def _workloads_in(value: dict[str, object]) -> list[dict[str, object]]:
+    found = value.get("workloads")
+    return found if isinstance(found, list) else []
+
+
+def _spec(file: ClusterFile, folder: Path) -> ClusterSpec:
     known = drivers(file.csi_drivers)
     found = groups(file.instance_types, file.node_groups, known)
     struck = faults(file.faults, Targets.of(found, known))
     if file.attach_limits is not None:
         check_own_limits(file.attach_limits.limits, "attachLimits.limits")
-    made = workloads(file.workloads, folder)
     return ClusterSpec(
-        source=document.source,
         seed=file.seed,
         drivers=known,
         classes=classes(file.storage_classes, known),
         groups=found,
         attach_limits=file.attach_limits,
         faults=struck,
-        workloads=made,
-        lines={one.place: document.places.line(one.place) for one in made},
+        workloads=workloads(file.workloads, folder),
     )

@@ -1,0 +1,48 @@
+"""Small clusters to simulate, and orders of runs of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bayplan.embedded.simulation.clusterfile import plain_cluster
+from bayplan.lab.simulating.orders import Inputs, Order, Variant
+
+STORIES = Path(__file__).parents[3] / "examples" / "stories"
+FULL = STORIES / "1-attach-limit-reached.yaml"
+OFF = "VolumeLimitScaling=false"
+DISK = "disk.csi.example.com"
+SMALL = b"""
+seed: 3
+instanceTypes: [{name: small, cpu: 4, memory: 8Gi, price: 1.0}]
+nodeGroups: [{name: workers, instanceType: small, count: 1, max: 6, start: 20s}]
+faults: [{kind: stock-out, group: workers, at: 1m, for: 6m}]
+workloads:
+  - arrivals: {count: 40, over: 20m}
+    manifest:
+      apiVersion: batch/v1
+      kind: Job
+      metadata: {name: work}
+      spec:
+        ttlSecondsAfterFinished: 30
+        template:
+          metadata: {annotations: {simulation.bayplan.io/runs-for: 3m}}
+          spec:
+            restartPolicy: Never
+            containers: [{name: c, image: i, resources: {requests: {cpu: "2"}}}]
+"""
+
+
+def variant(text: bytes = SMALL, name: str = "base", gates: str = "") -> Variant:
+    cluster = plain_cluster(text, "cluster.yaml", STORIES)
+    crew = "scheduler,autoscaler"
+    return Variant(name=name, cluster=cluster, source="cluster.yaml", gates=gates, crew=crew)
+
+
+def order(one: Variant, seed: int = 1, seconds: float = 1800.0, points: int = 60) -> Order:
+    return Order(variant=one, seed=seed, seconds=seconds, points=points)
+
+
+def inputs(*variants: Variant, seeds: int = 2, seconds: float = 1800.0) -> Inputs:
+    return Inputs(
+        variants=list(variants), seeds=list(range(1, seeds + 1)), seconds=seconds, points=60
+    )

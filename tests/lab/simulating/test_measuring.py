@@ -1,0 +1,151 @@
+"""Whatever happens, counts add up, integrals are exact, and quantiles are what they should be."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.control.facts import PodFacts, read_pod
+from bayplan.lab.measuring.pods import PodMeter
+from bayplan.lab.measuring.queues import share_of
+from bayplan.lab.measuring.series import Grid, Series, SeriesBook
+from bayplan.lab.measuring.volumes import VolumeMeter
+from bayplan.lab.measuring.waits import Waits
+
+Steps = st.lists(st.tuples(st.floats(0.0, 120.0), st.integers(0, 50)), max_size=30)
+Times = st.lists(st.integers(0, 30).map(float), max_size=40)
+
+
+@given(Steps, st.integers(1, 37))
+def test_the_means_of_a_series_have_its_exact_integral(
+    steps: list[tuple[float, int]], points: int
+) -> None:
+    steps.sort(key=lambda one: one[0])
+    series = Series(Grid(100.0, points))
+    for now, value in steps:
+        series.set(now, value)
+    ends = [*steps, (math.inf, 0)]
+    wanted = sum(
+        value * (min(end, 100.0) - min(start, 100.0)) for (start, value), (end, _) in pairwise(ends)
+    )
+    assert series.integral() == pytest.approx(wanted)
+    assert sum(series.means()) * 100.0 / points == pytest.approx(wanted)
+
+
+@given(st.floats(0, 100), st.floats(0, 100), st.integers(1, 20))
+def test_what_turns_out_later_is_taken_back_exactly(a: float, b: float, points: int) -> None:
+    start, end = min(a, b), max(a, b)
+    series = Series(Grid(100.0, points))
+    series.set(start, 3)
+    series.set(end, 0)
+    series.correct(start, end, -3)
+    assert series.means() == pytest.approx([0.0] * points)
+
+
+@given(Times.filter(bool), st.floats(0.01, 1.0))
+def test_without_censored_pods_quantiles_are_as_everybody_counts(
+    done: list[float], share: float
+) -> None:
+    enough = [time for time in done if sum(one <= time for one in done) >= share * len(done) - 1e-9]
+    assert Waits(done).quantile(share) == min(enough)
+
+
+@given(Times, Times)
+def test_the_share_within_a_time_is_kaplan_and_meiers(
+    done: list[float], censored: list[float]
+) -> None:
+    times = np.arange(0.0, 31.0)
+    found = Waits(done, censored).within(times)
+    everybody = done + censored
+    for time, share in zip(times, found, strict=True):
+        survive = 1.0
+        for moment in sorted({one for one in done if one <= time}):
+            at_risk = sum(one >= moment for one in everybody)
+            survive *= 1 - done.count(moment) / at_risk
+        assert share == pytest.approx(1 - survive)
+
+
+def test_pods_that_never_ran_are_not_left_out() -> None:
+    waits = Waits([10.0] * 5, [100.0] * 5)
+    assert waits.quantile(0.5) == 10.0
+    assert waits.quantile(0.9) is None
+
+
+Pods = st.lists(
+    st.tuples(
+        st.integers(0, 4),
+        st.sampled_from(["", "refused", "gated", "node", "Running", "Succeeded", "Failed", "gone"]),
+        st.integers(0, 1),
+    ),
+    max_size=60,
+)
+
+
+def _pod(number: int, state: str, uid: int) -> PodFacts | None:
+    if state == "gone":
+        return None
+    phase = state if state[:1].isupper() else "Pending"
+    node = "" if state in ("", "refused", "gated") else "n"
+    reason = {"refused": "Unschedulable", "gated": "NotAdmitted"}.get(state)
+    condition = (
+        f'{{"type":"PodScheduled","status":"False","reason":"{reason}","message":"0/1 nodes"}}'
+        if reason
+        else ""
+    )
+    text = (
+        f'{{"metadata":{{"name":"p{number}","namespace":"d","uid":"{uid}"}},"spec":{{"nodeName":'
+        f'"{node}"}},"status":{{"phase":"{phase}","conditions":[{condition}]}}}}'
+    )
+    return read_pod(text.encode())
+
+
+@given(Pods)
+def test_every_pod_is_counted_once_at_every_moment(
+    changes: list[tuple[int, str, int]],
+) -> None:
+    book = SeriesBook(Grid(100.0, 10))
+    meter = PodMeter(book, lambda *_: "resources", lambda _: False)
+    for now, (number, state, uid) in enumerate(changes):
+        key = Key("pods", "d", f"p{number}")
+        if now % 7 == 3:
+            meter.attach_failed(key, str(uid), now)
+        meter.observe(key, _pod(number, state, uid), now)
+        stages = {name: one.value for name, one in book.family("pods")}
+        counts = meter.counts
+        assert counts["created"] == sum(stages.values()) + counts["ended"] + counts["removed"]
+        causes = sum(one.value for _, one in book.family("waiting"))
+        assert causes == stages.get("waiting", 0)
+        assert min([*stages.values(), 0]) == 0
+    meter.finish(100.0)
+    assert len(meter.waits) == meter.counts["created"]
+    assert len(meter.waits.done) == meter.counts["ran"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.dictionaries(st.sampled_from("xy"), st.integers(0, 9)))
+    )
+)
+def test_limits_of_nodes_add_up(changes: list[tuple[str, dict[str, int]]]) -> None:
+    book, known = SeriesBook(Grid(100.0, 10)), {}
+    meter = VolumeMeter(book)
+    for now, (node, limits) in enumerate(changes):
+        meter.limits(node, limits, now)
+        known[node] = limits
+    for driver, series in book.family("limits"):
+        assert series.value == sum(one.get(driver, 0) for one in known.values())
+
+
+def test_a_queues_share_is_of_what_it_deserves_or_else_of_what_it_may_have() -> None:
+    status = {"allocated": {"cpu": "3", "memory": "1Gi"}}
+    deserved = {"deserved": {"cpu": "4"}, "capability": {"cpu": "30"}}
+    assert share_of({"spec": deserved, "status": status}) == 0.75
+    assert share_of({"spec": {"capability": {"cpu": "30"}}, "status": status}) == 0.1
+    assert share_of({"spec": {}, "status": status}) is None
+    assert share_of({"spec": {"deserved": {"cpu": "many"}}, "status": status}) is None

@@ -1,0 +1,64 @@
+"""Runs in processes: the same whoever makes them; one that dies is told, and the others go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import msgspec
+
+from bayplan.lab.simulating.orders import Order
+from bayplan.lab.simulating.pool import run_all
+from bayplan.lab.simulating.results import Results, encode
+from bayplan.lab.simulating.running import carry_out
+from tests.lab.simulating.runs import inputs, order, variant
+
+
+def test_processes_give_the_same_bytes_as_this_one(tmp_path: Path) -> None:
+    orders = inputs(variant(), seeds=2, seconds=600.0).orders()
+    assert run_all(orders, tmp_path, "1", 2, lambda *_: None) == []
+    results = Results(tmp_path, "1")
+    for one in orders:
+        assert results.path(one).read_bytes() == encode(carry_out(one))
+
+
+def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
+    one = order(variant(), seconds=60.0)
+    kept = carry_out(one)
+    Results(tmp_path, "1").keep(one, msgspec.structs.replace(kept, digest="kept"))
+    told: list[tuple[int, float]] = []
+    run_all([one], tmp_path, "1", 1, lambda number, share: told.append((number, share)))
+    assert told == [(0, 1.0)]
+    found = Results(tmp_path, "1").find(one)
+    assert found is not None
+    assert found.digest == "kept"
+    assert Results(tmp_path, "2").find(one) is None
+
+
+def test_one_that_dies_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    orders = inputs(variant(), seeds=2, seconds=600.0).orders()
+
+    def kill_first(number: int, share: float) -> None:
+        if number == 0 and 0.3 < share < 1:
+            _kill_child(orders[0])
+
+    failures = run_all(orders, tmp_path, "1", 1, kill_first)
+    assert [(one.order.seed, one.why) for one in failures] == [
+        (1, "its process ended without a result (killed by signal 9)")
+    ]
+    assert Results(tmp_path, "1").find(orders[1]) is not None
+
+
+def _kill_child(one: Order) -> None:
+    from multiprocessing import active_children  # noqa: PLC0415 - only here
+
+    for child in active_children():
+        if child.name == one.title and child.pid is not None:
+            os.kill(child.pid, signal.SIGKILL)
+
+
+def test_one_that_cannot_be_run_says_why(tmp_path: Path) -> None:
+    broken = msgspec.structs.replace(variant(), cluster={"nodeGroups": [{"name": "x"}]})
+    (failure,) = run_all([order(broken)], tmp_path, "1", 1, lambda *_: None)
+    assert "cluster.yaml: nodeGroups[0]" in failure.why

@@ -1,0 +1,70 @@
+"""A run measured from within is the same run, and its figures are what the cluster says."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.fit import Profile
+from bayplan.kube.gates import FeatureGates
+from bayplan.lab import VirtualLab, run_virtually
+from bayplan.lab.crew import Crew, members, muster
+from bayplan.lab.measuring import Grid, Meter
+from bayplan.lab.simulating.running import Reasons, carry_out, spec_of
+from tests.lab.simulating.runs import DISK, FULL, OFF, order, variant
+
+
+def test_measuring_changes_nothing_in_a_run() -> None:
+    one = variant(FULL.read_bytes(), gates=OFF)
+    assert carry_out(order(one)).digest == run_virtually(_digest_of_unmeasured(one.gates))
+
+
+async def _digest_of_unmeasured(gates: str) -> str:
+    spec = spec_of(variant(FULL.read_bytes()))
+    crew = Crew(members("scheduler,autoscaler"), Profile(gates=FeatureGates.parse(gates)))
+    aboard = muster(crew, spec, lambda: lab.simulation.provider)
+    lab = VirtualLab(aboard.spec, aboard.daemons)
+    async with lab:
+        await lab.run(1800.0)
+        return lab.log.digest
+
+
+@pytest.mark.virtual
+async def test_cost_is_what_the_cloud_says_was_spent_failed_purchases_and_all() -> None:
+    one = variant()
+    aboard = muster(
+        Crew(members("scheduler,autoscaler")), spec_of(one), lambda: lab.simulation.provider
+    )
+    lab = VirtualLab(aboard.spec, aboard.daemons)
+    meter = Meter(lab.simulation, Grid.over(1800.0), Reasons(aboard))
+    lab.plane.store.listeners.append(meter.observe)
+    async with lab:
+        await lab.run(1800.0)
+        found = meter.result(lab.log.digest)
+        assert found.figures["cost"] == pytest.approx(lab.simulation.cloud.spent(), abs=1e-3)
+        ready = sum(one.startswith("nodes/") for one in found.series)
+        assert ready
+    assert found.figures["nodesFailed"]
+    assert found.figures["podsCreated"] == 40
+
+
+def test_attach_limit_reached_is_told_as_it_is() -> None:
+    """Three nodes are bought at once, for pods that wait for volumes; off, one after another."""
+    on = carry_out(order(variant(FULL.read_bytes())))
+    off = carry_out(order(variant(FULL.read_bytes(), gates=OFF)))
+    bought = [(one.count, one.why) for one in on.events if one.time > 0]
+    assert bought == [(3, f"pods waiting: 20 for volumes of {DISK}")]
+    assert [one.count for one in off.events if one.time > 0] == [1, 1, 1]
+    for one in (on, off):
+        assert one.figures["podsRan"] == 36
+        assert one.figures["nodesBought"] == 3
+        assert one.series[f"volumes/{DISK}"][-1] == 36
+        assert one.series[f"limits/{DISK}"][-1] == 40
+    assert (on.figures["p90"] or 0) < 70 < (off.figures["p90"] or 0)
+
+
+def test_progress_goes_from_nothing_to_the_end() -> None:
+    told: list[float] = []
+    carry_out(order(variant()), told.append)
+    assert told == sorted(told)
+    assert told[0] == 0
+    assert 0.9 < told[-1] <= 1

@@ -120,7 +120,8 @@ def _furnish(folder: Path) -> None:
             (folder / path.name).symlink_to(path)
     (folder / ".venv").mkdir()
     (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    (folder / ".venv" / "ready").touch()
+    for made in ("runs", "ready"):
+        (folder / ".venv" / made).touch()
 
 
 def _end(shell: subprocess.Popen[bytes]) -> None:

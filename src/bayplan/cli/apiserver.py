@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,15 +26,25 @@ RARELY = (100_000, 20, 50)
 """How seldom to look for garbage in cycles: a store of many small objects makes looking slow."""
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class WhoMay:
+    """Who is known to an API server, and who may do what."""
+
+    tokens: Path | None = None
+    """Further users: CSV lines of token,user,uid,"group1,group2"."""
+    authorization: Annotated[Literal["rbac", "always-allow"], Parameter(show_choices=True)] = (
+        "always-allow"
+    )
+    """Who may do what: as RBAC objects say, or everybody everything."""
+
+
 def apiserver(  # noqa: PLR0913 - one for each option of the command
     *,
     data: Path | None = None,
     listen: str = "127.0.0.1:0",
     kubeconfig: Path | None = None,
-    tokens: Path | None = None,
-    authorization: Annotated[
-        Literal["rbac", "always-allow"], Parameter(show_choices=True)
-    ] = "always-allow",
+    who: WhoMay | None = None,
     allow_privileged: bool = False,
     controllers: Literal["all", "own"] = "all",
     durability: Literal["process", "power"] = "process",
@@ -49,10 +60,6 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     kubeconfig
         Write the administrator's kubeconfig here; without it, into a temporary folder while the
         server runs.
-    tokens
-        Further users: CSV lines of token,user,uid,"group1,group2".
-    authorization
-        Who may do what: as RBAC objects say, or everybody everything.
     allow_privileged
         Let containers be privileged, as most real clusters do.
     controllers
@@ -62,14 +69,15 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         What an acknowledged write survives: the death of the process, or also a power cut.
     """
     host, port = listen_address(listen)
+    who = who or WhoMay()
     with contextlib.ExitStack() as stack:
         config = ServerConfig(
             host=host,
             port=port,
             data=data,
             kubeconfig=kubeconfig or stack.enter_context(kubeconfig_place(None)),
-            tokens=tokens,
-            authorization=authorization,
+            tokens=who.tokens,
+            authorization=who.authorization,
             allow_privileged=allow_privileged,
             controllers=controllers,
             durability=durability,

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.live import Live
 
-from bayplan.cli.apiserver import fastest_loop, kubeconfig_place, listen_address
+from bayplan.cli.apiserver import WhoMay, fastest_loop, kubeconfig_place, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.cli.output import printable, show
@@ -24,6 +24,7 @@ from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import cloud_places, served
 from bayplan.cli.simulated.tables import report_table
 from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
@@ -53,6 +54,7 @@ class _Wish:
     listen: str
     log: Path | None
     cloud: CloudPlaces | None
+    who: WhoMay
 
 
 def up(  # noqa: PLR0913 - one for each option of the command
@@ -70,6 +72,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     cloud_address: str | None = None,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
+    who: WhoMay | None = None,
 ) -> int:
     """Run a simulated cluster: nodes, CSI drivers, workloads and a cloud around an API server.
 
@@ -105,7 +108,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     cloud = cloud_places(cloud_socket, cloud_address)
     spec, seconds = _spec(file, seed), _seconds(for_)
     crew = Crew(_members(with_), profile_from(feature_gates, missing_driver))
-    wish = _Wish(spec, seconds, crew, data, kubeconfig, listen, log, cloud)
+    wish = _Wish(spec, seconds, crew, data, kubeconfig, listen, log, cloud, who or WhoMay())
     if virtual:
         return _run_virtual(wish)
     if log is not None:
@@ -144,6 +147,8 @@ def _run_virtual(wish: _Wish) -> int:
         raise BadInput("--virtual serves nothing: no --cloud-socket and no --cloud-address")
     if wish.kubeconfig is not None:
         raise BadInput("--virtual serves nobody: no --kubeconfig")
+    if wish.who != WhoMay():
+        raise BadInput("--virtual serves nobody: no --tokens and no --authorization")
     with _opened(wish.log) as out:
         run_virtually(_virtual(wish, wish.seconds, out))
     return EXIT_OK
@@ -167,7 +172,13 @@ async def _run_live(wish: _Wish) -> None:
     with kubeconfig_place(wish.kubeconfig) as path, _input_checked():
         host, port = listen_address(wish.listen)
         config = ServerConfig(
-            host=host, port=port, data=wish.data, kubeconfig=path, allow_privileged=True
+            host=host,
+            port=port,
+            data=wish.data,
+            kubeconfig=path,
+            allow_privileged=True,
+            tokens=wish.who.tokens,
+            authorization=wish.who.authorization,
         )
         on = muster(wish.crew, wish.spec, lambda: lab.simulation.provider, live=True)
         lab = _made(lambda: LiveLab(on.spec, config, on.daemons))
@@ -188,7 +199,7 @@ def _made(make: Callable[[], L]) -> L:
     """A lab, if its data file and its address can be used."""
     try:
         return make()
-    except (StoreError, OSError) as problem:
+    except (StoreError, TokenFileError, OSError) as problem:
         raise BadInput(str(problem)) from problem
 
 

@@ -240,17 +240,15 @@ NODE_AGENT = Roles(
 READER = Roles(
     (
         *_decided_from(),
-        Rule("what each new node runs besides", "apps", ("daemonsets", "deployments"), FOLLOW),
+        Rule("what each new node runs besides", "apps", ("daemonsets",), FOLLOW),
         Rule("whether a pod comes back", "batch", ("jobs",), FOLLOW),
         Rule("queues and gangs", "scheduling.volcano.sh", ("queues", "podgroups"), FOLLOW),
         Rule("groups that are declared", "bayplan.io", ("nodegroups",), FOLLOW),
-        Rule("claimed devices", "resource.k8s.io", ("resourceclaims",), FOLLOW),
-        Rule("what was said of pods", "events.k8s.io", ("events",), FOLLOW),
-        Rule("one object that is named", "", ("pods", "nodes"), ("get",)),
-        Rule("what the autoscaler says", "", ("configmaps",), ("get",),
-             ("cluster-autoscaler-status",)),
+        Rule("claimed devices", "resource.k8s.io", ("deviceclasses", "resourceclaims"), FOLLOW),
+        Rule("whether two autoscalers are at work", "coordination.k8s.io", ("leases",), FOLLOW),
+        Rule("webhooks that cannot answer", _REGISTRATION, _HOOKS, FOLLOW),
     )
-)  # fmt: skip
+)
 BY_PART = {
     "scheduler": SCHEDULER,
     "autoscaler": AUTOSCALER,

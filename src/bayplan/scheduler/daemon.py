@@ -78,7 +78,9 @@ class SchedulerDaemon:
             scheduler = Scheduler(live, self._settings, writes, told, client.clock)
             self.live, self.scheduler = live, scheduler
             if self._profile.gates.enabled(VOLUME_LIMIT_SCALING):
-                SkewWatch(self._metrics.skew, scheduler.warn).start(live.informers)
+                # Where our lease is, the autoscaler's status is, too.
+                where = self._settings.leader.namespace
+                SkewWatch(self._metrics.skew, scheduler.warn, where).start(live.informers)
             beside = [asyncio.ensure_future(one.run()) for one in notes.values()]
             following = follow_queues(client, live.informers, scheduler.batch)
             beside.append(asyncio.ensure_future(following))

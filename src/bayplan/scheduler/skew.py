@@ -35,8 +35,12 @@ class SkewWatch:
     """Follows what the autoscaler says of itself."""
 
     def __init__(
-        self, seen: Callable[[bool], None], note: Callable[[Untyped, Notice], None]
+        self,
+        seen: Callable[[bool], None],
+        note: Callable[[Untyped, Notice], None],
+        namespace: str = NAMESPACE,
     ) -> None:
+        self._namespace = namespace
         self._seen = seen
         self._note = note
         self._skewed = False
@@ -44,7 +48,7 @@ class SkewWatch:
     def start(self, informers: Informers) -> None:
         """Begin to follow."""
         self._seen(False)
-        which = Selection(namespace=NAMESPACE, fields=f"metadata.name={NAME}")
+        which = Selection(namespace=self._namespace, fields=f"metadata.name={NAME}")
         informers.of(CONFIG_MAPS, which).on_change(self.heed)
 
     def heed(self, change: Change[Untyped]) -> None:

@@ -27,7 +27,10 @@ def test_a_group_that_its_queue_can_admit_is_no_trouble_of_queues() -> None:
 def test_a_group_that_is_larger_than_its_queue() -> None:
     objects = [*healthy(), *waiting("q", cpu="11")]
     (one,) = (one for one in look(objects) if one.kind.code == "QueueNeverAdmits")
-    assert (one.about, one.examples[0].detail) == ("q", "cpu 11 of 10")
+    assert (one.about, one.examples[0].detail) == (
+        "q",
+        "cpu 11 of 10 (1 pod such as default/job-0)",
+    )
     assert "QueueNeverAdmits" not in codes([*healthy(), *waiting("q", cpu="10")])
 
 
@@ -36,6 +39,14 @@ def test_a_group_that_is_larger_than_a_queue_above_leaves_it() -> None:
     below = make_queue("below").parent("small").capability(cpu="10").obj()
     objects = [*healthy(), small, below, *waiting("below", cpu="8")]
     assert "QueueNeverAdmits" in codes(objects)
+
+
+def test_a_group_that_wants_more_at_least_than_its_queue_has() -> None:
+    group = make_pod_group("job").queue("q").min_member(1).min_resources(cpu="11")
+    pod = group.member(make_pod("job-0").cpu("1").created(OLD)).obj()
+    assert "QueueNeverAdmits" in codes([*healthy(), group.obj(), pod])
+    group.min_resources(cpu="10")
+    assert "QueueNeverAdmits" not in codes([*healthy(), group.obj(), pod])
 
 
 def test_a_full_queue_is_no_trouble_for_ever() -> None:

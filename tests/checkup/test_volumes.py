@@ -108,6 +108,24 @@ def test_a_node_may_be_without_a_driver_if_it_is_new_or_cordoned_or_of_another_k
     assert codes([*rest, typed_node("n1").taint("control-plane").obj()]) == []
 
 
+def test_nodes_of_another_pool_need_not_have_the_drivers_of_this_one() -> None:
+    others = [typed_node(f"o{n}").label("pool", "other").obj() for n in range(2)]
+    nodes = [typed_node(f"n{n}").label("pool", "disks").obj() for n in range(3)]
+    assert codes([*without(healthy(), "Node"), *nodes, *others]) == []
+
+
+def test_labels_that_a_driver_itself_gives_to_nodes_make_them_no_less_alike() -> None:
+    key = "topology.disk.csi.example.com/rack"
+    objects = without(healthy(), "CSINode", "Node")
+    for number in range(3):
+        node = typed_node(f"n{number}")
+        if number:
+            node.label(key, "r1")
+            objects.append(make_csinode(f"n{number}").driver(DISK, 2, key).obj())
+        objects.append(node.obj())
+    assert "NodeWithoutDriver" in codes(objects)
+
+
 def test_grace_says_what_is_new() -> None:
     rest = without(healthy(), "CSINode/n1", "Node/n1")
     objects = [*rest, typed_node("n1").created(NEW).obj()]
@@ -144,6 +162,8 @@ def test_a_class_of_a_driver_that_is_on_no_node() -> None:
     (one,) = look([*healthy(), other.obj(), wanted.obj()])
     assert (one.kind.code, one.about) == ("DriverOnNoNode", "nfs.example.com")
     assert codes([*healthy(), other.obj()]) == []
+    young = [typed_node("n").created(NEW).obj(), make_csinode("n").obj()]
+    assert codes([*young, other.obj(), wanted.obj()]) == []
 
 
 def test_claims_that_wait_for_a_provisioner_that_nobody_runs() -> None:

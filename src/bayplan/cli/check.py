@@ -95,8 +95,8 @@ def check(  # noqa: PLR0913 - one for each option
     declared = _declared(groups)
     with Bar() as bar:
         loaded = source.load("check", progress=bar)
-        if not any(isinstance(one, Node | Pod) for one in loaded.objects):
-            raise BadInput(f"there is neither a pod nor a node in the {source.where}")
+        if source.filename and not any(isinstance(one, Node | Pod) for one in loaded.objects):
+            raise BadInput("there is neither a pod nor a node in the dump")
         bar.at("Looking", LOADING)
         subject = Subject(
             loaded.objects,

@@ -92,8 +92,9 @@ def find(subject: Subject) -> Iterator[Finding]:
 def _nodes_without(subject: Subject) -> Iterator[Finding]:
     """Drivers that at least half of the nodes alike have, two at least."""
     alike: defaultdict[Hashable, list[Node]] = defaultdict(list)
+    shared = _shared_labels(subject)
     for node in subject.nodes.values():
-        alike[_likeness(node)].append(node)
+        alike[_likeness(node, shared)].append(node)
     where, used = registered_on(subject), drivers_in_use(subject)
     missing: defaultdict[str, list[Node]] = defaultdict(list)
     for driver in sorted(where.keys() & used):
@@ -108,12 +109,25 @@ def _nodes_without(subject: Subject) -> Iterator[Finding]:
             yield found(NODE_WITHOUT, "Node", examples, text, about=driver)
 
 
-def _likeness(node: Node) -> Hashable:
-    """Nodes of one type, with the same taints, and labels but for where they are."""
+def _shared_labels(subject: Subject) -> frozenset[tuple[str, str]]:
+    """Labels that at least two nodes have, but for those of places and those of drivers' own."""
+    drivers = (one for csinode in subject.all(CSINode) for one in csinode.spec.drivers)
+    places = {key for one in drivers for key in one.topology_keys}
+    counts = Counter(
+        label for node in subject.nodes.values() for label in node.metadata.labels.items()
+    )
+    return frozenset(
+        label
+        for label, count in counts.items()
+        if count > 1 and label[0] not in places and label[0].rpartition("/")[2] not in TOPOLOGY
+    )
+
+
+def _likeness(node: Node, shared: frozenset[tuple[str, str]]) -> Hashable:
+    """Nodes of one type, with the same taints, and the same labels but for what is theirs alone."""
     labels = node.metadata.labels
-    kept = {key for key in labels if key.rpartition("/")[2] not in TOPOLOGY}
     taints = frozenset((one.key, one.value, one.effect) for one in node.spec.taints)
-    return instance_type(labels), taints, frozenset(kept)
+    return instance_type(labels), taints, shared.intersection(labels.items())
 
 
 def _is_settled(node: Node, subject: Subject) -> bool:
@@ -168,16 +182,16 @@ def _objects(subject: Subject) -> Iterator[Finding]:
     if missing:
         text = f"{plural(len(missing), 'driver')} of nodes without a CSIDriver"
         yield found(NO_OBJECT, "CSIDriver", missing, text)
-    unused = Counter(
-        driver
-        for one in subject.all(StorageClass)
-        if (driver := driver_of_class(one)) in known and driver not in where and subject.nodes
-    )
-    for driver in sorted(unused):
-        classes = [
-            Example(one.name) for one in subject.all(StorageClass) if driver_of_class(one) == driver
-        ]
-        text = f"{driver} is registered on no node, and {plural(len(classes), 'class')} want it"
+    wanted: defaultdict[str, list[Example]] = defaultdict(list)
+    for one in subject.all(StorageClass):
+        driver = driver_of_class(one)
+        if driver in known and driver not in where:
+            wanted[driver].append(Example(one.name))
+    if not any(_is_settled(node, subject) for node in subject.nodes.values()):
+        return  # a cluster that only begins has its drivers yet to come
+    for driver, classes in sorted(wanted.items()):
+        who = f"{plural(len(classes), 'class')} {'wants' if len(classes) == 1 else 'want'} it"
+        text = f"{driver} is registered on no node, and {who}"
         yield found(NOWHERE, "StorageClass", classes, text, about=driver)
 
 

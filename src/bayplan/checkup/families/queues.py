@@ -11,7 +11,7 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS
 from bayplan.queues import NOTHING, Resources, Why
-from bayplan.queues.resources import node_amounts, write_amount
+from bayplan.queues.resources import AmountError, node_amounts, read_amounts, write_amount
 from bayplan.scheduler.batch.inquiry import WaitingGroup
 from bayplan.scheduler.batch.survey import QueueView, Survey
 
@@ -120,11 +120,14 @@ def _of_groups(survey: Survey, subject: Subject) -> Iterator[Finding]:
     quotas = {view.node.name: view.quota.real_capability for view in survey.queues}
     refused: defaultdict[tuple[Why, str], list[WaitingGroup]] = defaultdict(list)
     never: defaultdict[str, list[Example]] = defaultdict(list)
+    least = _least(subject)
     for one in (one for one in survey.waiting() if subject.tells_of(one.group)):
         if one.why in BY_REASON:
             refused[one.why, one.queue].append(one)
-        elif over := one.asks.over(quotas.get(one.queue, NOTHING), one.asks):
-            never[one.queue].append(Example(one.group, _too_much(one, quotas[one.queue], over)))
+        elif one.queue in quotas:
+            asks = one.asks.most(least.get(one.group, NOTHING))
+            if told := _too_much(asks, quotas[one.queue]):
+                never[one.queue].append(Example(one.group, f"{told}{_such_as(one)}"))
     for (why, queue), groups in refused.items():
         kind, where = BY_REASON[why]
         text = f"{_who(len(groups))} {where}: {queue}"
@@ -142,11 +145,29 @@ def _example(group: WaitingGroup) -> Example:
     return Example(group.group, plural(len(group.pods), "pod"))
 
 
-def _too_much(group: WaitingGroup, quota: Resources, over: list[str]) -> str:
+def _least(subject: Subject) -> dict[str, Resources]:
+    """What groups that have not begun want to see free before they do."""
+    found_by_key: dict[str, Resources] = {}
+    for one in subject.all(PodGroup):
+        if one.spec.min_resources and one.status.phase in {"", "Pending"}:
+            try:
+                found_by_key[one.key] = read_amounts(one.spec.min_resources)
+            except AmountError:
+                continue
+    return found_by_key
+
+
+def _too_much(asks: Resources, quota: Resources) -> str:
+    """What is asked for beyond a quota; empty if nothing is."""
     return ", ".join(
-        f"{name} {write_amount(name, group.asks[name])} of {write_amount(name, quota[name])}"
-        for name in sorted(over)
+        f"{name} {write_amount(name, asks[name])} of {write_amount(name, quota[name])}"
+        for name in sorted(asks.over(quota, asks))
     )
+
+
+def _such_as(group: WaitingGroup) -> str:
+    """A pod of a group, whose own name may say little."""
+    return f" ({plural(len(group.pods), 'pod')} such as {group.pods[0]})" if group.pods else ""
 
 
 def _guarantees(survey: Survey, subject: Subject) -> Iterator[Finding]:
@@ -154,10 +175,7 @@ def _guarantees(survey: Survey, subject: Subject) -> Iterator[Finding]:
     there = sum(map(node_amounts, subject.all(Node)), NOTHING)
     over = sorted(name for name in promised.over(there, promised) if name != PODS)
     if over:
-        told = ", ".join(
-            f"{name} {write_amount(name, promised[name])} of {write_amount(name, there[name])}"
-            for name in over
-        )
+        told = _too_much(Resources({name: promised[name] for name in over}), there)
         who = [
             Example(one.node.name)
             for one in survey.queues

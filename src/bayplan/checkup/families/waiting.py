@@ -59,8 +59,8 @@ BY_CAUSE = {
         "PodsWaitForScheduler",
         "pods fit a node, and their scheduler has not placed them for a while",
         "Either nobody serves that schedulerName, or the scheduler is down or far behind.",
-        "See that a scheduler of that name runs: kubectl get leases -A; bayplan scheduler serves"
-        " the names of its profiles.",
+        "See that a scheduler of that name runs: kubectl get leases -A. If it is bayplan scheduler,"
+        " which has rules of its own, look with --as bayplan.",
     ),
     Cause.GATE: _kind(
         "PodsWaitForGate",

@@ -24,6 +24,7 @@ SUITES = (
     "batch",
     "webhook",
     "explaining",
+    "page",
 )
 BY_NAME = ("scale", "simulate")
 """Suites that take minutes, and run only if they are named."""

@@ -1,8 +1,8 @@
-"""The example clusters that the page is tested with."""
+"""The example clusters that the page is tested with, named from the repository's root."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path("examples")
 SHOP = EXAMPLES / "cluster"

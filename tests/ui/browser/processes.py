@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import IO
 
+ROOT = Path(__file__).parents[3]
 BAYPLAN = str(Path(sys.executable).with_name("bayplan"))
 LONGEST = 60.0
 
@@ -24,6 +25,7 @@ class Command:
             (BAYPLAN, *arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=ROOT,
             env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
         )
         self._said = b""

@@ -48,7 +48,8 @@ _STARTS = itertools.count(1_000_000, 1_000_000)
 class Told:
     """A backend of made-up rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "made-up") -> None:
+        self.name = name
         self.tables = Tables()
         self.journal = Journal(start=next(_STARTS))
         self.explanation = b"{}"
@@ -68,7 +69,7 @@ class Told:
         if at is not None:
             raise NotOfferedError("at: only now")
         self.states += 1
-        source = Source("live", "made-up", live=True)
+        source = Source("live", self.name, live=True)
         plain = encoding.state(self.journal.seq, NOW, source, self.notes, self.tables)
         return Encoded(plain, encoding.gzipped(plain))
 

@@ -34,8 +34,8 @@ $(READY): requirements/dev.lock $(RUNS)
 system: ## Install the Debian packages that some tests talk to (as root, only those missing)
 	sh requirements/install-debian-packages
 
-demo: $(RUNS) ## Explain a shipped example cluster
-	BIN=$(BIN) sh examples/demo
+demo: $(RUNS) ## Tell what Bayplan is for, on clusters in one process
+	$(BIN)/bayplan demo
 
 test: $(READY) system ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

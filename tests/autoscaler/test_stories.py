@@ -23,6 +23,8 @@ OFF = Profile(gates=FeatureGates({"VolumeLimitScaling": False}))
 SOON = ("instanceType: large", "instanceType: large\n    start: 0.5")
 AT_ONCE = ("limit: 8", "limit: 8, delay: 0.5")
 DISK = "disk.csi.example.com"
+ON_ALL = ("node: workers-1}", "at: 0s, for: 20m}")
+"""Twenty minutes in which no node gets its driver, not only the first."""
 
 
 async def attach_limit_reached(town: Town) -> None:
@@ -77,12 +79,12 @@ async def the_driver_that_never_came(town: Town) -> None:
 
 @pytest.mark.virtual
 async def test_the_driver_that_never_came_in_virtual_time() -> None:
-    async with virtual_town(story("4-the-driver-that-never-came")) as town:
+    async with virtual_town(story("4-the-driver-that-never-came", ON_ALL)) as town:
         await the_driver_that_never_came(town)
 
 
 async def test_the_driver_that_never_came_over_https(tmp_path: Path) -> None:
-    spec = story("4-the-driver-that-never-came", SOON, AT_ONCE)
+    spec = story("4-the-driver-that-never-came", ON_ALL, SOON, AT_ONCE)
     async with live_town(spec, tmp_path, IMPATIENT) as town:
         faults = town.lab.simulation.faults
 

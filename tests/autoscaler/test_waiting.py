@@ -24,6 +24,8 @@ QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 CASES = [
     (refused(), Waits.UNSCHEDULABLE),
     (make_pod(), Waits.UNPROCESSED),
+    # It takes room that would look free to the rest of its gang.
+    (make_pod().condition("PodScheduled", "False", "Schedulable"), Waits.UNSCHEDULABLE),
     (make_pod().condition("PodScheduled", "False", "SchedulerError"), Waits.UNPROCESSED),
     (refused().nominated("n"), Waits.NOMINATED),
     (make_pod().gate("example.com/wait"), Waits.GATED),

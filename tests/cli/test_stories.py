@@ -60,9 +60,10 @@ async def test_3_from_zero_three_nodes_are_enough() -> None:
         assert w.phases() == {"Running": 20}
 
 
-async def test_4_the_driver_that_never_came_comes_when_the_fault_is_over() -> None:
+async def test_4_a_node_whose_driver_never_comes_gets_no_pod_with_a_volume() -> None:
     async with story(4, 19) as w:
         assert w.phases() == {"Pending": 20}
+        w.simulation.cloud.increase("workers", 1)
         await w.forward(180)
         assert w.phases() == {"Running": 8, "Pending": 12}
 

@@ -22,8 +22,9 @@ from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, Queue
+from bayplan.kube.queueing import Queue
 from bayplan.lab import LiveLab
+from bayplan.lab.doorkeeping import with_queue_kinds
 from bayplan.nodegroups.externalgrpc.server import Places, Tls, serve
 from tests.accounts import write_tokens
 from tests.autoscaler.running import story
@@ -35,7 +36,6 @@ KUBECTL = shutil.which("kubectl") or "kubectl"
 PARTS = ("scheduler", "autoscaler", "webhook", "node-limits")
 ACCOUNTS = tuple(f"bayplan-{one}" for one in PARTS)
 SYSTEM = "kube-system"
-GATED = f"schedulingGates: [{{name: {QUEUE_ALLOCATION_GATE}}}]"
 WITHIN = 150.0
 QUICK = (
     "--set=scheduler.schedulerNames=[bayplan,default-scheduler]",
@@ -142,9 +142,8 @@ async def test_story_5_queue_says_not_yet(tmp_path: Path) -> None:
         ("cpu: 4", "cpu: 5"),
         ("at: 10s", "at: 4s"),
         ("runs-for: 10m", "runs-for: 2h"),
-        (GATED, "schedulingGates: []"),
     )
-    async with port(spec, tmp_path) as it:
+    async with port(with_queue_kinds(spec), tmp_path) as it:
         await it.until(
             lambda pods: len(pods) == 12 and all(one.spec.scheduling_gates for one in pods)
         )

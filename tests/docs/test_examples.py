@@ -5,8 +5,6 @@ from __future__ import annotations
 import doctest
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -47,18 +45,3 @@ def test_the_pages_name_every_kind_and_gate() -> None:
     assert all(
         name in fit for name in DEFAULTS if name in {"VolumeLimitScaling", "AttachVolumeLimit"}
     )
-
-
-def test_the_demo_tells_its_story() -> None:
-    ended = subprocess.run(
-        ["sh", "examples/demo"],
-        cwd=ROOT,
-        env={**os.environ, "BIN": str(Path(sys.executable).parent)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "shop/ledger-15 fits nowhere" in ended.stdout
-    assert "shop/web-5d8f7c-f fits node worker-c2" in ended.stdout

@@ -19,7 +19,7 @@ import pytest
 from bayplan.cli.main import run as bayplan
 
 KUBECTL = shutil.which("kubectl")
-LEDGER = Path(__file__).parents[2] / "examples" / "workloads" / "ledger.yaml"
+LEDGER = Path(__file__).parents[2] / "examples" / "stories" / "workloads" / "ledger.yaml"
 pytestmark = pytest.mark.wall
 needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 

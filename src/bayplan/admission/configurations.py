@@ -38,6 +38,7 @@ VALIDATING = untyped(
 )
 _DOMAIN = "webhook.bayplan.io"
 _TIMEOUT = 5
+CONDITIONS = "matchConditions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,9 @@ class Registration:
     policy: FailurePolicy | None = None
     """Fail, or what a configuration that is there says, unless it is said."""
     schedulers: Sequence[str] = ("bayplan",)
+    conditions: bool = True
+    """Whether API servers are told which pods to ask about; one that cannot heed that asks about
+    all of them."""
 
 
 def mutating(registration: Registration) -> Untyped:
@@ -62,7 +66,7 @@ def mutating(registration: Registration) -> Untyped:
         _condition("is-served", _is_served(registration)),
         _condition("asks-for-the-gate", _asks_for_gate()),
     ]
-    return {"metadata": {"name": registration.name}, "webhooks": [gate]}
+    return _configuration(registration, [gate])
 
 
 def validating(registration: Registration) -> Untyped:
@@ -72,15 +76,24 @@ def validating(registration: Registration) -> Untyped:
     pods["matchConditions"] = [_condition("is-judged", judged)]
     queues = [_rule(GROUP, "queues", "CREATE", "UPDATE", "DELETE")]
     groups = [_rule(GROUP, "podgroups", "CREATE")]
-    return {
-        "metadata": {"name": registration.name},
-        "webhooks": [
-            pods,
-            _hook(registration, "queues", rules.VALIDATE_QUEUES, queues),
-            _hook(registration, "podgroups", rules.VALIDATE_GROUPS, groups),
-            *_of_bookkeeping(registration),
-        ],
-    }
+    hooks = [
+        pods,
+        _hook(registration, "queues", rules.VALIDATE_QUEUES, queues),
+        _hook(registration, "podgroups", rules.VALIDATE_GROUPS, groups),
+        *_of_bookkeeping(registration),
+    ]
+    return _configuration(registration, hooks)
+
+
+def _configuration(registration: Registration, hooks: list[Untyped]) -> Untyped:
+    if not registration.conditions:
+        hooks = [unconditional(hook) for hook in hooks]
+    return {"metadata": {"name": registration.name}, "webhooks": hooks}
+
+
+def unconditional(hook: Untyped) -> Untyped:
+    """A hook that is asked about everything that its rules name."""
+    return {key: value for key, value in hook.items() if key != CONDITIONS}
 
 
 def _of_bookkeeping(registration: Registration) -> Iterator[Untyped]:

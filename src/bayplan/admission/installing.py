@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from bayplan.admission.configurations import (
+    CONDITIONS,
     MUTATING,
     VALIDATING,
     Registration,
     mutating,
+    unconditional,
     validating,
 )
 from bayplan.admission.review import PatchOperation
@@ -27,7 +29,6 @@ from bayplan.client.errors import AlreadyExistsError, InvalidError, NotFoundErro
 
 log = logging.getLogger(__name__)
 _INJECTED = "cert-manager.io/inject-"
-_CONDITIONS = "matchConditions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ async def _create(client: Client, resource: Resource[Untyped], wanted: Untyped) 
     except AlreadyExistsError:  # by another replica, with the same in it
         return False
     except InvalidError as error:
-        if _CONDITIONS not in str(error) or not any(_CONDITIONS in one for one in _hooks(wanted)):
+        if CONDITIONS not in str(error) or not any(CONDITIONS in one for one in _hooks(wanted)):
             raise
         log.warning("%s without match conditions: %s", resource.kind, error)
         return await _create(client, resource, _unconditional(wanted))
@@ -76,10 +77,7 @@ async def _create(client: Client, resource: Resource[Untyped], wanted: Untyped) 
 
 
 def _unconditional(wanted: Untyped) -> Untyped:
-    hooks = [
-        {key: value for key, value in hook.items() if key != _CONDITIONS} for hook in _hooks(wanted)
-    ]
-    return {**wanted, "webhooks": hooks}
+    return {**wanted, "webhooks": [unconditional(hook) for hook in _hooks(wanted)]}
 
 
 def trusting(wanted: Untyped, trusted: bytes) -> Untyped:

@@ -33,7 +33,7 @@ class Doorkeeper:
 
     def __init__(self, schedulers: tuple[str, ...], gates: FeatureGates) -> None:
         self._settings = AdmissionSettings(frozenset(schedulers), gates)
-        self._registration = Registration(schedulers=schedulers)
+        self._registration = Registration(schedulers=schedulers, conditions=False)
         namespace, name = self._registration.namespace, self._registration.name
         self._inside = self._hook(self._registration, f"{name}.{namespace}.svc")
         self.webhooks: Mapping[str, App] = {self._inside.service: self._inside.app}

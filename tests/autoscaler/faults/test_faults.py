@@ -34,7 +34,7 @@ SECOND = """
      drivers: [{name: disk.csi.example.com, limit: 8, delay: 15s}]}
 """
 LEDGER = """
-workloads: [{file: ../workloads/ledger.yaml}]
+workloads: [{file: workloads/ledger.yaml}]
 """
 STORIES = Path(__file__).parents[3] / "examples" / "stories"
 SURE = AutoscalerOptions(scale_down_enabled=False)

@@ -1,7 +1,8 @@
 """Pods that wait for a node, kept as they come and go, and which of them count.
 
-A pod counts if a scheduler has tried it and found no node. Pods of schedulers that are bypassed
-count before that. Gated pods never count: nobody has said yet that they may run.
+A pod counts if a scheduler has tried it and found no node, or found one and keeps it waiting for
+the rest of its gang: it will take room that would look free to the others. Pods of schedulers that
+are bypassed count before that. Gated pods never count: nobody has said yet that they may run.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ QUEUE_GATES = frozenset(
     {"scheduling.volcano.sh/queue-allocation-gate", "volcano.sh/queue-allocation-gate"}
 )
 """Gates that a queue lifts."""
+_COUNT = frozenset({"Unschedulable", "Schedulable"})
+"""What a scheduler says of a pod for which there is no node, or not for the whole of its gang."""
 
 
 class Waits(Enum):
@@ -54,8 +57,7 @@ def how_it_waits(pod: Pod) -> Waits | None:
         return Waits.NOMINATED
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
-            is_unschedulable = condition.reason == "Unschedulable"
-            return Waits.UNSCHEDULABLE if is_unschedulable else Waits.UNPROCESSED
+            return Waits.UNSCHEDULABLE if condition.reason in _COUNT else Waits.UNPROCESSED
     return Waits.UNPROCESSED
 
 

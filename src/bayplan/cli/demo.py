@@ -1,0 +1,122 @@
+"""`bayplan demo`: the stories of the design, one after the other, each with its gate on and off."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from bayplan.cli.apiserver import fastest_loop
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.output import counted, is_read_by_people, show
+from bayplan.cli.simulated.living import Wish, live, quiet
+from bayplan.cli.simulated.telling import PlainTeller, Teller, Told, all_gates
+from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
+from bayplan.lab.crew import Crew
+from bayplan.lab.stories import AT_WORK, BY_GATE, STORIES, AnyStory
+
+SOON = 15.0
+"""Seconds after which whatever comes later in a story comes to a cluster that is kept up."""
+COMPARES = STORIES[-1]
+"""The story at whose end all gates are compared."""
+
+
+def demo(
+    *,
+    story: Annotated[tuple[int, ...], Parameter(negative_iterable=())] = (),
+    keep: Annotated[bool, Parameter(negative=())] = False,
+    plain: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Tell what Bayplan is for: eight stories, each on a cluster in this process, with its feature
+    gate on and off beside each other.
+
+    Nothing is needed but this machine, and nothing is left behind. Ends with 1 if a story does not
+    come out as promised.
+
+    Parameters
+    ----------
+    story
+        Tell only this one; may be repeated.
+    keep
+        Leave the cluster of that story up on the wall's clock, with its kubeconfig, until Ctrl-C.
+    plain
+        Write plain lines, one for every change, as fast as they come; so does output that is not a
+        terminal.
+    """
+    chosen = _chosen(story)
+    if keep and len(chosen) != 1:
+        raise BadInput("--keep: say with --story N which cluster is to stay")
+    teller = PlainTeller() if plain or not is_read_by_people() else Teller()
+    with _ended_by_signals(), quiet():
+        start = time.monotonic()
+        told = _tell(teller, chosen)
+        show([Text(), *_verdict(told, time.monotonic() - start)])
+        sys.stdout.flush()
+    if keep:
+        _keep(chosen[0])
+    return EXIT_OK if all(one.is_as_promised for one in told) else EXIT_NO
+
+
+def _chosen(numbers: Sequence[int]) -> list[AnyStory]:
+    known = {one.number: one for one in STORIES}
+    for number in numbers:
+        if number not in known:
+            raise BadInput(f"--story {number}: there are stories 1 to {len(STORIES)}")
+    return [known[number] for number in dict.fromkeys(numbers)] or list(STORIES)
+
+
+def _tell(teller: Teller, chosen: list[AnyStory]) -> list[Told]:
+    told: list[Told] = []
+    for one in chosen:
+        teller.begin(one, len(STORIES))
+        told.append(teller.run(one))
+        teller.end(told[-1], last=one is chosen[-1])
+        if one is COMPARES:
+            missing = [other for other in BY_GATE.values() if other not in chosen]
+            beside = [teller.quietly(other) for other in missing]
+            show(all_gates(sorted([*told, *beside], key=lambda one: one.story.number)))
+    return told
+
+
+def _verdict(told: Sequence[Told], seconds: float) -> Iterator[Text]:
+    failed = [one for one in told if not one.is_as_promised]
+    stories = counted(len(told), "story").replace("storys", "stories")
+    if not failed:
+        yield Text(f"{stories} in {seconds:.0f}s, as promised.", style="bold green")
+    for one in failed:
+        title = f"story {one.story.number}, {one.story.title}, did not end as promised:"
+        said = "; ".join(check.text for check in one.checks if not check.holds)
+        yield Text(f"{title} {said}", style="bold red")
+
+
+def _keep(story: AnyStory) -> None:
+    """Run the story's cluster on the wall's clock until somebody ends it."""
+    hints = ["", f"Story {story.number} on the wall's clock, until Ctrl-C. Elsewhere, try:"]
+    hints += [*(f"  {line}" for line in story.commands), ""]
+    wish = Wish(_sooner(read_cluster(story.cluster)), Crew(AT_WORK), hints=hints)
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+        runner.run(live(wish))
+
+
+def _sooner(spec: ClusterSpec) -> ClusterSpec:
+    """The same cluster, in which nobody has to wait for what comes later."""
+    workloads = tuple(replace(one, at=min(one.at, SOON)) for one in spec.workloads)
+    return replace(spec, workloads=workloads)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Have SIGTERM end it as Ctrl-C does: whatever is open is closed."""
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

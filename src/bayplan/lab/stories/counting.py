@@ -1,0 +1,152 @@
+"""What is counted while a story's cluster runs: nodes, pods, hanging, and the minutes lost."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from bayplan.embedded.simulation.report import Summary, summarize
+from bayplan.embedded.simulation.simulation import Simulation
+from bayplan.lab.stories.story import Frame, Row
+
+_SENT = "binding volumes: "
+"""How the text begins of a pod that was sent to a node which cannot have its volume."""
+_FAILURES = ("FailedAttachVolume", "ProvisioningFailed")
+_NAMES = re.compile(r'(claim|volume) "?[\w./-]*\d[\w./-]*"?')
+_BOILERPLATE = re.compile(
+    r"FailedAttachVolume: AttachVolume\.Attach failed for .*? : (rpc error: )?"
+)
+
+
+@dataclass(slots=True)
+class ClusterFigures:
+    """What a cluster came to."""
+
+    bought: int = 0
+    most_nodes: int = 0
+    running: int = 0
+    waiting: int = 0
+    """Pods that do not run at the end."""
+    hung: int = 0
+    """The most pods that hung at once on a node that could not have them."""
+    all_ran: float | None = None
+    """Seconds after which no pod waited any more; None if some do."""
+    lost: float = 0.0
+    """Seconds that pods waited, of all pods together."""
+    failures: int = 0
+    spent: float = 0.0
+    running_in: Counter[str] = field(default_factory=Counter)
+    """Running pods by node group."""
+    bought_before: dict[str, int] = field(default_factory=dict)
+    """By act, nodes bought before it."""
+    answers: dict[str, str] = field(default_factory=dict)
+    """What came of each act."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """For a table."""
+        done = "never" if self.all_ran is None else f"at {clock(self.all_ran)}"
+        rows = [
+            ("nodes bought", str(self.bought)),
+            ("pods running at the end", str(self.running)),
+            ("pods still waiting at the end", str(self.waiting)),
+            ("most pods hanging at once", str(self.hung)),
+            ("all pods run", done),
+            ("minutes lost, of all pods", f"{self.lost / 60:.0f}"),
+            ("volume failures", str(self.failures)),
+        ]
+        for act, count in self.bought_before.items():
+            rows += [(f"nodes bought before {act}", str(count)), ("cost", f"{self.spent:.2f}")]
+        return (*rows, *self.answers.items())
+
+    @property
+    def headline(self) -> str:
+        """In a line."""
+        lost = f"{self.lost / 60:.0f} minutes lost"
+        return f"{self.bought} bought, {self.running} run, {self.waiting} wait, {lost}"
+
+
+class Counting:
+    """Counts step by step."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self.figures = ClusterFigures()
+        self._sold: set[str] = set()
+        self._began = 0.0
+        simulation.cloud.listeners.append(self._sold.add)
+
+    def begin(self) -> None:
+        """What is there from the beginning was not bought."""
+        self._given = frozenset(self._simulation.cloud.instances)
+
+    def count(self) -> Frame:
+        """Count what is so now, since the last time."""
+        seen, figures = summarize(self._simulation), self.figures
+        waiting = seen.phases["Pending"]
+        figures.lost += waiting * (seen.seconds - self._began)
+        self._began = seen.seconds
+        figures.bought = len(self._sold - self._given)
+        figures.most_nodes = max(figures.most_nodes, len(seen.nodes))
+        figures.running = seen.phases["Running"]
+        figures.waiting = waiting
+        figures.hung = max(figures.hung, _hanging(seen))
+        if waiting:
+            figures.all_ran = None
+        elif figures.all_ran is None and seen.phases:
+            figures.all_ran = seen.seconds
+        figures.failures = sum(seen.warnings[one] for one in _FAILURES)
+        figures.spent = seen.spent
+        figures.running_in = self._running_in()
+        return _frame(seen, figures)
+
+    def _running_in(self) -> Counter[str]:
+        view, fleet = self._simulation.view, self._simulation.fleet
+        nodes = Counter(pod.node for pod in view.pods.values() if pod.phase == "Running")
+        found: Counter[str] = Counter()
+        for node, count in nodes.items():
+            machine = fleet.find(node)
+            found[machine.instance.group.name if machine is not None else ""] += count
+        return found
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}"
+
+
+def _frame(seen: Summary, figures: ClusterFigures) -> Frame:
+    coming = len(seen.booting)
+    nodes = f"{seen.ready} ready" + (f", {coming} on the way" if coming else "")
+    hanging, why = _hanging(seen), _why(seen)
+    rows = (
+        ("nodes", nodes),
+        ("nodes bought", str(figures.bought)),
+        ("pods running", str(figures.running)),
+        ("pods waiting", str(figures.waiting - hanging)),
+        ("pods hanging", str(hanging)),
+        ("why", why or "-"),
+    )
+    log = f"{nodes}; {figures.running} running, {figures.waiting - hanging} waiting"
+    log += f", {hanging} hanging" if hanging else ""
+    return Frame(clock(seen.seconds), rows, f"{log}: {why}" if why else log)
+
+
+def _hanging(seen: Summary) -> int:
+    late = sum(one.why.startswith("FailedAttachVolume") for one in seen.stuck)
+    return late + sum(one.said.startswith(_SENT) for one in seen.waiting)
+
+
+def _why(seen: Summary) -> str:
+    """What most of those that wait are told."""
+    said = [one.said for one in seen.waiting if one.said]
+    said += [one.why for one in seen.stuck if one.why.startswith("FailedAttachVolume")]
+    told = Counter(_brief(one) for one in said)
+    return told.most_common(1)[0][0] if told else ""
+
+
+def _brief(text: str) -> str:
+    text = _BOILERPLATE.sub("", text.partition(" preemption: ")[0])
+    return _NAMES.sub(r"\1 …", text)

@@ -1,0 +1,96 @@
+"""Every story, with its gate on and off: what is promised of it, and the figures behind that."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from bayplan.kube.gates import DEFAULTS
+from bayplan.lab.stories import BY_GATE, STORIES, AnyStory
+from bayplan.lab.stories.all import ASKS, QUOTA
+from bayplan.lab.stories.counting import ClusterFigures
+
+
+@cache
+def told(number: int) -> tuple[Any, Any]:
+    """The figures of both takes of a story, told once for all tests."""
+    return both_takes(STORIES[number - 1])
+
+
+def both_takes(story: AnyStory) -> tuple[Any, Any]:
+    """The figures of both takes, stepped through beside each other."""
+    with story.begin(on=True) as on, story.begin(on=False) as off:
+        while on.step() is not None:
+            assert off.step() is not None
+        assert off.step() is None
+        return on.figures, off.figures
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.title)
+def test_a_story_comes_out_as_promised(story: AnyStory) -> None:
+    on, off = told(story.number)
+    assert [check.text for check in story.judge(on, off) if not check.holds] == []
+    assert [name for name, _ in on.rows] == [name for name, _ in off.rows]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.title)
+def test_a_story_whose_gate_does_nothing_is_not_as_promised(story: AnyStory) -> None:
+    _, off = told(story.number)
+    assert not all(check.holds for check in story.judge(off, off))
+
+
+def test_attach_limit_reached_buys_all_nodes_at_once() -> None:
+    on, off = told(1)
+    assert (on.bought, on.running, on.hung, on.failures) == (3, 36, 0, 0)
+    assert off.hung == 20
+    assert on.all_ran < off.all_ran
+
+
+def test_no_driver_here_uses_the_node_for_others() -> None:
+    on, off = told(2)
+    assert on.running_in == {"workers": 20, "bare": 6}
+    assert (off.running, off.waiting, off.all_ran) == (6, 20, None)
+
+
+def test_queue_says_not_yet_buys_nothing_before_there_is_quota() -> None:
+    on, off = told(5)
+    assert (on.bought_before[QUOTA], on.bought, on.running) == (0, 11, 12)
+    assert off.bought_before[QUOTA] == 11
+    assert on.spent < off.spent
+
+
+def test_old_limits_are_kept_and_cannot_be_asked_for() -> None:
+    on, off = told(6)
+    assert (on.bought, on.running, on.failures, on.answers[ASKS]) == (3, 30, 0, "refused")
+    assert off.waiting == 14
+
+
+def test_one_image_has_two_manifests_and_loses_one() -> None:
+    on, off = told(7)
+    assert (on.manifests, on.served, on.left) == (2, 2, 1)
+    assert (off.manifests, off.served) == (1, 1)
+
+
+def test_the_same_take_gives_the_same_figures() -> None:
+    assert both_takes(STORIES[2]) == told(3)
+
+
+def test_every_gate_has_a_story() -> None:
+    assert BY_GATE.keys() == DEFAULTS.keys()
+    assert all(story.gate == gate for gate, story in BY_GATE.items())
+
+
+def test_a_take_can_be_left_at_any_step() -> None:
+    with STORIES[0].begin(on=True) as take:
+        take.step()
+    figures = take.figures
+    assert isinstance(figures, ClusterFigures)
+    assert figures.all_ran is None
+
+
+def test_cluster_files_are_inside_the_package() -> None:
+    for story in STORIES:
+        assert story.cluster.is_file()
+        assert "bayplan/lab" in str(story.cluster)

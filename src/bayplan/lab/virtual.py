@@ -14,13 +14,14 @@ file the objects are kept, and the next run with that file goes on where and whe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import TextIO, TypeVar
 
 from bayplan.embedded.apiserver.admission.webhooks.inprocess import InProcessPoster
+from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Decision
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.asgi import App
@@ -53,11 +54,15 @@ class VirtualLab(Lab):
         data: Path | None = None,
         log: TextIO | None = None,
         webhooks: Mapping[str, App] | None = None,
+        audit: Callable[[Attributes, Decision], None] | None = None,
     ) -> None:
+        """With an `audit`, users may do what RBAC says, and it is told of every decision."""
         self._loop = _virtual_loop()
         config = PlaneConfig(
             data=data,
             allow_privileged=True,
+            authorization="always-allow" if audit is None else "rbac",
+            audit=audit,
             clock=LoopClock(start or moment_of(data) or START),
             rng=Random(),  # noqa: S311 - not for secrets
             webhooks=lambda _: InProcessPoster(webhooks or {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.autoscaler.providers.declared.files import parse_groups
-from bayplan.checkup import Finding, Severity
+from bayplan.checkup import Finding, Severity, Subject, check
 from bayplan.fit import Profile
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.gates import FeatureGates
@@ -25,7 +25,18 @@ from tests.builders import (
     make_storage_class,
     node_term,
 )
-from tests.checkup.clusters import DISK, NEW, OLD, ZONE, codes, healthy, look, typed_node, without
+from tests.checkup.clusters import (
+    DISK,
+    NEW,
+    NOW,
+    OLD,
+    ZONE,
+    codes,
+    healthy,
+    look,
+    typed_node,
+    without,
+)
 
 # -- storage -----------------------------------------------------------------------------------
 
@@ -139,6 +150,13 @@ def test_pods_that_wait_are_told_by_cause(pod: PodBuilder, code: str) -> None:
     assert codes([*healthy(), pod.created(OLD).obj()]) == [code]
 
 
+def test_what_a_scheduler_says_itself_is_told_beside_what_is_thought_of_it() -> None:
+    pod = make_pod("p").created(OLD).condition("PodScheduled", "False", "Unschedulable")
+    pod.obj().status.conditions[0].message = "0/3 nodes are available: 3 moods."
+    one = only([*healthy(), pod.obj()])
+    assert one.text.endswith("; it says itself: 0/3 nodes are available: 3 moods.")
+
+
 def test_pods_wait_for_taints_where_all_nodes_have_them() -> None:
     nodes = [typed_node("n").taint("team", "a").obj()]
     assert codes([*nodes, make_pod("p").created(OLD).obj()]) == ["PodsWaitForTaints"]
@@ -215,8 +233,23 @@ def test_a_taint_that_the_template_does_not_tell_of() -> None:
 
 def test_groups_at_their_bounds() -> None:
     assert codes(healthy(), **declared(min=4)) == ["GroupBelowMinimum"]
-    assert codes(healthy(), **declared(max=3)) == ["GroupAtMaximum"]
-    assert codes(healthy(), **declared(min=3, max=3)) == []
+    assert codes(healthy(), **declared(max=3)) == []
+
+
+def test_a_group_at_its_maximum_with_pods_that_would_fit_another_node() -> None:
+    held = [make_pod(f"h{n}").cpu("3").node(f"n{n}").created(OLD).obj() for n in range(3)]
+    waiting = make_pod("p").cpu("2").created(OLD)
+    objects = [*without(healthy(), "Pod"), *held, waiting.obj()]
+    found = {one.kind.code: one for one in look(objects, **declared(max=3))}
+    assert set(found) == {"GroupAtMaximum", "PodsWaitForResources"}
+    assert found["GroupAtMaximum"].text == (
+        "group workers is at its maximum of 3 nodes, and 1 pod would fit another"
+    )
+    alone = check(Subject(objects, NOW, **declared(max=3)), ["GroupAtMaximum"]).findings  # type: ignore[arg-type]
+    assert alone == (found["GroupAtMaximum"],), "whatever else is looked for"
+    assert "GroupAtMaximum" not in codes(objects, **declared(max=4))
+    larger = [*objects[:-1], waiting.cpu("64").obj()]
+    assert "GroupAtMaximum" not in codes(larger, **declared(max=3))
 
 
 # -- what could not be used --------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
 from bayplan.fit import Profile, Snapshot
+from bayplan.fit.explanation.waiting import WaitingAlike, waiting_alike, waiting_pods
 from bayplan.fit.needs.report import VolumeReport
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.coordination import Lease
@@ -115,6 +116,18 @@ class Subject:
         classes.update(("", one.value) for one in self.all(PriorityClass) if one.global_default)
         shared = sum(map(node_amounts, self.all(Node)), NOTHING)
         return survey(self.objects, priority_of=lambda name: classes.get(name, 0), shared=shared)
+
+    @cached_property
+    def waiting(self) -> list[WaitingAlike]:
+        """What pods without a node wait for, those alike together."""
+        groups = self.queues.waiting() if self.queues is not None else ()
+        held = {
+            pod: f"queue {one.queue}: {one.text}"
+            for one in groups
+            if one.is_for_queue
+            for pod in one.pods
+        }
+        return waiting_alike(self.snapshot, waiting_pods(self.snapshot), held)
 
     def is_young(self, moment: str | None) -> bool:
         """Whether something is so new that it may still be on its way; what says no time is

@@ -9,9 +9,12 @@ from bayplan.autoscaler.providers.declared.applying import group_of, template_fr
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
 from bayplan.checkup.subject import Subject
+from bayplan.fit import batches
+from bayplan.fit.explanation.cause import Cause
 from bayplan.kube import quantity
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
 from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.selectors import selector_from_labels
@@ -38,12 +41,11 @@ SMALL = Kind(
 )
 FULL = Kind(
     "GroupAtMaximum",
-    Severity.INFO,
-    "a node group has as many nodes as it may have",
-    "Pods that fit only there wait until others end.",
-    "Raise the group's maximum, if more is to run there. bayplan plan --groups FILE shows who"
-    " would wait.",
-    (Node,),
+    Severity.WARNING,
+    "a node group has as many nodes as it may have, and pods wait that would fit another",
+    "No autoscaler buys the node that would do; the pods wait until others end.",
+    "Raise the group's maximum. bayplan plan --groups FILE shows what would be bought then.",
+    (Node, Pod),
 )
 UNREAD = Kind(
     "GroupUnreadable",
@@ -56,6 +58,10 @@ UNREAD = Kind(
 KINDS = (LIES, SMALL, FULL, UNREAD)
 
 
+BUYABLE = frozenset({Cause.RESOURCES, Cause.VOLUMES, Cause.AFFINITY, Cause.TAINTS, Cause.OTHER})
+"""What another node could be the answer to."""
+
+
 def find(subject: Subject) -> Iterator[Finding]:
     """Each group that says which nodes are its own, beside those nodes."""
     csinodes = {one.name: one for one in subject.all(CSINode)}
@@ -64,6 +70,7 @@ def find(subject: Subject) -> Iterator[Finding]:
         if said.node_selector:
             members = _members(said, subject)
             yield from _bounds(said, members)
+            yield from _full(said, members, subject)
             yield from _template(said, members, csinodes, subject)
 
 
@@ -86,9 +93,33 @@ def _bounds(said: Declaration, members: Sequence[Node]) -> Iterator[Finding]:
     if size < group.min_size:
         text = f"group {group.id} has {size} of at least {plural(group.min_size, 'node')}"
         yield found(SMALL, "NodeGroup", [Example(group.id)], text, about=group.id)
-    if said.max_size is not None and size >= group.max_size > group.min_size:
-        text = f"group {group.id} has {plural(size, 'node')}, {group.max_size} at most"
-        yield found(FULL, "NodeGroup", [Example(group.id)], text, about=group.id)
+
+
+def _full(said: Declaration, members: Sequence[Node], subject: Subject) -> Iterator[Finding]:
+    if said.max_size is None or len(members) < said.max_size:
+        return
+    waiting = list(_would_fit(said, subject))
+    if waiting:
+        most = plural(said.max_size, "node")
+        text = f"group {said.group} is at its maximum of {most}, and {plural(len(waiting), 'pod')}"
+        text += " would fit another"
+        yield found(FULL, "Pod", map(Example, waiting), text, about=said.group)
+
+
+def _would_fit(said: Declaration, subject: Subject) -> Iterator[str]:
+    """The pods that fit nowhere, and would fit a node of a group."""
+    try:
+        promised = template_from(said)
+    except NotOfferedError:
+        return
+    template, name = batches.Template(promised.node, promised.csi_node), f"next of {said.group}"
+    waiting = subject.waiting  # as things are without that node
+    with subject.snapshot.fork():
+        batches.add_node(subject.snapshot, template, name)
+        for one in waiting:
+            pod = subject.pods[one.pods[0]]
+            if one.waiting.cause in BUYABLE and not subject.snapshot.refusal(pod, name):
+                yield from (key for key in one.pods if subject.tells_of(key))
 
 
 def _template(

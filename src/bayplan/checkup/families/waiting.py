@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
 from bayplan.checkup.subject import Subject
 from bayplan.fit.explanation.cause import Cause
-from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_alike, waiting_pods
+from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_pods
 from bayplan.kube.durations import format_duration
 from bayplan.kube.gates import QUEUE_ALLOCATION_GATE as GATE
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
+from bayplan.scheduler.messages import POD_SCHEDULED
 
 EXPLAIN = "bayplan explain NAMESPACE/POD says what each node lacks, and the nearest fixes."
 
@@ -58,7 +59,8 @@ BY_CAUSE = {
     Cause.SCHEDULER: _kind(
         "PodsWaitForScheduler",
         "pods fit a node, and their scheduler has not placed them for a while",
-        "Either nobody serves that schedulerName, or the scheduler is down or far behind.",
+        "Nobody serves that schedulerName, the scheduler is down or far behind, or it goes by rules"
+        " that are not known here.",
         "See that a scheduler of that name runs: kubectl get leases -A. If it is bayplan scheduler,"
         " which has rules of its own, look with --as bayplan.",
     ),
@@ -107,7 +109,7 @@ def find(subject: Subject) -> Iterator[Finding]:
     pods = waiting_pods(subject.snapshot)
     yield from _unattended(pods, subject)
     told: defaultdict[tuple[Cause, str, str], list[WaitingAlike]] = defaultdict(list)
-    for one in waiting_alike(subject.snapshot, pods, _queues(subject)):
+    for one in subject.waiting:
         told[_key(one, subject)].append(one)
     for (cause, about, text), some in told.items():
         pods_told = (key for one in some for key in one.pods if subject.tells_of(key))
@@ -122,24 +124,24 @@ def find(subject: Subject) -> Iterator[Finding]:
         yield found(BRIEFLY, "Pod", young, text)
 
 
-def _queues(subject: Subject) -> dict[str, str]:
-    waiting = subject.queues.waiting() if subject.queues is not None else ()
-    return {
-        pod: f"queue {one.queue}: {one.text}"
-        for one in waiting
-        if one.is_for_queue
-        for pod in one.pods
-    }
-
-
 def _key(one: WaitingAlike, subject: Subject) -> tuple[Cause, str, str]:
     """Pods that are told together: those with the same cause in the same words."""
     why = one.waiting
     if why.cause is Cause.SCHEDULER:
-        name = subject.pods[one.pods[0]].spec.scheduler_name
-        return why.cause, name, f"{name} to place them on nodes that they fit"
+        pod = subject.pods[one.pods[0]]
+        name, said = pod.spec.scheduler_name, _own_word(pod)
+        text = f"{name} to place them on nodes that they fit"
+        return why.cause, name, f"{text}; it says itself: {said}" if said else text
     text = shortened(QUOTED.sub("…", why.text))
     return why.cause, ", ".join(why.drivers), text
+
+
+def _own_word(pod: Pod) -> str:
+    """What a pod's scheduler says of it, which may go by other rules, or have been long ago."""
+    for one in pod.status.conditions:
+        if one.type == POD_SCHEDULED and one.reason == "Unschedulable":
+            return shortened(one.message)
+    return ""
 
 
 def _is_old(key: str, subject: Subject) -> bool:

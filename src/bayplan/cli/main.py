@@ -48,6 +48,8 @@ COMMANDS: dict[str, str] = {
     "webhook": "bayplan.cli.webhook:webhook",
 }
 """Command name → where its function (or its sub-App) lives."""
+INTERNAL = {"simulate-worker": "bayplan.cli.simulate.worker:simulate_worker"}
+"""Commands that others of ours call, and no people."""
 SUMMARIES: dict[str, str] = {
     "apiserver": "Serve the Kubernetes API from one process.",
     "autoscaler": "Buy nodes for pods that wait, and give back those that nobody needs.",
@@ -86,6 +88,8 @@ def build_app(called: str = "", program: str = "bayplan") -> App:
     for name, target in COMMANDS.items():
         summary = None if name == called else SUMMARIES.get(name)
         app.command(target, name=name, help=summary)
+    for name, target in INTERNAL.items():
+        app.command(target, name=name, show=False)
     return app
 
 

@@ -15,7 +15,9 @@ import bayplan
 from bayplan.cli.cluster import Gates
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput, Unwritable
 from bayplan.cli.output import notices, show, table
+from bayplan.cli.simulate.on_cluster import OnCluster, made_on_cluster
 from bayplan.cli.simulate.progress import told
+from bayplan.cli.simulate.recording import check_place, recorded
 from bayplan.cli.simulate.variants import Asked, inputs_of
 from bayplan.lab.measuring import Measured
 from bayplan.lab.measuring.figures import FIGURES
@@ -52,6 +54,8 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     report: Path | None = None,
     json: Path | None = None,
     csv: Path | None = None,
+    record: Path | None = None,
+    on_cluster: OnCluster | None = None,
 ) -> int:
     """Run clusters in virtual time, compare variants over seeds, and report.
 
@@ -67,7 +71,8 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     set_
         Set something over the cluster file, such as nodeGroups[workers].max=20; may be repeated.
     trace
-        Work beside the cluster file's: a CSV file of arrivals, durations, requests, claims, queues.
+        Work beside the cluster file's: a CSV file of arrivals, durations, requests, claims, queues,
+        or a recording (.bpr) from which the same is read.
     scale_time
         Bring the arrivals of the trace closer together (0.5: twice as fast) or farther apart.
     compare
@@ -86,7 +91,8 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     seeds
         How many seeds: this one and those that follow.
     jobs
-        How many runs are made at a time, each in a process; as many as there are processors.
+        How many runs are made at a time, each in a process; as many as there are processors. On a
+        cluster, each in a pod; all of them at a time.
     points
         Points of each curve.
     work
@@ -97,15 +103,23 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
         Write the report as JSON to this file.
     csv
         Write every run's curves, figures and events as CSV into this folder.
+    record
+        Record the base's first seed into this file, for `bayplan ui`; that is one more run.
     """
     asked = Asked(
         file, for_, set_, compare, compare_set, gate, expander, feature_gates, with_, seed, seeds,
         points, trace, scale_time,
     )  # fmt: skip
     _check(jobs, points)
+    check_place(record)
     inputs = inputs_of(asked)
-    with _folder(work) as folder:
-        results, failures = _made(inputs, folder, jobs or os.cpu_count() or 1)
+    if on_cluster is not None and on_cluster.on_cluster:
+        results, failures = made_on_cluster(on_cluster, inputs, jobs)
+    else:
+        with _folder(work) as folder:
+            results, failures = _made(inputs, folder, jobs or os.cpu_count() or 1)
+    if record is not None:
+        recorded(inputs.orders()[0], record)
     about = About(version=bayplan.__version__, command=asked.command(report))
     made = make_report(about, inputs, results, failures)
     _write(made, inputs, results, (report, json, csv))

@@ -18,7 +18,8 @@ from bayplan.lab.crew import CrewError
 from bayplan.lab.simulating.orders import Inputs, Variant
 from bayplan.lab.simulating.overrides import OverrideError, overridden
 from bayplan.lab.simulating.running import crew_of, spec_of
-from bayplan.lab.traces.csvfile import TraceError, read_trace
+from bayplan.lab.traces.csvfile import TraceError, checked, read_trace
+from bayplan.lab.traces.recorded import trace_of
 
 MOST_RUNS = 10_000
 MOST_SEEDS = 1_000
@@ -96,7 +97,8 @@ def _trace(asked: Asked) -> str:
     if asked.trace is None:
         return ""
     try:
-        return read_trace(asked.trace)
+        is_recording = asked.trace.suffix == ".bpr"
+        return checked(trace_of(asked.trace)) if is_recording else read_trace(asked.trace)
     except TraceError as problem:
         raise BadInput(str(problem)) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from bayplan.fit.explanation.waiting import likeness
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.pods import Pod
 from bayplan.lab.crew import Aboard, Crew, members, muster
+from bayplan.lab.lab import Daemon
 from bayplan.lab.measuring import Grid, Measured, Meter
 from bayplan.lab.simulating.orders import Order, Variant
 from bayplan.lab.traces.csvfile import rows
@@ -29,16 +30,21 @@ TICKS = 200
 _REMEMBERED = 10_000
 
 
-def carry_out(order: Order, progress: Progress = lambda _: None) -> Measured:
-    """Run it; ConfigFileError if the API server refuses what the cluster file says."""
-    return run_virtually(_carry_out(order, progress))
+def carry_out(
+    order: Order, progress: Progress = lambda _: None, *, beside: Sequence[Daemon] = ()
+) -> Measured:
+    """Run it, with others who look on beside our daemons; ConfigFileError if the API server refuses
+    what the cluster file says.
+    """
+    return run_virtually(_carry_out(order, progress, beside))
 
 
-async def _carry_out(order: Order, progress: Progress) -> Measured:
+async def _carry_out(order: Order, progress: Progress, beside: Sequence[Daemon]) -> Measured:
     variant = order.variant
     spec = replace(spec_of(variant), seed=order.seed)
     aboard = muster(crew_of(variant), spec, lambda: lab.simulation.provider)
-    lab = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
+    daemons = (*aboard.daemons, *beside)
+    lab = VirtualLab(aboard.spec, daemons, webhooks=aboard.webhooks)
     meter = Meter(lab.simulation, Grid.over(order.seconds, order.points), Reasons(aboard))
     lab.plane.store.listeners += [meter.observe, _ticking(lab, order.seconds, progress)]
     if order.trace:

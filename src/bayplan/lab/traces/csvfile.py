@@ -33,7 +33,12 @@ def read_trace(path: Path) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise TraceError(f"{path}: not UTF-8: {problem.reason} at byte {problem.start}") from None
-    for _ in rows(text, str(path)):
+    return checked(text, str(path))
+
+
+def checked(text: str, source: str = "trace") -> str:
+    """The text of a trace, every row of which can be used; TraceError if not."""
+    for _ in rows(text, source):
         pass
     return text
 

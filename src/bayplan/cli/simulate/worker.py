@@ -1,0 +1,58 @@
+"""`bayplan simulate-worker`: what the pods of `bayplan simulate --on-cluster` run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from bayplan.cli.access import ClusterAccess
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.output import notices, printable
+from bayplan.client.errors import ClientError
+from bayplan.kube.configfiles import ConfigFileError
+from bayplan.lab.simulating.remote.packing import PackingError, unpack_inputs
+from bayplan.lab.simulating.remote.working import hand_in, packed_result
+
+
+def simulate_worker(
+    *,
+    inputs: Path,
+    namespace: str,
+    results: str,
+    index: int,
+    cluster: ClusterAccess | None = None,
+) -> int:
+    """Make one run and hand its result in.
+
+    Parameters
+    ----------
+    inputs
+        The inputs of all runs.
+    namespace
+        Where the ConfigMaps for results are.
+    results
+        What their names begin with.
+    index
+        Which run.
+    """
+    logging.disable(logging.CRITICAL)
+    try:
+        packed = packed_result(unpack_inputs(inputs.read_bytes()), index)
+    except OSError as problem:
+        raise BadInput(f"--inputs {inputs}: {problem.strerror}") from None
+    except (PackingError, ConfigFileError) as problem:
+        raise BadInput(str(problem)) from None
+    except IndexError:
+        raise BadInput(f"--index {index}: there is no such run") from None
+    try:
+        asyncio.run(_handed_in(cluster or ClusterAccess(), (namespace, results, index), packed))
+    except ClientError as problem:
+        notices().print(printable(str(problem)), style="red")
+        return EXIT_NO
+    return EXIT_OK
+
+
+async def _handed_in(cluster: ClusterAccess, place: tuple[str, str, int], packed: bytes) -> None:
+    async with cluster.connect() as client:
+        await hand_in(client, *place, packed)

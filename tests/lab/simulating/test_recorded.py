@@ -1,0 +1,52 @@
+"""A recording of a run is a trace of its work; recording changes nothing in the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.lab.simulating.running import carry_out
+from bayplan.lab.traces.csvfile import TraceError, checked, rows
+from bayplan.lab.traces.recorded import trace_of
+from bayplan.observe.recorder import Recorder
+from bayplan.recordings import RecordingWriter
+from tests.lab.simulating.runs import FULL, order, variant
+from tests.lab.simulating.test_traces import CLUSTER, TRACE
+
+
+def _recorded(path: Path, text: bytes, trace: str = "") -> str:
+    recorder = Recorder(
+        lambda clock: RecordingWriter(path, name="run", start=clock.now()), flush_seconds=600.0
+    )
+    asked = msgspec.structs.replace(order(variant(text)), trace=trace)
+    return carry_out(asked, beside=[recorder.lead]).digest
+
+
+def test_what_was_recorded_arrives_again(tmp_path: Path) -> None:
+    _recorded(tmp_path / "run.bpr", CLUSTER, TRACE)
+    found = list(rows(checked(trace_of(tmp_path / "run.bpr"))))
+    assert [round(one.arrival) for one in found] == [60, 60, 60, 90, 600, 600]
+    wanted = [300, 300, 300, 60, None, None]
+    for one, duration in zip(found, wanted, strict=True):
+        assert one.duration == (None if duration is None else pytest.approx(duration, abs=2))
+    assert dict(found[0].requests) == {"cpu": "500m", "memory": "1073741824"}
+    assert [(one.count, one.size, one.storage_class) for one in found[3].claims] == [
+        (2, "5Gi", "disks")
+    ]
+    assert found[3].priority == 100
+    again = msgspec.structs.replace(order(variant(CLUSTER)), trace=trace_of(tmp_path / "run.bpr"))
+    assert carry_out(again).figures["podsRan"] == 6
+
+
+def test_recording_changes_nothing_in_a_run(tmp_path: Path) -> None:
+    text = FULL.read_bytes()
+    assert _recorded(tmp_path / "run.bpr", text) == carry_out(order(variant(text))).digest
+
+
+def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
+    (tmp_path / "odd.bpr").write_bytes(b"arrival")
+    for name, said in (("odd.bpr", "not a recording"), ("none.bpr", "No such file")):
+        with pytest.raises(TraceError, match=said):
+            trace_of(tmp_path / name)

@@ -11,6 +11,7 @@ readers do not see, with the same commands:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,11 +40,15 @@ class Step:
         return line.endswith("&") or bool(_UNTIL_INTERRUPTED.match(line) and not _ENDS.search(line))
 
 
+def every_page() -> list[Path]:
+    """All pages of the documentation."""
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md"]
+    return found + sorted((ROOT / "docs").rglob("*.md"))
+
+
 def pages() -> list[Path]:
     """Every page that has a command line to run."""
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md"]
-    found += sorted((ROOT / "docs").rglob("*.md"))
-    return [page for page in found if steps(page.read_text())]
+    return [page for page in every_page() if steps(page.read_text())]
 
 
 def steps(text: str) -> list[Step]:
@@ -54,6 +59,16 @@ def steps(text: str) -> list[Step]:
         lines = (block["shown"] or block["hidden"] or "").splitlines()
         found += _of_block([line[indent:] for line in lines])
     return found
+
+
+def not_run_lines(text: str) -> Iterator[str]:
+    """The lines of blocks that nobody runs: without a language, or plain text."""
+    language: str | None = None
+    for line in text.splitlines():
+        if fence := re.match(r" *```(\w*)", line):
+            language = fence[1] if language is None else None
+        elif language in {"", "text", "sh", "bash", "shell"}:
+            yield line
 
 
 def _of_block(lines: list[str]) -> list[Step]:

@@ -31,11 +31,17 @@ def _output(line: str) -> str:
     found = _COMMAND.fullmatch(line)
     if found is None:
         raise ValueError(f"not a command of ours: {line}")
+    text, code = printed(found[1])
+    return text + (f"{code}\n" if found[2] else "")
+
+
+def printed(command: str) -> tuple[str, int]:
+    """What a command of ours prints at the top of the repository, and its exit code."""
     here, text = Path.cwd(), io.StringIO()
     os.chdir(ROOT)
     try:
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
-            code = run(shlex.split(found[1]))
+            code = run(shlex.split(command))
     finally:
         os.chdir(here)
-    return text.getvalue() + (f"{code}\n" if found[2] else "")
+    return text.getvalue(), code

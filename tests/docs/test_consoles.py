@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.docs.consoles import ROOT, Step, is_shown, pages, steps
+from tests.docs.consoles import ROOT, Step, every_page, is_shown, not_run_lines, pages, steps
 from tests.docs.outputs import PAGES as IN_PROCESS
 from tests.docs.shell import reader
 
@@ -53,6 +54,14 @@ def test_what_is_not_run_stands_in_its_page_and_can_be_read_by_a_shell(left: Not
     assert left.command in [step.command for step in steps((ROOT / left.page).read_text())]
     assert left.reason
     subprocess.run(["bash", "-n", "-c", left.command], check=True)
+
+
+def test_every_command_line_stands_in_a_console_block() -> None:
+    """Elsewhere nobody would run it; help, outputs and Python are not meant to be typed."""
+    for page in every_page():
+        for line in not_run_lines(page.read_text()):
+            typed = re.match(r"(bayplan|kubectl|make|helm|pip|python3?) ", line)
+            assert typed is None or "NAME" in line, f"{_name(page)}: {line}"
 
 
 def test_little_is_not_run() -> None:

@@ -34,6 +34,7 @@ def demo(
     story: Annotated[tuple[int, ...], Parameter(negative_iterable=())] = (),
     keep: Annotated[bool, Parameter(negative=())] = False,
     plain: Annotated[bool, Parameter(negative=())] = False,
+    ui: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Tell what Bayplan is for: eight stories, each on a cluster in this process, with its feature
     gate on and off beside each other.
@@ -50,10 +51,14 @@ def demo(
     plain
         Write plain lines, one for every change, as fast as they come; so does output that is not a
         terminal.
+    ui
+        With --keep, serve the page of `bayplan ui` of that cluster, and say where.
     """
     chosen = _chosen(story)
     if keep and len(chosen) != 1:
         raise BadInput("--keep: say with --story N which cluster is to stay")
+    if ui and not keep:
+        raise BadInput("--ui: the page is of the cluster that stays; add --keep and --story N")
     teller = PlainTeller() if plain or not is_read_by_people() else Teller()
     with _ended_by_signals(), quiet():
         start = time.monotonic()
@@ -61,7 +66,7 @@ def demo(
         show([Text(), *_verdict(told, time.monotonic() - start)])
         sys.stdout.flush()
     if keep:
-        _keep(chosen[0])
+        _keep(chosen[0], ui=ui)
     return EXIT_OK if all(one.is_as_promised for one in told) else EXIT_NO
 
 
@@ -97,11 +102,11 @@ def _verdict(told: Sequence[Told], seconds: float) -> Iterator[Text]:
         yield Text(f"{title} {said}", style="bold red")
 
 
-def _keep(story: AnyStory) -> None:
+def _keep(story: AnyStory, *, ui: bool) -> None:
     """Run the story's cluster on the wall's clock until somebody ends it."""
     hints = ["", f"Story {story.number} on the wall's clock, until Ctrl-C. Elsewhere, try:"]
     hints += [*(f"  {line}" for line in story.commands), ""]
-    wish = Wish(_sooner(read_cluster(story.cluster)), Crew(AT_WORK), hints=hints)
+    wish = Wish(_sooner(read_cluster(story.cluster)), Crew(AT_WORK), hints=hints, ui=ui)
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(live(wish))
 

@@ -19,6 +19,7 @@ from bayplan.cli.output import printable, show
 from bayplan.cli.simulated.living import Wish, input_checked, live, made
 from bayplan.cli.simulated.serving import cloud_places
 from bayplan.cli.simulated.tables import report_table
+from bayplan.cli.simulated.watching import recorded
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.report import summarize
 from bayplan.kube.configfiles import ConfigFileError
@@ -40,6 +41,8 @@ def up(  # noqa: PLR0913 - one for each option of the command
     seed: int | None = None,
     cloud_socket: Path | None = None,
     cloud_address: str | None = None,
+    ui: Annotated[bool, Parameter(negative="")] = False,
+    record: Path | None = None,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
     who: WhoMay | None = None,
@@ -74,11 +77,16 @@ def up(  # noqa: PLR0913 - one for each option of the command
         Autoscaler's externalgrpc protocol.
     cloud_address
         The same over TLS, at this address and port; port 0 takes a free one.
+    ui
+        Serve the page of `bayplan ui` while the cluster runs, on this machine, and say where.
+    record
+        Keep all that happens in this file, for `bayplan ui` to play; also with --virtual.
     """
     cloud = cloud_places(cloud_socket, cloud_address)
     spec, seconds = _spec(file, seed), _seconds(for_)
     crew = Crew(_members(with_), profile_from(feature_gates, missing_driver))
     wish = Wish(spec, crew, seconds, data, kubeconfig, listen, cloud, who or WhoMay())
+    wish = replace(wish, ui=ui, record=record)
     if virtual:
         return _run_virtual(wish, log)
     if log is not None:
@@ -115,8 +123,8 @@ def _run_virtual(wish: Wish, log: Path | None) -> int:
         raise BadInput("--virtual needs --for: virtual time does not end by itself")
     if wish.cloud is not None:
         raise BadInput("--virtual serves nothing: no --cloud-socket and no --cloud-address")
-    if wish.kubeconfig is not None:
-        raise BadInput("--virtual serves nobody: no --kubeconfig")
+    if wish.kubeconfig is not None or wish.ui:
+        raise BadInput("--virtual serves nobody: no --kubeconfig and no --ui")
     if wish.who != WhoMay():
         raise BadInput("--virtual serves nobody: no --tokens and no --authorization")
     with _opened(log) as out:
@@ -128,8 +136,9 @@ async def _virtual(wish: Wish, seconds: float, out: TextIO | None) -> None:
     start = time.monotonic()
     with input_checked():
         on = muster(wish.crew, wish.spec, lambda: lab.simulation.provider)
+        daemons = recorded(on.daemons, wish.record, virtual=True)
         lab = made(
-            lambda: VirtualLab(on.spec, on.daemons, data=wish.data, log=out, webhooks=on.webhooks)
+            lambda: VirtualLab(on.spec, daemons, data=wish.data, log=out, webhooks=on.webhooks)
         )
         async with lab:
             await lab.run(seconds)

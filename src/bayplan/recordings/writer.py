@@ -76,9 +76,9 @@ class RecordingWriter:
     def mark(self, at: float) -> None:
         """Say that this moment has been reached, whether or not anything happened until then."""
         self.flush()
-        if at > self.at:
-            self.at = at
-            self._append(packed(Part.CHANGES, self.seq, at, b""))
+        if round(at, 3) > self.at:
+            self.at = round(at, 3)
+            self._append(packed(Part.CHANGES, self.seq, self.at, b""))
 
     def flush(self, *, sync: bool = False) -> None:
         """Write what has gathered; with `sync`, see it safe on the disk."""
@@ -113,7 +113,7 @@ class RecordingWriter:
         self.close()
 
     def _change(self, at: float, what: bytes) -> None:
-        self.at = at = max(at, self.at)
+        self.at = at = max(round(at, 3), self.at)
         if not self._lines:
             self._first_at = at
         line = b'{"at":%.3f,%b}' % (at, what)

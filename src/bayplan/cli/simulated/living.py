@@ -22,6 +22,7 @@ from bayplan.cli.output import show
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import served
 from bayplan.cli.simulated.tables import report_table
+from bayplan.cli.simulated.watching import lab_page, recorded
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.store.database import StoreError
@@ -55,6 +56,10 @@ class Wish:
     who: WhoMay = field(default_factory=WhoMay)
     hints: Sequence[str] = ()
     """Lines to print once it is served."""
+    ui: bool = False
+    """Whether the page of `bayplan ui` is served with it."""
+    record: Path | None = None
+    """Where to keep all that happens."""
 
 
 async def live(wish: Wish) -> None:
@@ -71,7 +76,8 @@ async def live(wish: Wish) -> None:
             authorization=wish.who.authorization,
         )
         aboard = muster(wish.crew, wish.spec, lambda: lab.simulation.provider, live=True)
-        lab = made(lambda: LiveLab(aboard.spec, config, aboard.daemons))
+        daemons = recorded(aboard.daemons, wish.record, virtual=False)
+        lab = made(lambda: LiveLab(aboard.spec, config, daemons))
         _stop_on_signals(lab)
         async with lab:
             lines = [f"serving {lab.server.url}", f"export KUBECONFIG={path}", *wish.hints]
@@ -79,7 +85,8 @@ async def live(wish: Wish) -> None:
             sys.stdout.flush()
             start = time.monotonic()
             cloud = served(lab.simulation.provider, wish.cloud)
-            async with cloud, _table(lab):
+            page = lab_page(lab, wish.crew.profile, wanted=wish.ui)
+            async with cloud, page, _table(lab):
                 await lab.run(wish.seconds)
             took = time.monotonic() - start
             if wish.seconds is not None:

@@ -126,8 +126,10 @@ class Informer(Generic[T]):
                 await subscription.put(change)
 
     def _report(self, error: ClientError) -> None:
+        is_news = not isinstance(error, REFUSALS) or str(error) != str(self.last_error)
         self.last_error = error
-        log.warning("informer of %s: %s", self.resource, error)
+        if is_news:  # a refusal is the same at every try
+            log.warning("informer of %s: %s", self.resource, error)
         if isinstance(error, REFUSALS):
             self.answered.set()
         if isinstance(error, MalformedError) and error.key:

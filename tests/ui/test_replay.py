@@ -1,0 +1,131 @@
+"""A recording on the page: any moment of it, what follows, and what happened when."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.kube.events import Event
+from bayplan.kube.meta import ObjectMeta, ObjectReference
+from bayplan.recordings import Recording, RecordingWriter, identity_of
+from bayplan.ui.backend import NotOfferedError
+from bayplan.ui.encoding import Encoded
+from bayplan.ui.replay.backend import Replay
+from tests.builders import make_node, make_pod
+from tests.fit.worlds import random_object
+from tests.ui.pages import apply, tables_of
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def plain(found: Encoded) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(found.plain)
+    return data
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Replay]:
+    """A node comes, a pod waits, gets its node, and is gone."""
+    pod = make_pod("web", "shop").cpu("1")
+    event = Event(
+        metadata=ObjectMeta(name="e", namespace="kube-system"),
+        regarding=ObjectReference(kind="ConfigMap", namespace="kube-system", name="s"),
+        reason="ScaledUpGroup",
+        note="group blue: 2 instead of 1 (max: 5)",
+        type="Normal",
+    )
+    with RecordingWriter(tmp_path / "r.bpr", name="test", start=START) as writer:
+        writer.take(0.0, make_node("n1").capacity(cpu="4", memory="8Gi", pods=10).obj())
+        writer.flush()
+        writer.take(10.0, pod.obj())
+        writer.take(15.0, event)
+        writer.take(20.0, pod.node("n1").phase("Running").obj())
+        writer.take(30.0, make_node("n2").obj())
+        writer.gone(40.0, identity_of(pod.obj()))
+        writer.mark(60.0)
+    with Recording(tmp_path / "r.bpr") as recording:
+        replay = Replay(recording, "r.bpr")
+        yield replay
+        replay.close()
+
+
+async def test_a_moment_is_shown_as_it_was(told: Replay) -> None:
+    states = [tables_of(plain(await told.state(at))) for at in (0.0, 12.0, 25.0, 50.0)]
+    assert [list(one["pods"]) for one in states] == [[], ["shop/web"], ["shop/web"], []]
+    assert states[1]["pods"]["shop/web"][8] == "waiting"
+    assert states[2]["pods"]["shop/web"][8] == "running"
+    assert [len(one["nodes"]) for one in states] == [1, 1, 1, 2]
+    source = plain(await told.state(12.0))["source"]
+    assert (source["from"], source["to"]) == ("2026-03-01T12:00:00Z", "2026-03-01T12:01:00Z")
+
+
+async def test_playing_on_leads_to_what_seeking_shows(told: Replay) -> None:
+    state = plain(await told.state(0.0))
+    tables, seq, is_over = tables_of(state), state["seq"], False
+    while not is_over:
+        found = plain(await told.changes(seq, 2))
+        for change in found["changes"]:
+            apply(tables, change)
+            seq = change["seq"]
+        is_over = found["end"]
+    last = tables_of(plain(await told.state(60.0)))
+    assert {name: tables[name] for name in ("pods", "nodes", "rails", "zones", "events")} == {
+        name: last[name] for name in ("pods", "nodes", "rails", "zones", "events")
+    }
+
+
+async def test_the_time_line_counts_and_marks(told: Replay) -> None:
+    line = plain(await told.timeline())
+    assert line["seconds"] == 60.0
+    assert [(one["at"], one["kind"]) for one in line["marks"]] == [
+        (15.0, "scale-up"),
+        (30.0, "node"),
+    ]
+    assert len(line["series"]["nodes"]) <= 502
+    counts = {name: dict(map(tuple, points)) for name, points in line["series"].items()}
+    assert max(counts["waiting"].values()) == 1
+    assert counts["nodes"][0.0] == 1
+
+
+async def test_a_recording_is_not_asked_for_what_it_has_not(told: Replay) -> None:
+    with pytest.raises(NotOfferedError):
+        await told.changes(-1, 10)
+    assert told.listen(3) is not None
+
+
+@given(st.integers(0, 5000), st.integers(1, 40), st.integers(1, 7))
+@settings(max_examples=15)
+async def test_seeking_and_playing_agree_on_any_recording(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, steps: int, most: int
+) -> None:
+    path = tmp_path_factory.mktemp("recorded") / "r.bpr"
+    rng, at = random.Random(seed), 0.0
+    with RecordingWriter(path, name="test", start=START) as writer:
+        for _ in range(steps):
+            obj, at = random_object(rng), at + rng.choice([0.0, 0.7, 5.0])
+            if rng.random() < 0.3:
+                writer.gone(at, identity_of(obj))
+            else:
+                writer.take(at, obj)
+    with Recording(path) as recording:
+        replay = Replay(recording, "r")
+        state = plain(await replay.state(0.0))
+        tables, seq, is_over = tables_of(state), state["seq"], False
+        while not is_over:
+            found = plain(await replay.changes(seq, most))
+            for change in found["changes"]:
+                apply(tables, change)
+                seq = change["seq"]
+            is_over = found["end"]
+        last = tables_of(plain(await replay.state(recording.seconds)))
+        replay.close()
+    for name in ("pods", "nodes", "rails", "zones"):
+        assert tables[name] == last[name]

@@ -4,6 +4,7 @@ import shutil
 
 from bayplan.deploy.rendering import CHART, KUSTOMIZE, files
 from tests.deploy.made import DEPLOY
+from tests.deploy.pages import PAGE, page
 
 for folder in (CHART, f"{KUSTOMIZE}/base", f"{KUSTOMIZE}/components"):
     shutil.rmtree(DEPLOY / folder, ignore_errors=True)
@@ -11,3 +12,4 @@ for name, text in files().items():
     path = DEPLOY / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+PAGE.write_text(page())

@@ -17,6 +17,7 @@ from bayplan.deploy.rendering import CHART, KUSTOMIZE, USUAL, files
 from bayplan.deploy.values import Values, schema
 from tests.deploy.charts import FOLDER, rendered
 from tests.deploy.made import DEPLOY, made, printed, printed_objects
+from tests.deploy.pages import PAGE, page
 
 KUBECTL = shutil.which("kubectl") or "kubectl"
 ALL = tuple(one.name for one in COMPONENTS)
@@ -125,3 +126,7 @@ def _kustomized(folder: Path) -> list[Mapping[str, Any]]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
+
+
+def test_the_page_says_what_the_source_grants() -> None:
+    assert PAGE.read_text() == page(), "`make manifests` writes it anew"

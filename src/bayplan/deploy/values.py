@@ -44,7 +44,7 @@ class Scheduler(Workload, kw_only=True):
     """Whose pods are placed."""
 
     replicas: Count = 2
-    resources: Free = msgspec.field(default_factory=lambda: _requests("250m", "192Mi"))
+    resources: Free = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
     scheduler_names: list[str] = msgspec.field(default_factory=lambda: ["bayplan"])
     lease: str = "bayplan-scheduler"
 
@@ -53,7 +53,7 @@ class Autoscaler(Workload, kw_only=True):
     """Which cloud is asked for nodes."""
 
     replicas: Count = 2
-    resources: Free = msgspec.field(default_factory=lambda: _requests("250m", "192Mi"))
+    resources: Free = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
     pod_annotations: dict[str, str] = msgspec.field(default_factory=lambda: dict(_STAYS))
     cloud_provider: Literal["externalgrpc", "clusterapi", "aws", "declared"] = "externalgrpc"
     cloud_config_secret: str = "bayplan-cloud"  # noqa: S105 - the name of one

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bayplan.scheduler.batch.inquiry import WaitingGroup
 
 
-def as_data(one: Alike, held: WaitingGroup | None = None) -> JsonValue:
+def as_data(one: Alike, held: WaitingGroup | None = None) -> JsonObject:
     """An explanation of pods alike, with the group that waits for its queue, if it does."""
     explanation = one.explanation
     before, preemption = explanation.refused_before, explanation.preemption

@@ -42,8 +42,18 @@ def read_live(
         loaded.server_version = await _version(client)
         return loaded
 
+    return asking(access, read, patience, namespace)
+
+
+def asking(
+    access: ClusterAccess,
+    question: Callable[[Client], Awaitable[T]],
+    patience: float,
+    namespace: str = "",
+) -> T:
+    """What a question to a cluster comes to; BadInput if it cannot be asked, or may not be."""
     try:
-        return ask(access, read, patience)
+        return ask(access, question, patience)
     except NotAllowedError as error:
         hint = "" if namespace or not error.elsewhere else "; -n NAMESPACE reads one namespace"
         raise BadInput(printable(f"{error}{hint}; docs/live.md has the permissions")) from None

@@ -13,13 +13,15 @@ what else it held is not known. Kinds that scheduling does not read are counted 
 source that cannot be opened at all raises, as LoadError.
 """
 
-from bayplan.kube.loading.collector import Collector, Loaded, Progress, Unseen
+from bayplan.kube.loading.collector import Collector, DumpNotes, LeftOut, Loaded, Progress, Unseen
 from bayplan.kube.loading.garbage import paused_collector
 from bayplan.kube.loading.load import load, plain_documents
 from bayplan.kube.loading.sources import LoadError
 
 __all__ = [
     "Collector",
+    "DumpNotes",
+    "LeftOut",
     "LoadError",
     "Loaded",
     "Progress",

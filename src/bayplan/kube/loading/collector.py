@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bayplan.kube.codec import Kind, ObjectError, Wire, decode_as, find_kind, read_head
+from bayplan.kube.codec import KINDS, Kind, ObjectError, Wire, decode_as, find_kind, read_head
 from bayplan.kube.loading.slimming import slim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.validation import check
@@ -33,6 +33,21 @@ class Unseen(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 _TELL_EVERY = 2048
 _MAX_PROBLEMS = 10_000
+
+
+class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object that was left out of a dump since it cannot be used."""
+
+    identity: str
+    path: str = ""
+    problem: str = ""
+
+
+class DumpNotes(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a dump of Bayplan's says of itself, in its list beside the items."""
+
+    unseen: tuple[Unseen, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(slots=True)
@@ -121,6 +136,14 @@ class Collector:
             self.take_all(items, like)
         else:
             self.skip(kind, api_version, len(items))
+
+    def take_notes(self, notes: DumpNotes | None) -> None:
+        """Take what a dump says that it lacks."""
+        if notes is None:
+            return
+        self.loaded.unseen += (one for one in notes.unseen if one.kind in KINDS)
+        for one in notes.left_out:
+            self.report(ObjectError(one.identity, one.path, None, one.problem))
 
     def skip(self, kind: str, api_version: str, count: int = 1) -> None:
         """Count what is not read."""

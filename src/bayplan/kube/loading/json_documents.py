@@ -15,7 +15,7 @@ import msgspec
 from bayplan.kube.codec import read_head
 from bayplan.kube.codec.places import locate, reason
 from bayplan.kube.codec.problems import ObjectError
-from bayplan.kube.loading.collector import Collector
+from bayplan.kube.loading.collector import Collector, DumpNotes
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _NEXT_OBJECT = re.compile(rb"\n[ \t]*(?=\{)")
@@ -31,6 +31,7 @@ class _Listing(msgspec.Struct, rename="camel"):
     kind: str = ""
     api_version: str = ""
     items: list[msgspec.Raw] = []
+    bayplan: DumpNotes | None = None
 
 
 _listing = msgspec.json.Decoder(_Listing).decode
@@ -43,6 +44,7 @@ def take_json(collector: Collector, data: bytes) -> bool:
     # Large dumps are one list: worth a look before the text is searched for where documents end.
     if (sole := _sole_list(data)) is not None:
         collector.take_list(sole.kind, sole.api_version, sole.items)
+        collector.take_notes(sole.bayplan)
         return True
     for number, document in enumerate(_documents(data)):
         if isinstance(document, str):
@@ -94,6 +96,7 @@ def _take(collector: Collector, document: msgspec.Raw) -> None:
             collector.take_all(_array(document))
         elif (listing := _read_listing(document)) is not None:
             collector.take_list(listing.kind, listing.api_version, listing.items)
+            collector.take_notes(listing.bayplan)
         else:
             collector.take(document)
     except _UNREADABLE as error:

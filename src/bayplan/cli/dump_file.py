@@ -1,0 +1,103 @@
+"""The file of a dump: a v1 List written object by object, and whole or not there at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.cli.errors import BadInput
+from bayplan.cli.output import printable
+from bayplan.kube.codec import ObjectError, encode
+from bayplan.kube.loading import DumpNotes, LeftOut, Unseen
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.sharing import Anonymiser, scrub
+
+_HEAD = b'{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":""},"items":['
+_COMPRESSION = 6
+
+
+@dataclass(slots=True)
+class DumpWriter:
+    """Objects on their way into a dump."""
+
+    stream: BinaryIO
+    hiding: Anonymiser | None = None
+    unseen: list[Unseen] = field(default_factory=list)
+    problems: list[LeftOut] = field(default_factory=list)
+    count: int = 0
+
+    def take_all(self, objects: Iterable[KubeObject]) -> None:
+        """Write these objects, without what decides nothing."""
+        for obj in objects:
+            scrub(obj)
+            if self.hiding is not None:
+                self.hiding(obj)
+            self.stream.write((b",\n" if self.count else _HEAD + b"\n") + encode(obj))
+            self.count += 1
+
+    def take_problems(self, problems: Sequence[ObjectError]) -> None:
+        """Keep what was left out, and why."""
+        for one in problems:
+            kind = one.identity.partition(" ")[0]
+            told = LeftOut(one.identity, one.path, one.problem)
+            self.problems.append(told if self.hiding is None else LeftOut(f"{kind} (unnamed)"))
+
+    def end(self) -> None:
+        """Close the list, and say what the dump lacks."""
+        notes = DumpNotes(tuple(map(self._hidden, self.unseen)), tuple(self.problems))
+        self.stream.write((b"\n]" if self.count else _HEAD + b"]") + b',"bayplan":')
+        self.stream.write(msgspec.json.encode(notes) + b"}\n")
+
+    def _hidden(self, one: Unseen) -> Unseen:
+        if self.hiding is None:
+            return one
+        return replace(one, why="", but_in=self.hiding.names.name(one.but_in))
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """Where a dump is to be written; a file comes to be only when all is written."""
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path)
+    try:
+        # Of its owner alone from the first byte on.
+        number, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
+    try:
+        with os.fdopen(number, "wb") as plain:
+            yield from _compressed(plain, target)
+            plain.flush()
+            os.fsync(plain.fileno())
+        Path(name).replace(target)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _compressed(plain: BinaryIO, target: Path) -> Iterator[BinaryIO]:
+    if target.suffix != ".gz":
+        yield plain
+        return
+    # Without the file's name and its time: the same cluster gives the same bytes.
+    with gzip.GzipFile("", "wb", _COMPRESSION, plain, mtime=0) as stream:
+        yield cast("BinaryIO", stream)
+
+
+def _unwritable(path: str, error: Exception) -> BadInput:
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    return BadInput(f"--to {printable(path[:200])}: {said}")

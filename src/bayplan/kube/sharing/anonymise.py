@@ -1,0 +1,182 @@
+"""Objects under other names: what each field of an object is, and the pseudonym that it gets.
+
+Every text is taken for somebody's name unless it is known to be something else: a word of the API,
+a time, an amount, the key or the value of a label. A field that is added to a type tomorrow is
+hashed until somebody says here that it need not be.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from bayplan.kube.attachlimits import PUBLISHED
+from bayplan.kube.meta import KubeObject, LabelSelectorRequirement, ObjectMeta, OwnerReference
+from bayplan.kube.nodes import NodeSelectorRequirement, Taint
+from bayplan.kube.pods import ContainerPort, PodSchedulingGate, Toleration
+from bayplan.kube.sharing import wellknown
+from bayplan.kube.sharing.pseudonyms import Pseudonyms
+from bayplan.kube.storage import TopologySelectorLabelRequirement
+
+Change: TypeAlias = Callable[[Any], Any]
+"""From the value of a field to what it becomes."""
+Plan: TypeAlias = tuple[tuple[str, Change], ...]
+
+_WORDS = frozenset(
+    {
+        *("api_version", "kind", "operator", "effect", "phase", "protocol", "type"),
+        *("reason", "when_unsatisfiable", "node_affinity_policy", "node_taints_policy"),
+        *("restart_policy", "preemption_policy", "image_pull_policy", "access_modes"),
+        *("volume_mode", "persistent_volume_reclaim_policy", "reclaim_policy", "resize", "state"),
+        *("volume_binding_mode", "medium", "dequeue_strategy", "resource"),
+        *("creation_timestamp", "deletion_timestamp", "last_transition_time", "start_time"),
+    }
+)
+"""Fields with words of the API, or with times."""
+_EMPTY = frozenset({"message", "transition_id", "resource_version"})
+_LABEL_KEYS = frozenset(
+    {"topology_key", "topology_keys", "match_label_keys", "mismatch_label_keys"}
+)
+_LABELS = frozenset({"labels", "match_labels", "node_selector", "selector"})
+_AMOUNTS = frozenset(
+    {
+        *("requests", "limits", "overhead", "allocated_resources", "capacity", "allocatable"),
+        *("min_resources", "capability", "deserved", "allocated", "pod_fixed", "resource"),
+    }
+)
+_KEYED = (LabelSelectorRequirement, NodeSelectorRequirement, TopologySelectorLabelRequirement)
+_FIELD = "metadata.name"
+
+
+class Anonymiser:
+    """Gives objects other names, in place."""
+
+    def __init__(self, names: Pseudonyms) -> None:
+        self.names = names
+        self._plan = functools.cache(self._planned)
+        self._special: dict[type[msgspec.Struct], Callable[[Any], None]] = {
+            ObjectMeta: self._meta,
+            OwnerReference: self._owner,
+            Taint: self._mark,
+            Toleration: self._mark,
+            PodSchedulingGate: self._gate,
+            ContainerPort: self._port,
+            **dict.fromkeys(_KEYED, self._requirement),
+        }
+
+    def __call__(self, obj: KubeObject) -> None:
+        """Give everything in the object another name."""
+        self._struct(obj)
+
+    def _struct(self, struct: msgspec.Struct) -> msgspec.Struct:
+        special = self._special.get(type(struct))
+        if special is not None:
+            special(struct)
+            return struct
+        for field, change in self._plan(type(struct)):
+            value = getattr(struct, field)
+            if value:
+                setattr(struct, field, change(value))
+        return struct
+
+    def _planned(self, kind: type[msgspec.Struct]) -> Plan:
+        """What to do about the fields of a type."""
+        fields = (one.name for one in msgspec.structs.fields(kind))
+        return tuple((name, self._change(name)) for name in fields if name not in _WORDS - _AMOUNTS)
+
+    def _change(self, field: str) -> Change:
+        if field in _EMPTY:
+            return lambda _: ""
+        if field in _LABEL_KEYS:
+            return self._keys
+        if field in _LABELS:
+            return self._labels
+        if field in _AMOUNTS:
+            return self._amounts
+        return self._status if field == "status" else self._other
+
+    def _status(self, value: Any) -> Any:
+        """Of an object it is a struct, of a condition a word."""
+        return value if isinstance(value, str) else self._struct(value)
+
+    def _other(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.names.name(value)
+        if isinstance(value, msgspec.Struct):
+            return self._struct(value)
+        if isinstance(value, list):
+            return [self._other(one) for one in value]
+        if isinstance(value, dict):
+            return {self.names.name(key): self._times(one) for key, one in value.items()}
+        return value
+
+    def _times(self, value: Any) -> Any:
+        """A value by name: when a pod was evicted, how many of a task there must be."""
+        return value if isinstance(value, int | str) else self._other(value)
+
+    def _keys(self, value: str | list[str]) -> str | list[str]:
+        if isinstance(value, str):
+            return self.names.key(value)
+        return [self.names.key(one) for one in value]
+
+    def _labels(self, value: Any) -> Any:
+        if not isinstance(value, dict):  # a selector with expressions, or a node selector's terms
+            return self._other(value)
+        return {self.names.key(k): self.names.value(k, v) for k, v in value.items()}
+
+    def _amounts(self, value: Any) -> Any:
+        if not isinstance(value, dict):  # a Guarantee, or a driver's count; `pods` of a consumer
+            return value if isinstance(value, str | int) else self._other(value)
+        return {self.names.resource(name): amount for name, amount in value.items()}
+
+    def _meta(self, meta: ObjectMeta) -> None:
+        name = self.names.name
+        meta.name, meta.namespace, meta.uid = name(meta.name), name(meta.namespace), name(meta.uid)
+        meta.generate_name, meta.resource_version = name(meta.generate_name), ""
+        meta.labels = self._labels(meta.labels)
+        meta.annotations = {key: self._note(key, text) for key, text in meta.annotations.items()}
+        meta.finalizers = [self.names.key(one) for one in meta.finalizers]
+        for owner in meta.owner_references:
+            self._owner(owner)
+
+    def _note(self, key: str, text: str) -> str:
+        if key != PUBLISHED:
+            return self.names.note(text)
+        try:
+            noted = msgspec.json.decode(text, type=dict[str, str | int])
+        except msgspec.DecodeError:
+            return ""
+        return msgspec.json.encode(self._published(noted)).decode()
+
+    def _published(self, noted: Mapping[str, str | int]) -> dict[str, str | int]:
+        """Limits by resource on a node with the rule behind each, by driver on a CSINode."""
+        return {
+            self.names.resource(key)
+            if isinstance(said, str)
+            else self.names.name(key): self.names.name(said) if isinstance(said, str) else said
+            for key, said in noted.items()
+        }
+
+    def _owner(self, owner: OwnerReference) -> None:
+        owner.name, owner.uid = self.names.name(owner.name), self.names.name(owner.uid)
+        if owner.kind not in wellknown.KINDS:
+            owner.kind = self.names.name(owner.kind)
+            owner.api_version = self.names.name(owner.api_version)
+
+    def _mark(self, mark: Taint | Toleration) -> None:
+        mark.value = self.names.value(mark.key, mark.value)
+        mark.key = self.names.key(mark.key) if mark.key else ""
+
+    def _gate(self, gate: PodSchedulingGate) -> None:
+        gate.name = self.names.key(gate.name)
+
+    def _port(self, port: ContainerPort) -> None:
+        port.host_ip = self.names.address(port.host_ip)
+
+    def _requirement(self, one: Any) -> None:
+        key, names = one.key, self.names
+        one.values = [names.name(v) if key == _FIELD else names.value(key, v) for v in one.values]
+        one.key = names.key(key)

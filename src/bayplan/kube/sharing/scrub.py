@@ -1,0 +1,94 @@
+"""Objects without what decides nothing: annotations, names of secrets, paths, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.kube.attachlimits import PUBLISHED
+from bayplan.kube.meta import KubeObject, ObjectMeta
+from bayplan.kube.pods import Pod, PodSpec
+from bayplan.kube.queueing import (
+    GATE_ANNOTATIONS,
+    GROUP_MIN_MEMBER,
+    GROUP_NAME_ANNOTATIONS,
+    PREEMPTABLE,
+    QUEUE_NAME_ANNOTATIONS,
+    TASK_PRIORITY,
+    TASK_SPEC,
+)
+from bayplan.kube.storage import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    PersistentVolume,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.kube.volumes import InTreeSources
+from bayplan.kube.workloads import DaemonSet
+
+_AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
+KEPT_ANNOTATIONS = frozenset(
+    {
+        *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, PUBLISHED),
+        "volume.beta.kubernetes.io/storage-class",
+        "storageclass.kubernetes.io/is-default-class",
+        "storage.alpha.kubernetes.io/migrated-plugins",
+        "kubernetes.io/config.mirror",
+        *GATE_ANNOTATIONS,
+        *GROUP_NAME_ANNOTATIONS,
+        *QUEUE_NAME_ANNOTATIONS,
+        *(GROUP_MIN_MEMBER, TASK_SPEC, TASK_PRIORITY, PREEMPTABLE),
+        f"{_AUTOSCALER}daemonset-pod",
+        f"{_AUTOSCALER}pod-scale-up-delay",
+        f"{_AUTOSCALER}scale-down-disabled",
+        f"{_AUTOSCALER}safe-to-evict",
+        f"{_AUTOSCALER}safe-to-evict-local-volumes",
+        f"{_AUTOSCALER}enable-ds-eviction",
+        "capacity.cluster-autoscaler.kubernetes.io/csi-driver",
+        "bayplan.io/node-group",
+    }
+)
+"""Every annotation that some decision reads; tests hold it against the code that does."""
+
+
+def scrub(obj: KubeObject) -> None:
+    """Take out of an object what decides nothing."""
+    _meta(obj.metadata)
+    if isinstance(obj, Pod):
+        _pod(obj.spec)
+        obj.status.message = ""
+    elif isinstance(obj, DaemonSet):
+        _meta(obj.spec.template.metadata)
+        _pod(obj.spec.template.spec)
+    elif isinstance(obj, PersistentVolume):
+        _sources([obj.spec])
+        obj.spec.local = obj.spec.local and {"path": ""}
+    elif isinstance(obj, VolumeAttachment) and obj.spec.source.inline_volume_spec is not None:
+        _sources([obj.spec.source.inline_volume_spec])
+    elif isinstance(obj, StorageClass):
+        obj.parameters = {}
+
+
+def _meta(meta: ObjectMeta) -> None:
+    meta.annotations = {k: v for k, v in meta.annotations.items() if k in KEPT_ANNOTATIONS}
+    meta.finalizers = []
+    meta.generate_name = ""
+
+
+def _pod(spec: PodSpec) -> None:
+    spec.service_account_name = ""
+    spec.image_pull_secrets = []
+    _sources(spec.volumes)
+    for volume in spec.volumes:
+        if volume.host_path is not None:
+            volume.host_path.path = ""
+        if volume.ephemeral is not None:
+            _meta(volume.ephemeral.volume_claim_template.metadata)
+
+
+def _sources(sources: Iterable[InTreeSources]) -> None:
+    for one in sources:
+        if one.azure_file is not None:
+            one.azure_file.secret_name = ""
+            one.azure_file.secret_namespace = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -37,6 +37,7 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.misspelt import no_such
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.times import read_time
 
 if TYPE_CHECKING:
     from bayplan.autoscaler.providers.declared.declaration import Declaration
@@ -86,7 +87,7 @@ def check(  # noqa: PLR0913 - one for each option
         From which severity on the exit code is 1.
     grace
         Leave out pods, nodes and claims that are younger, such as 90s or 1h; of a dump, younger
-        than the latest moment in it.
+        than the moment that it was taken at.
     groups
         Node groups with their templates and bounds, as `bayplan plan` has them.
     """
@@ -100,7 +101,7 @@ def check(  # noqa: PLR0913 - one for each option
         bar.at("Looking", LOADING)
         subject = Subject(
             loaded.objects,
-            latest_moment(loaded.objects) if source.filename else WallClock().now(),
+            _moment(loaded) if source.filename else WallClock().now(),
             profile=profile,
             read=_read(loaded),
             server_version=loaded.server_version,
@@ -116,6 +117,11 @@ def check(  # noqa: PLR0913 - one for each option
     else:
         emit(as_data(report, incomplete_data(loaded, "check")), output)
     return _exit_code(report, fail_on)
+
+
+def _moment(loaded: Loaded) -> datetime:
+    """When a dump was taken: as it says, or the latest moment in it."""
+    return read_time(loaded.taken_at) or latest_moment(loaded.objects)
 
 
 def _read(loaded: Loaded) -> frozenset[type[KubeObject]] | None:

@@ -11,17 +11,19 @@ from cyclopts import Parameter
 
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import report_problems
-from bayplan.cli.dump_file import DumpWriter, opened
+from bayplan.cli.dump_file import TELLS_TOO_MUCH, DumpWriter, opened
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.live import asking
+from bayplan.cli.live import asking, version_of
 from bayplan.cli.output import counted, notices, printable
 from bayplan.cli.progress import WHOLE, Bar
 from bayplan.cli.source import HERE, ClusterSource
 from bayplan.client.client import Client
+from bayplan.kube.clock import WallClock
 from bayplan.kube.codec import KINDS
 from bayplan.kube.loading import Collector, Unseen
 from bayplan.kube.misspelt import no_such
-from bayplan.kube.sharing import Anonymiser, Pseudonyms
+from bayplan.kube.sharing import TOO_TELLING, Anonymiser, Pseudonyms
+from bayplan.kube.times import timestamp
 from bayplan.observe.permissions import NEEDS, Kind, Needs, note_of, resource_name
 from bayplan.observe.reading import allowed_pages, refuse_blindness
 
@@ -73,6 +75,9 @@ def dump(
     names = Pseudonyms(salt.encode() or secrets.token_bytes(32))
     with Bar() as bar, opened(to) as stream:
         written = DumpWriter(stream, Anonymiser(names) if anonymise else None)
+        if anonymise:
+            needs = _without_the_telling(written, needs)
+        written.kinds = tuple(kind.__name__ for kind in needs.kinds)
         if source.filename:
             _rewrite(written, source, needs, bar)
         else:
@@ -82,9 +87,19 @@ def dump(
     return EXIT_OK
 
 
+def _without_the_telling(written: DumpWriter, needs: Needs) -> Needs:
+    """The kinds whose names can be hidden; that the others are not there is told in the dump."""
+    lost = [kind for kind in needs.kinds if kind in TOO_TELLING]
+    written.unseen += (Unseen(kind.__name__, TELLS_TOO_MUCH) for kind in lost)
+    return Needs(tuple(kind for kind in needs.kinds if kind not in lost), needs.vital)
+
+
 def _rewrite(written: DumpWriter, source: ClusterSource, needs: Needs, bar: Bar) -> None:
     loaded = source.load("dump", progress=bar)
     written.unseen += loaded.unseen
+    written.server_version, written.taken_at = loaded.server_version, loaded.taken_at
+    if loaded.read is None:  # what somebody else's dump leaves out, nobody knows
+        written.kinds = ()
     written.take_problems(loaded.problems)
     written.take_all(one for one in loaded.objects if isinstance(one, needs.kinds))
 
@@ -93,6 +108,8 @@ def _stream(written: DumpWriter, source: ClusterSource, needs: Needs, bar: Bar) 
     """Page by page, so that memory does not grow with the cluster."""
 
     async def read(client: Client) -> None:
+        written.server_version = await version_of(client)
+        written.taken_at = timestamp(WallClock().now())
         # As `read_once`: those who refer to others first.
         for number, kind in enumerate(reversed(needs.kinds)):
             unseen: list[Unseen] = []

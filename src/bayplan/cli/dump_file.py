@@ -24,6 +24,7 @@ from bayplan.kube.sharing import Anonymiser, scrub
 
 _HEAD = b'{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":""},"items":['
 _COMPRESSION = 6
+TELLS_TOO_MUCH = "not for an anonymised dump"
 
 
 @dataclass(slots=True)
@@ -34,6 +35,9 @@ class DumpWriter:
     hiding: Anonymiser | None = None
     unseen: list[Unseen] = field(default_factory=list)
     problems: list[LeftOut] = field(default_factory=list)
+    kinds: tuple[str, ...] = ()
+    server_version: str = ""
+    taken_at: str | None = None
     count: int = 0
 
     def take_all(self, objects: Iterable[KubeObject]) -> None:
@@ -54,14 +58,21 @@ class DumpWriter:
 
     def end(self) -> None:
         """Close the list, and say what the dump lacks."""
-        notes = DumpNotes(tuple(map(self._hidden, self.unseen)), tuple(self.problems))
+        notes = DumpNotes(
+            unseen=tuple(map(self._hidden, self.unseen)),
+            left_out=tuple(self.problems),
+            kinds=self.kinds,
+            server_version=self.server_version,
+            taken_at=self.taken_at,
+        )
         self.stream.write((b"\n]" if self.count else _HEAD + b"]") + b',"bayplan":')
         self.stream.write(msgspec.json.encode(notes) + b"}\n")
 
     def _hidden(self, one: Unseen) -> Unseen:
         if self.hiding is None:
             return one
-        return replace(one, why="", but_in=self.hiding.names.name(one.but_in))
+        why = one.why if one.why == TELLS_TOO_MUCH else ""  # the server's words name the user
+        return replace(one, why=why, but_in=self.hiding.names.name(one.but_in))
 
 
 @contextmanager

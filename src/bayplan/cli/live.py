@@ -39,7 +39,7 @@ def read_live(
 
     async def read(client: Client) -> Loaded:
         loaded = await read_once(client, needs, namespace=namespace, progress=progress)
-        loaded.server_version = await _version(client)
+        loaded.server_version = await version_of(client)
         return loaded
 
     return asking(access, read, patience, namespace)
@@ -93,7 +93,8 @@ def _tuning(patience: float) -> Tuning:
     )
 
 
-async def _version(client: Client) -> str:
+async def version_of(client: Client) -> str:
+    """What the server says that it is; nothing if it may not be asked."""
     try:
         return (await client.version()).git_version
     except ForbiddenError:

@@ -12,6 +12,7 @@ import msgspec
 from bayplan.kube.codec import KINDS, Kind, ObjectError, Wire, decode_as, find_kind, read_head
 from bayplan.kube.loading.slimming import slim
 from bayplan.kube.meta import KubeObject
+from bayplan.kube.times import read_time
 from bayplan.kube.validation import check
 
 Progress = Callable[[str, int, float], None]
@@ -33,6 +34,7 @@ class Unseen(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 _TELL_EVERY = 2048
 _MAX_PROBLEMS = 10_000
+_LONGEST_VERSION = 80
 
 
 class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,6 +50,10 @@ class DumpNotes(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
     unseen: tuple[Unseen, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    kinds: tuple[str, ...] = ()
+    """All that were asked for, whether or not there are any."""
+    server_version: str = ""
+    taken_at: str | None = None
 
 
 @dataclass(slots=True)
@@ -69,6 +75,8 @@ class Loaded:
     """The kinds that were asked for, whether or not there are any; None if nobody knows."""
     server_version: str = ""
     """What the API server said of itself, if it was asked."""
+    taken_at: str | None = None
+    """When the cluster was read, if it is known."""
 
     def join(self, other: Loaded) -> None:
         """Take in what came of another load."""
@@ -77,6 +85,10 @@ class Loaded:
         self.unreadable += other.unreadable
         self.skipped += other.skipped
         self.unseen += (one for one in other.unseen if one not in self.unseen)
+        if other.read is not None:
+            self.read = (self.read or frozenset()) | other.read
+        self.server_version = other.server_version or self.server_version
+        self.taken_at = other.taken_at or self.taken_at
 
     def drop_repeated(self) -> Counter[str]:
         """Keep the last of objects of one kind and name; says how often each was there that was
@@ -142,6 +154,9 @@ class Collector:
         if notes is None:
             return
         self.loaded.unseen += (one for one in notes.unseen if one.kind in KINDS)
+        self.loaded.read = frozenset(notes.kinds).intersection(KINDS) or None
+        self.loaded.server_version = notes.server_version[:_LONGEST_VERSION]
+        self.loaded.taken_at = notes.taken_at if read_time(notes.taken_at) else None
         for one in notes.left_out:
             self.report(ObjectError(one.identity, one.path, None, one.problem))
 

@@ -8,6 +8,7 @@ hashed until somebody says here that it need not be.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -17,6 +18,11 @@ from bayplan.kube.attachlimits import PUBLISHED
 from bayplan.kube.meta import KubeObject, LabelSelectorRequirement, ObjectMeta, OwnerReference
 from bayplan.kube.nodes import NodeSelectorRequirement, Taint
 from bayplan.kube.pods import ContainerPort, PodSchedulingGate, Toleration
+from bayplan.kube.registrations import (
+    MutatingWebhookConfiguration,
+    NodeGroup,
+    ValidatingWebhookConfiguration,
+)
 from bayplan.kube.sharing import wellknown
 from bayplan.kube.sharing.pseudonyms import Pseudonyms
 from bayplan.kube.storage import TopologySelectorLabelRequirement
@@ -33,6 +39,7 @@ _WORDS = frozenset(
         *("volume_mode", "persistent_volume_reclaim_policy", "reclaim_policy", "resize", "state"),
         *("volume_binding_mode", "medium", "dequeue_strategy", "resource"),
         *("creation_timestamp", "deletion_timestamp", "last_transition_time", "start_time"),
+        *("acquire_time", "renew_time", "time", "strategy"),
     }
 )
 """Fields with words of the API, or with times."""
@@ -49,6 +56,13 @@ _AMOUNTS = frozenset(
 )
 _KEYED = (LabelSelectorRequirement, NodeSelectorRequirement, TopologySelectorLabelRequirement)
 _FIELD = "metadata.name"
+_RELEASE = re.compile(r"v?[0-9]{1,4}(\.[0-9]{1,6}){1,2}")
+TOO_TELLING: tuple[type[KubeObject], ...] = (
+    NodeGroup,
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+)
+"""Kinds that hold text and certificates of any shape, which nobody can hide the names in."""
 
 
 class Anonymiser:
@@ -96,6 +110,8 @@ class Anonymiser:
             return self._labels
         if field in _AMOUNTS:
             return self._amounts
+        if field == "kubelet_version":
+            return lambda value: found[0] if (found := _RELEASE.match(value)) else ""
         return self._status if field == "status" else self._other
 
     def _status(self, value: Any) -> Any:

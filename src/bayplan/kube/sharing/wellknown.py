@@ -26,7 +26,7 @@ from bayplan.kube.resources import (
 
 PARTS = frozenset(
     {
-        *("kubernetes", "io", "podgroup", "latest"),
+        *("kubernetes", "io", "podgroup", "latest", "cluster", "autoscaler"),
         *("aws", "projects", "zones", "regions", "disks", "UNSPECIFIED"),
     }
 )

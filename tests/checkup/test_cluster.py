@@ -101,6 +101,18 @@ def test_kubelets_beside_the_server_or_among_themselves(
     assert codes([*healthy(), odd], server_version=server) == expected
 
 
+# -- nodes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown"])
+def test_a_node_that_is_not_ready(status: str) -> None:
+    rest = without(healthy(), "Node/n1")
+    (one,) = look([*rest, typed_node("n1").ready(status).obj()])
+    assert (one.kind.code, one.examples[0].name) == ("NodeNotReady", "n1")
+    assert codes([*rest, typed_node("n1").ready("True").obj()]) == []
+    assert codes([*rest, typed_node("n1").ready(status).created(NEW).obj()]) == []
+
+
 # -- budgets -----------------------------------------------------------------------------------
 
 

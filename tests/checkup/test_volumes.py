@@ -40,6 +40,16 @@ def test_a_driver_without_a_limit() -> None:
     assert [(example.name, example.detail) for example in one.examples] == [("n1", "m")]
 
 
+def test_a_driver_of_which_nobody_says_a_limit_may_have_none() -> None:
+    for driver, severity in ((DISK, Severity.INFO), (EBS, Severity.WARNING)):
+        objects = [typed_node("n").obj(), make_csinode("n").driver(driver, None).obj()]
+        objects += [make_csidriver(driver).obj(), make_storage_class("c", driver).obj()]
+        (one,) = look(objects)
+        assert (one.kind.code, one.severity) == ("DriverWithoutLimit", severity)
+    (one,) = look(with_csinode(None))
+    assert one.severity is Severity.WARNING, "it has one on other nodes"
+
+
 def test_a_driver_that_attaches_nothing_or_that_nobody_uses_needs_no_limit() -> None:
     unattached = without(with_csinode(None), "CSIDriver", "VolumeAttachment")
     assert codes([*unattached, make_csidriver(DISK).no_attach().obj()]) == []
@@ -103,7 +113,7 @@ def test_a_node_may_be_without_a_driver_if_it_is_new_or_cordoned_or_of_another_k
     rest = without(healthy(), "CSINode/n1", "Node/n1")
     assert codes([*rest, typed_node("n1").created(NEW).obj()]) == []
     assert codes([*rest, typed_node("n1").unschedulable().obj()]) == []
-    assert codes([*rest, typed_node("n1").ready("False").obj()]) == []
+    assert codes([*rest, typed_node("n1").ready("False").obj()]) == ["NodeNotReady"]
     assert codes([*rest, typed_node("n1", kind="gpu").obj()]) == []
     assert codes([*rest, typed_node("n1").taint("control-plane").obj()]) == []
 
@@ -203,10 +213,3 @@ def test_volumes_that_do_not_come_or_go() -> None:
 def test_what_rests_on_kinds_that_were_not_read_is_not_said() -> None:
     assert codes([make_node("n").obj(), make_pod("p").node("n").obj()]) == []
     assert "CSIDriverMissing" not in codes(without(healthy(), "CSIDriver"))
-
-
-def test_in_tree_volumes_have_the_fallback_where_a_driver_says_no_limit() -> None:
-    node = make_csinode("n0").driver(EBS, None).obj()
-    wanted = make_storage_class("ebs", EBS).obj()
-    driver = make_csidriver(EBS).obj()
-    assert codes([typed_node("n0").obj(), node, wanted, driver]) == ["DriverWithoutLimit"]

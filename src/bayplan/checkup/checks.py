@@ -12,6 +12,7 @@ from bayplan.checkup.families import (
     drivers,
     groups,
     limits,
+    nodes,
     queues,
     sight,
     storage,
@@ -23,6 +24,7 @@ from bayplan.checkup.subject import Subject
 
 Family = Callable[[Subject], Iterable[Finding]]
 FAMILIES: tuple[tuple[tuple[Kind, ...], Family], ...] = (
+    (nodes.KINDS, nodes.find),
     (limits.KINDS, limits.find),
     (drivers.KINDS, drivers.find),
     (attachments.KINDS, attachments.find),

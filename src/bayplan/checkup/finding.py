@@ -77,11 +77,13 @@ class Finding:
     """The first of them by name."""
     advice: str
     """What to do next, about these."""
+    severity: Severity
+    """That of its kind, unless these are less serious."""
 
     @property
     def order(self) -> tuple[int, str, int, str]:
         """The most serious first, then by code, then the most."""
-        return (self.kind.severity.rank, self.kind.code, -self.count, self.about)
+        return (self.severity.rank, self.kind.code, -self.count, self.about)
 
 
 def found(  # noqa: PLR0913 - a finding has so many parts
@@ -93,6 +95,7 @@ def found(  # noqa: PLR0913 - a finding has so many parts
     about: str = "",
     advice: str = "",
     count: int | None = None,
+    severity: Severity | None = None,
 ) -> Finding:
     """A finding about these objects, which need not come in any order."""
     every = list(examples)
@@ -104,6 +107,7 @@ def found(  # noqa: PLR0913 - a finding has so many parts
         objects,
         tuple(nsmallest(MOST_EXAMPLES, every)),
         advice or kind.advice,
+        severity or kind.severity,
     )
 
 

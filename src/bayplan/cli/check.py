@@ -162,4 +162,4 @@ def _exit_code(report: Report, fail_on: str) -> int:
     if fail_on == "never":
         return EXIT_OK
     least = Severity(fail_on).rank
-    return EXIT_NO if any(one.kind.severity.rank <= least for one in report.findings) else EXIT_OK
+    return EXIT_NO if any(one.severity.rank <= least for one in report.findings) else EXIT_OK

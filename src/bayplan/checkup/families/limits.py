@@ -9,7 +9,7 @@ from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plu
 from bayplan.checkup.storing import attachable_drivers, drivers_in_use
 from bayplan.checkup.subject import Subject
 from bayplan.fit.volumes.limits import Limit, LimitSource, limit_keys, limit_of
-from bayplan.kube.attachlimits import limit_in, unreadable_limits
+from bayplan.kube.attachlimits import IN_TREE_NAMES, limit_in, unreadable_limits
 from bayplan.kube.labels import instance_type
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
@@ -19,7 +19,8 @@ NO_LIMIT = Kind(
     "DriverWithoutLimit",
     Severity.WARNING,
     "a CSI driver in use says no limit on nodes, and neither node.status.allocatable nor the table"
-    " of fallbacks does",
+    " of fallbacks does; no more than info if nothing speaks for it that the driver has a limit:"
+    " neither what is known of the driver nor what it says on other nodes",
     "Schedulers take no limit for any number: pods are placed whose volumes the machine cannot"
     " attach, and hang in ContainerCreating. The autoscaler buys too few nodes.",
     "Set the limit of the driver's node plugin (most have --volume-attach-limit), or let"
@@ -115,7 +116,9 @@ def _of_driver(driver: str, said: Said) -> Iterator[Finding]:
     if without:
         text = f"{driver} says no limit on {_of_all(len(without), len(said))}"
         examples = [Example(node.name, instance_type(node.metadata.labels)) for node in without]
-        yield found(NO_LIMIT, "Node", examples, text, about=driver)
+        limited = driver in IN_TREE_NAMES or any(limit.count is not None for _, limit in said)
+        severity = Severity.WARNING if limited else Severity.INFO
+        yield found(NO_LIMIT, "Node", examples, text, about=driver, severity=severity)
     if zero:
         text = f"{driver} takes no volume on {_of_all(len(zero), len(said))}"
         yield found(ZERO, "Node", [Example(node.name) for node in zero], text, about=driver)

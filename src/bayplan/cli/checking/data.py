@@ -15,7 +15,7 @@ def as_data(report: Report, incomplete: JsonValue) -> JsonValue:
     """All findings, how many there are of each severity, what was not looked for, and what could
     not be read.
     """
-    counts = Counter(one.kind.severity for one in report.findings)
+    counts = Counter(one.severity for one in report.findings)
     return {
         "summary": {one.value: counts[one] for one in Severity},
         "findings": [_finding(one) for one in report.findings],
@@ -30,7 +30,7 @@ def as_data(report: Report, incomplete: JsonValue) -> JsonValue:
 def _finding(one: Finding) -> JsonObject:
     return {
         "code": one.kind.code,
-        "severity": one.kind.severity.value,
+        "severity": one.severity.value,
         "about": one.about,
         "message": one.text,
         "why": one.kind.why,

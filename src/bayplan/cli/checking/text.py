@@ -28,7 +28,7 @@ def blocks(report: Report, *, wide: bool) -> Iterator[RenderableType]:
 
 
 def _summary(report: Report) -> str:
-    counts = Counter(one.kind.severity for one in report.findings)
+    counts = Counter(one.severity for one in report.findings)
     said = [counted(counts[one], _NAMES[one]) for one in Severity if counts[one]]
     return ", ".join(said) if said else "nothing found"
 
@@ -37,8 +37,8 @@ _NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def _finding(one: Finding, *, wide: bool) -> Iterator[RenderableType]:
-    style = _STYLES[one.kind.severity]
-    heading = Text.assemble((one.kind.severity.value, style), "  ", (one.kind.code, "bold"))
+    style = _STYLES[one.severity]
+    heading = Text.assemble((one.severity.value, style), "  ", (one.kind.code, "bold"))
     yield heading.append(f"  {printable(one.text)}")
     if wide:
         yield from (_indented(_example(example)) for example in one.examples)

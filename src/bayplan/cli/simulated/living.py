@@ -19,6 +19,7 @@ from rich.live import Live
 from bayplan.cli.apiserver import WhoMay, kubeconfig_place, listen_address
 from bayplan.cli.errors import BadInput, Unwritable
 from bayplan.cli.output import show
+from bayplan.cli.simulated.doings import Watching
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import served
 from bayplan.cli.simulated.tables import report_table
@@ -28,13 +29,11 @@ from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
-from bayplan.embedded.simulation.report import Waiting, summarize
+from bayplan.embedded.simulation.report import summarize
 from bayplan.embedded.simulation.simulation import Simulation
-from bayplan.fit import Snapshot
 from bayplan.kube.configfiles import ConfigFileError
-from bayplan.kube.pods import Pod
 from bayplan.lab import Lab, LiveLab
-from bayplan.lab.crew import Crew, muster
+from bayplan.lab.crew import Aboard, Crew, muster
 from bayplan.observe import follow
 
 REFRESH_SECONDS = 1.0
@@ -86,7 +85,7 @@ async def live(wish: Wish) -> None:
             start = time.monotonic()
             cloud = served(lab.simulation.provider, wish.cloud)
             page = lab_page(lab, wish.crew.profile, wanted=wish.ui)
-            async with cloud, page, _table(lab):
+            async with cloud, page, _table(lab, aboard):
                 await lab.run(wish.seconds)
             took = time.monotonic() - start
             if wish.seconds is not None:
@@ -124,7 +123,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _table(lab: Lab) -> AsyncIterator[None]:
+async def _table(lab: Lab, aboard: Aboard) -> AsyncIterator[None]:
     """Show the table, where there is somebody to look at it."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
@@ -133,7 +132,8 @@ async def _table(lab: Lab) -> AsyncIterator[None]:
     screen = Live(console=console, auto_refresh=False, transient=True)
     async with follow(lab.client()) as live:
         with quiet(), screen:
-            task = asyncio.create_task(_refresh(screen, lab.simulation, live.snapshot))
+            watching = Watching(aboard, lab.simulation, live.snapshot)
+            task = asyncio.create_task(_refresh(screen, lab.simulation, watching))
             try:
                 yield
             finally:
@@ -141,15 +141,10 @@ async def _table(lab: Lab) -> AsyncIterator[None]:
                 await asyncio.gather(task, return_exceptions=True)
 
 
-async def _refresh(screen: Live, simulation: Simulation, snapshot: Snapshot) -> None:
-    def why(waiting: Waiting) -> str:
-        if waiting.said:
-            return waiting.said
-        pod = snapshot.get(Pod, f"{waiting.key.namespace}/{waiting.key.name}")
-        return "" if pod is None else snapshot.explain(pod, with_fixes=False).message
-
+async def _refresh(screen: Live, simulation: Simulation, watching: Watching) -> None:
     while True:
-        screen.update(cluster_table(summarize(simulation), why), refresh=True)
+        shown = cluster_table(summarize(simulation), watching.why, watching.doings())
+        screen.update(shown, refresh=True)
         await asyncio.sleep(REFRESH_SECONDS)
 
 

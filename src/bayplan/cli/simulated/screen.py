@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
+from bayplan.cli.simulated.doings import IDLE, MOST_EVENTS, Doings
 from bayplan.cli.simulated.tables import (
     Rows,
     Why,
@@ -25,7 +26,7 @@ from bayplan.embedded.simulation.report import Summary
 
 SHOWN_NODES = 20
 SHOWN_PODS = 8
-FEW_NODES, FEW_PODS = 5, 2
+FEW_NODES, FEW_PODS, FEW_EVENTS = 5, 2, 3
 WIDE = 100
 """Columns from which on drivers are called by their full names."""
 ABOVE = 3
@@ -35,8 +36,9 @@ ABOVE = 3
 class Screen:
     """Nodes, pods, volumes, and who waits for what."""
 
-    def __init__(self, summary: Summary, why: Why) -> None:
+    def __init__(self, summary: Summary, why: Why, doings: Doings = IDLE) -> None:
         self._summary = summary
+        self._doings = doings
         tables = (stuck_rows(summary), waiting_rows(summary, why))
         self._pods = [rows for rows in tables if rows.rows]
 
@@ -59,8 +61,15 @@ class Screen:
         blocks: list[RenderableType] = [Text(headline(self._summary, narrow=narrow), style="bold")]
         if nodes.rows:
             blocks += [*gap, nodes.shown(size.nodes, cut=size.cut)]
-        for rows in self._pods:
-            blocks += [*gap, rows.shown(size.pods, cut=size.cut)]
+        for rows in (self._doings.queues, *self._pods):
+            if rows.rows:
+                blocks += [*gap, rows.shown(size.pods, cut=size.cut)]
+        if self._doings.autoscaler:
+            blocks += [*gap, _line(self._doings.autoscaler, cut=size.cut)]
+        events = self._doings.events
+        if events.rows and size.events:
+            newest = events._replace(rows=events.rows[: size.events])
+            blocks += [*gap, newest.shown(size.events, cut=True)]
         told = hint(self._summary)
         if told:
             blocks += [*gap, Text(told, style="yellow")]
@@ -75,20 +84,27 @@ class Size(NamedTuple):
     cut: bool = False
     tight: bool = False
     """Whether the tables stand without a line between them."""
+    events: int = 0
 
 
 def _sizes() -> Iterator[Size]:
     """Smaller and smaller; lines are cut before hardly any rows are left."""
+    for events in range(MOST_EVENTS, FEW_EVENTS, -1):
+        yield Size(SHOWN_NODES, SHOWN_PODS, events=events)
     nodes, pods = SHOWN_NODES, SHOWN_PODS
     while pods >= FEW_PODS:
-        yield Size(nodes, pods)
+        yield Size(nodes, pods, events=FEW_EVENTS)
         nodes, pods = (nodes - 1, pods) if nodes > FEW_NODES else (nodes, pods - 1)
     nodes, pods = SHOWN_NODES, SHOWN_PODS
     while nodes >= 1:
-        yield Size(nodes, pods, cut=True, tight=nodes == 1)
+        yield Size(nodes, pods, cut=True, tight=nodes == 1, events=min(nodes - 1, FEW_EVENTS))
         nodes, pods = (nodes, pods - 1) if pods > 1 and nodes <= 3 * pods else (nodes - 1, pods)
 
 
-def cluster_table(summary: Summary, why: Why) -> RenderableType:
+def _line(text: str, *, cut: bool) -> Text:
+    return Text(text, style="cyan", no_wrap=cut, overflow="ellipsis" if cut else "fold")
+
+
+def cluster_table(summary: Summary, why: Why, doings: Doings = IDLE) -> RenderableType:
     """The whole cluster, as large as there is room for."""
-    return Screen(summary, why)
+    return Screen(summary, why, doings)

@@ -87,7 +87,8 @@ def waiting_rows(summary: Summary, why: Why) -> Rows:
     """Pods without a node; those of one owner for one reason in one row."""
     found: Counter[tuple[str, ...]] = Counter()
     for one in summary.waiting:
-        said = _brief(one.said) or _untried(one, _brief(why(one)))
+        told = _brief(why(one))
+        said = told if one.said else _untried(one, told)
         found[_pods(one.key.namespace, one.owner, one.key.name), said] += 1
     return Rows(("WAITING", "WHY"), _counted(found))
 

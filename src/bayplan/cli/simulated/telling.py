@@ -21,9 +21,9 @@ from bayplan.cli.output import hanging, printable, show, table, unwrapped
 from bayplan.lab.stories import AnyStory, Check, Figures, Frame, Row
 
 WITH = "with Bayplan"
-SHOWN_SECONDS = 9.0
+SHOWN_SECONDS = 7.0
 """How long the takes of a story are to be seen."""
-READING_SECONDS = 4.0
+READING_SECONDS = 3.0
 """How long what they came to is left alone before the next story."""
 _PLAIN_WIDTH = 100
 
@@ -140,7 +140,7 @@ def gate(story: AnyStory) -> str:
 def beside(story: AnyStory, left: Frame, right: Frame) -> RenderableType:
     """Both takes at one moment."""
     rows = _beside(left.rows, right.rows)
-    return Group(Text(left.time, style="bold cyan"), table(("", WITH, gate(story)), rows))
+    return Group(Text(f"at {left.time}", style="bold cyan"), table(("", WITH, gate(story)), rows))
 
 
 def came_to(told: Told) -> list[RenderableType]:
@@ -157,17 +157,17 @@ def came_to(told: Told) -> list[RenderableType]:
 
 def all_gates(told: Sequence[Told]) -> list[RenderableType]:
     """Every story, with its gate on and off."""
-    rows = [
-        (
-            f"{one.story.number}. {one.story.title}",
-            one.on.headline,
-            gate(one.story),
-            one.off.headline,
-        )
-        for one in told
-    ]
-    headings = ("STORY", WITH, "GATE OFF", "THEN")
+    rows = [(_title(one.story), one.story.gate, *_headlines(one)) for one in told]
+    headings = ("STORY", "GATE", "ON", "OFF")
     return [Text(), Text("All gates, on and off", style="bold"), table(headings, rows)]
+
+
+def _title(story: AnyStory) -> str:
+    return f"{story.number}. {story.title}"
+
+
+def _headlines(told: Told) -> tuple[str, str]:
+    return told.on.headline, told.off.headline
 
 
 def _beside(left: Sequence[Row], right: Sequence[Row]) -> list[tuple[str, str, str]]:

@@ -13,6 +13,7 @@ from bayplan.lab.stories.story import Frame, Row
 _SENT = "binding volumes: "
 """How the text begins of a pod that was sent to a node which cannot have its volume."""
 _FAILURES = ("FailedAttachVolume", "ProvisioningFailed")
+_GATED = "Scheduling is blocked due to non-empty scheduling gates"
 _NAMES = re.compile(r'(claim|volume) "?[\w./-]*\d[\w./-]*"?')
 _BOILERPLATE = re.compile(
     r"FailedAttachVolume: AttachVolume\.Attach failed for .*? : (rpc error: )?"
@@ -63,8 +64,8 @@ class ClusterFigures:
     @property
     def headline(self) -> str:
         """In a line."""
-        lost = f"{self.lost / 60:.0f} minutes lost"
-        return f"{self.bought} bought, {self.running} run, {self.waiting} wait, {lost}"
+        waiting = f", {self.waiting} do not" if self.waiting else ""
+        return f"{self.bought} bought, {self.running} run{waiting}, {self.lost / 60:.0f} min lost"
 
 
 class Counting:
@@ -148,5 +149,7 @@ def _why(seen: Summary) -> str:
 
 
 def _brief(text: str) -> str:
+    if text == _GATED:
+        return "their queue has not let them in"
     text = _BOILERPLATE.sub("", text.partition(" preemption: ")[0])
     return _NAMES.sub(r"\1 …", text)

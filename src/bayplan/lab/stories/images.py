@@ -108,7 +108,7 @@ class ImageFigures:
     @property
     def headline(self) -> str:
         """In a line."""
-        return f"{self.served} of {len(self.wanted)} pods have the image of their class"
+        return f"{self.served} of {len(self.wanted)} pods have their image"
 
 
 def _by(figures: ImageFigures) -> list[tuple[str, str]]:

@@ -64,9 +64,9 @@ def survey(
     if shared is not None:
         ledger.set_shared(shared)
     book = fill(ledger, objects, is_ours)
-    views = _views(ledger)  # before anybody is let in
+    found = views(ledger)  # before anybody is let in
     waiting = Inquiry(book).ask_all(_in_turn(ledger))
-    queues = [replace(one, waiting=tuple(waiting.pop(one.node.name, ()))) for one in views]
+    queues = [replace(one, waiting=tuple(waiting.pop(one.node.name, ()))) for one in found]
     return Survey(tuple(queues), tuple(one for line in waiting.values() for one in line))
 
 
@@ -107,7 +107,8 @@ def _names(ledger: Ledger) -> Iterator[str]:
     yield from sorted(nodes.keys() - told)
 
 
-def _views(ledger: Ledger) -> list[QueueView]:
+def views(ledger: Ledger) -> list[QueueView]:
+    """Every queue as it stands in the books, without those who wait."""
     problems: dict[str, list[str]] = {}
     for problem in ledger.tree.problems:
         problems.setdefault(problem.queue, []).append(problem.text)

@@ -1,0 +1,191 @@
+"""`bayplan demo` as people have it: on a terminal, in a log, kept up, and interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from fcntl import ioctl
+from pathlib import Path
+from termios import TIOCSWINSZ
+
+import pytest
+
+from bayplan.cli import demo
+from bayplan.cli.main import run
+from bayplan.lab.stories import STORIES, Check
+
+KUBECTL = shutil.which("kubectl")
+needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+Captured = pytest.CaptureFixture[str]
+PATIENCE = 120.0
+
+
+@dataclass
+class Watched:
+    """A command on a terminal of its own."""
+
+    process: subprocess.Popen[bytes]
+    terminal: int
+    seen: str = ""
+
+    def until(self, text: str) -> str:
+        """Read until the text was written."""
+        while text not in self.seen:
+            assert self._read(), f"ended without {text!r}: {self.seen[-2000:]}"
+        return self.seen
+
+    def end(self) -> int:
+        while self._read():
+            pass
+        return self.process.wait(timeout=PATIENCE)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self.terminal], [], [], PATIENCE)
+        assert ready, f"says nothing more: {self.seen[-2000:]}"
+        with suppress(OSError):  # the other end has gone
+            piece = os.read(self.terminal, 65536)
+            self.seen += piece.decode(errors="replace")
+            return bool(piece)
+        return False
+
+
+@contextmanager
+def on_terminal(
+    *arguments: str, folder: Path, size: tuple[int, int] = (80, 24)
+) -> Iterator[Watched]:
+    """The demo on a terminal of so many columns and lines; what it makes goes into the folder."""
+    ours, theirs = pty.openpty()
+    columns, lines = size
+    ioctl(theirs, TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    names = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "LINES"}}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bayplan", "demo", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**names, "TERM": "xterm", "TMPDIR": str(folder)},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        yield Watched(process, ours)
+    finally:
+        process.kill()
+        process.wait(timeout=PATIENCE)
+        os.close(ours)
+
+
+def plain(text: str) -> list[str]:
+    """Lines without what steers a terminal."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n").splitlines()
+
+
+def test_a_log_has_the_words_the_changes_the_table_and_the_promises(capsys: Captured) -> None:
+    assert run(["demo", "--story", "3"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert "Story 3 of 8: From zero" in lines
+    assert "  1:20  with Bayplan: 3 ready; 20 running, 0 waiting" in lines
+    assert "nodes bought               3             3" in lines
+    assert "✓  3 nodes bought, which is ⌈20/8⌉, known from the template alone" in lines
+    assert "  bayplan demo --story 3 --keep" in lines
+    assert "\x1b" not in out
+    assert lines[-1].startswith("1 story in ")
+
+
+def test_a_story_that_does_not_end_as_promised_is_told_and_ends_with_1(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = replace(STORIES[2], judge=lambda on, off: (Check("pigs fly", holds=False),))
+    monkeypatch.setattr(demo, "STORIES", (broken,))
+    assert run(["demo", "--plain"]) == 1
+    out = capsys.readouterr().out
+    assert "✗  pigs fly" in out
+    assert "story 3, From zero, did not end as promised: pigs fly" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--story", "9"], "error: --story 9: there are stories 1 to 8"),
+        (["--story", "0"], "error: --story 0: there are stories 1 to 8"),
+        (["--keep"], "error: --keep: say with --story N which cluster is to stay"),
+    ],
+)
+def test_a_wrong_question_is_one_clear_line(
+    arguments: list[str], said: str, capsys: Captured
+) -> None:
+    assert run(["demo", *arguments]) == 2
+    assert capsys.readouterr().err.splitlines() == [said]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50), (30, 8)])
+def test_on_a_terminal_both_takes_are_seen_and_no_line_is_too_long(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    with on_terminal("--story", "3", folder=tmp_path, size=size) as it:
+        assert it.end() == 0
+    lines = plain(it.seen)
+    assert any(line.startswith("at 1:20") for line in lines)
+    assert "as promised." in "".join(lines)
+    commands = {f"  {one}" for one in (*STORIES[2].commands, "bayplan demo --story 3 --keep")}
+    told = [line for line in lines if line.rstrip() not in commands]  # those are to be copied
+    assert max(map(len, told)) <= size[0]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("story", ["1", "7"])
+def test_it_can_be_ended_at_any_time_and_leaves_nothing(
+    number: signal.Signals, story: str, tmp_path: Path
+) -> None:
+    with on_terminal("--story", story, folder=tmp_path) as it:
+        it.until("the clusters start" if story == "7" else "at 0:")
+        it.process.send_signal(number)
+        assert it.end() == 130
+    assert "Traceback" not in it.seen
+    assert not list(tmp_path.iterdir())
+
+
+@needs_kubectl
+def test_a_cluster_that_is_kept_answers_kubectl_until_it_is_ended(tmp_path: Path) -> None:
+    with on_terminal("--story", "5", "--keep", folder=tmp_path) as it:
+        it.until("Elsewhere, try:")
+        (kubeconfig,) = re.findall(r"export KUBECONFIG=(\S+)", it.seen)
+        gated = _until(kubeconfig, lambda pods: len(pods) == 12)
+        assert all(one["spec"]["schedulingGates"] for one in gated)
+        change = '{"spec":{"capability":{"cpu":"36"}}}'
+        _kubectl(kubeconfig, "patch", "queue", "research", "--type", "merge", "-p", change)
+        _until(kubeconfig, lambda pods: not any(one["spec"].get("schedulingGates") for one in pods))
+        it.process.send_signal(signal.SIGINT)
+        assert it.end() == 0
+    assert not list(tmp_path.iterdir())
+
+
+def _kubectl(kubeconfig: str, *arguments: str) -> str:
+    command = [str(KUBECTL), "--kubeconfig", kubeconfig, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+def _until(kubeconfig: str, holds: object) -> list[dict[str, dict[str, object]]]:
+    """Ask for the pods until they are as they should be."""
+    assert callable(holds)
+    for _ in range(400):
+        pods: list[dict[str, dict[str, object]]] = json.loads(
+            _kubectl(kubeconfig, "get", "pods", "-o", "json")
+        )["items"]
+        if holds(pods):
+            return pods
+    raise AssertionError("it never came to that")

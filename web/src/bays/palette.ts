@@ -48,16 +48,16 @@ export function readPalette(root: Element): Palette {
     podInk: ink,
     tints: Array.from({ length: TINTS }, (_, i) => of(`tint-${i}`)),
     full: Array.from({ length: 11 }, (_, i) => of(`full-${i}`)),
-    hatch: pattern(ink, (ctx) => {
+    hatch: pattern(ink, 0.55, (ctx) => {
       ctx.moveTo(-2, 8);
       ctx.lineTo(8, -2);
       ctx.moveTo(2, 12);
       ctx.lineTo(12, 2);
       ctx.stroke();
     }),
-    dots: pattern(ink, (ctx) => {
-      ctx.fillRect(1, 1, 2, 2);
-      ctx.fillRect(6, 6, 2, 2);
+    dots: pattern(ink, 0.35, (ctx) => {
+      ctx.fillRect(1, 1, 1.6, 1.6);
+      ctx.fillRect(6, 6, 1.6, 1.6);
     }),
   };
 }
@@ -79,13 +79,13 @@ export function hash(text: string): number {
   return value >>> 0;
 }
 
-function pattern(colour: string, draw: (ctx: CanvasRenderingContext2D) => void) {
+function pattern(colour: string, alpha: number, draw: (ctx: CanvasRenderingContext2D) => void) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 10;
   const ctx = tile.getContext("2d");
   if (ctx === null) return null;
   ctx.strokeStyle = ctx.fillStyle = colour;
-  ctx.globalAlpha = 0.55;
+  ctx.globalAlpha = alpha;
   ctx.lineWidth = 1.5;
   ctx.beginPath();
   draw(ctx);

@@ -10,6 +10,11 @@ export const SPEEDS = [1, 5, 20, 60, 300] as const;
 const MOST = 500;
 const FEW = 50;
 
+/** About a minute for the whole. */
+export function fittingSpeed(seconds: number): number {
+  return SPEEDS.findLast((speed) => speed * 30 <= seconds) ?? SPEEDS[0];
+}
+
 export class Player {
   readonly timeline = signal<Timeline | null>(null);
   readonly position = signal(0);
@@ -31,6 +36,7 @@ export class Player {
     this.position.value = this.secondsOf(this.store.time.value);
     try {
       this.timeline.value = await getTimeline();
+      this.speed.value = fittingSpeed(this.seconds);
     } catch (error) {
       this.problem.value = String(error);
     }

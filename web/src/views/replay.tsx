@@ -40,6 +40,13 @@ export function ReplayBar() {
           onInput={(event) => app.seek(Number(event.currentTarget.value))}
         />
       </div>
+      <ul class="drawn">
+        {DRAWN.map((name) => (
+          <li key={name} class={name}>
+            {name}
+          </li>
+        ))}
+      </ul>
       <output>
         {position(at)} / {position(timeline.seconds)}
       </output>

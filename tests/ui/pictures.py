@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
@@ -43,6 +44,7 @@ ALL = (
     Picture("ui-queues", "batch", "#/queues", "article.queue"),
     Picture("ui-plan", "shop", "#/plan", "article.plan"),
     Picture("ui-nodes", "shop", "#/nodes", "tbody tr"),
+    Picture("ui-recording", "recording", "#/bays?by=memory&at=22", ".replay .u-wrap"),
     Picture("ui-phone", "shop", "#/bays?sel=node/worker-a1", size=PHONE),
 )
 
@@ -59,8 +61,25 @@ def pages() -> Iterator[dict[str, str]]:
         }
         for command in served.values():
             stack.callback(command.stop)
+        served["recording"] = Command("ui", str(recorded(stack)))
+        stack.callback(served["recording"].stop)
         fleet = stack.enter_context(Teller(cluster()).running())
         yield {**{name: page_of(command) for name, command in served.items()}, "fleet": fleet}
+
+
+def recorded(stack: ExitStack) -> Path:
+    """A recording of the story in which nodes are bought for volumes, from none."""
+    folder = Path(stack.enter_context(TemporaryDirectory()))
+    config, story = folder / "kubeconfig", EXAMPLES / "stories/3-from-zero.yaml"
+    with_ = ("--with", "scheduler,autoscaler", "--kubeconfig", str(config))
+    up = Command("up", "-f", str(story), *with_)
+    stack.callback(up.stop)
+    up.says("(KUBECONFIG)")
+    path = folder / "from-zero.bpr"
+    record = Command("record", "--kubeconfig", str(config), "-o", str(path), "--for", "75s")
+    stack.callback(record.stop)
+    record.says(r"(\d+) changes", within=120)
+    return path
 
 
 def take(browser: Browser, picture: Picture, address: str, folder: Path) -> Path:

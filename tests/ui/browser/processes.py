@@ -30,9 +30,9 @@ class Command:
         )
         self._said = b""
 
-    def says(self, pattern: str) -> str:
+    def says(self, pattern: str, within: float = LONGEST) -> str:
         """What the first group of the pattern matches, as soon as the command prints it."""
-        end = time.monotonic() + LONGEST
+        end = time.monotonic() + within
         out = self._process.stdout
         assert out is not None
         while not (found := re.search(pattern, self._said.decode(errors="replace"))):

@@ -35,6 +35,7 @@ function drawZone(scene: Scene, zone: Box & { id: string }): void {
   ctx.font = `600 ${size}px ${SANS}`;
   ctx.fillStyle = palette.dim;
   const words = zone.id || (layout.zones.length > 1 ? "no zone" : "");
+  if (words === "") return;
   label(scene, words, Math.max(box.x, 8), box.y + title * 0.5, Math.max(0, box.w - 8));
   ctx.strokeStyle = palette.line;
   ctx.lineWidth = 1;

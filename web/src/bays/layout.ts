@@ -117,7 +117,8 @@ function intoParts(nodes: Node[], groups: string[], by: Measure): Part[] {
       .at(-1) ?? "";
   for (const group of groups) if (!known.has(group)) part(group, last);
   for (const one of parts.values()) {
-    one.holds = one.nodes.map((node) => holdOf(node[by] / reference));
+    // A node whose size is not known yet is drawn as one of the middle.
+    one.holds = one.nodes.map((node) => holdOf(node[by] > 0 ? node[by] / reference : 1));
     one.tallest = one.holds.length ? Math.max(...one.holds) : HOLD * LOWEST;
   }
   return [...parts.values()].sort((a, b) => natural(a.group, b.group));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from bayplan.cli.main import run
-from bayplan.client import Client
+from bayplan.client import Client, merge
+from bayplan.client.resources import untyped
+from bayplan.kube.storage import VolumeAttachment
 from bayplan.observe.permissions import EVERYTHING, rules_for
 from tests.cli.clusters import dump, node, pod
 from tests.cli.test_live import asked, cluster, grant, sent
@@ -94,6 +97,102 @@ async def test_a_cluster_that_cannot_be_reached_is_code_2(tmp_path: Path, capsys
     )
     assert await asked(tmp_path, "check", who="nowhere") == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+async def test_a_dump_of_ours_says_what_was_not_there_as_well(
+    cluster: Client, tmp_path: Path, capsys: Captured
+) -> None:
+    """Kinds without objects, the server's version, and what might not be listed."""
+    old = node("old")
+    old["status"]["nodeInfo"] = {"kubeletVersion": "v1.20.0"}
+    await cluster.create(old)
+    kinds = [kind for kind in EVERYTHING.kinds if kind.__name__ != "VolumeAttachment"]
+    await grant(cluster, rules_for(kinds))
+    live = await found(tmp_path, capsys, *GRACE)
+    file = str(tmp_path / "cluster.json")
+    assert await asked(tmp_path, "dump", "--to", file) == 0
+    assert await asyncio.to_thread(run, ["check", "-f", file, *GRACE, "-o", "json"]) == 1
+    assert json.loads(capsys.readouterr().out) == live
+    assert codes(live)[0] == "KubeletTooOld"
+
+
+DISK = "disk.csi.example.com"
+AILING: list[Any] = [
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": "n1"},
+        "spec": {"drivers": [{"name": DISK, "nodeID": "n1", "topologyKeys": []}]},
+    },
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "disks"},
+        "provisioner": DISK,
+    },
+    *(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "VolumeAttachment",
+            "metadata": {"name": f"at-{place}"},
+            "spec": {
+                "attacher": DISK,
+                "nodeName": place,
+                "source": {"persistentVolumeName": "pv"},
+            },
+        }
+        for place in ("n1", "gone")
+    ),
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "hook"},
+        "webhooks": [
+            {
+                "name": "hook.example.com",
+                "clientConfig": {"service": {"namespace": "shop", "name": "nobody"}},
+                "rules": [],
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }
+        ],
+    },
+    *(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "cluster-autoscaler", "namespace": namespace},
+            "spec": {
+                "holderIdentity": namespace,
+                "renewTime": "2999-01-01T00:00:00.000000Z",
+                "leaseDurationSeconds": 15,
+            },
+        }
+        for namespace in ("default", "shop")
+    ),
+]
+
+
+async def test_whatever_ails_a_cluster_is_in_its_dump(
+    cluster: Client, tmp_path: Path, capsys: Captured
+) -> None:
+    for one in AILING:
+        group, _, version = one["apiVersion"].rpartition("/")
+        kind, namespaced = one["kind"], "namespace" in one["metadata"]
+        plural = f"{kind.lower()}es" if kind.endswith("s") else f"{kind.lower()}s"
+        await cluster.create(one, untyped(group, version, plural, kind, namespaced=namespaced))
+    failed = merge({"status": {"attached": False, "attachError": {"message": "no more places"}}})
+    await cluster.patch(VolumeAttachment, "at-n1", change=failed, subresource="status")
+    live = await found(tmp_path, capsys, *GRACE, who="kubeconfig")
+    assert set(codes(live)) == {
+        *("AttachFails", "AttachedToGoneNode", "TwoAutoscalers", "WebhookUntrusted"),
+        *("WebhookWithoutService", "PodsWaitForResources", "PodsWaitForScheduler"),
+        *("CSIDriverMissing", "DriverWithoutLimit"),
+    }
+    file = str(tmp_path / "cluster.json")
+    assert await asked(tmp_path, "dump", "--to", file, who="kubeconfig") == 0
+    assert await asyncio.to_thread(run, ["check", "-f", file, *GRACE, "-o", "json"]) == 1
+    assert json.loads(capsys.readouterr().out) == live
 
 
 async def test_a_dump_and_the_cluster_that_it_is_of_give_the_same_findings(

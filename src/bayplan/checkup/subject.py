@@ -21,15 +21,14 @@ from bayplan.fit.explanation.waiting import WaitingAlike, waiting_alike, waiting
 from bayplan.fit.needs.report import VolumeReport
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.coordination import Lease
-from bayplan.kube.meta import KubeObject, ObjectReference
+from bayplan.kube.meta import Condition, KubeObject, ObjectReference
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.times import read_time
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues.resources import NOTHING, node_amounts
-from bayplan.scheduler.batch.survey import Survey, survey
+from bayplan.scheduler.batch.survey import Survey, priorities_in, survey
 
 T = TypeVar("T", bound=KubeObject)
 GRACE = timedelta(minutes=5)
@@ -112,10 +111,7 @@ class Subject:
         """Queues and who waits in them; None where there are none."""
         if not self.all(Queue) and not self.all(PodGroup):
             return None
-        classes = {one.name: one.value for one in self.all(PriorityClass)}
-        classes.update(("", one.value) for one in self.all(PriorityClass) if one.global_default)
-        shared = sum(map(node_amounts, self.all(Node)), NOTHING)
-        return survey(self.objects, priority_of=lambda name: classes.get(name, 0), shared=shared)
+        return survey(self.objects, priority_of=priorities_in(self.all(PriorityClass)))
 
     @cached_property
     def waiting(self) -> list[WaitingAlike]:
@@ -135,6 +131,11 @@ class Subject:
         """
         said = read_time(moment)
         return said is not None and said > self.now - self.grace
+
+
+def readiness(node: Node) -> Condition | None:
+    """What a node says of being ready, if it says anything."""
+    return next((one for one in node.status.conditions if one.type == "Ready"), None)
 
 
 def _reference(one: KubeObject) -> ObjectReference:

@@ -23,7 +23,6 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS
-from bayplan.kube.workloads import PriorityClass
 from bayplan.queues import (
     NOTHING,
     OURS,
@@ -34,11 +33,10 @@ from bayplan.queues import (
     Resources,
     Rules,
 )
-from bayplan.queues.ledger import PriorityOf
 from bayplan.queues.plan import Plan
 from bayplan.queues.resources import node_amounts
 from bayplan.scheduler.batch.inquiry import WaitingGroup
-from bayplan.scheduler.batch.survey import QueueView, Survey, fill, survey
+from bayplan.scheduler.batch.survey import QueueView, Survey, fill, priorities_in, survey
 
 MOST_SHOWN = 10
 """With more groups in a queue, a table shows the first; `-o wide` shows all."""
@@ -103,7 +101,7 @@ def survey_of(
     """The queues of a cluster, with the pods of those schedulers, or of all."""
     return survey(
         objects,
-        priority_of=_priorities(objects),
+        priority_of=priorities_in(objects),
         is_ours=lambda pod: not names or pod.spec.scheduler_name in names,
         policy=policy,
         shared=_all_nodes(objects) if policy == "proportion" else None,
@@ -117,18 +115,11 @@ def _next(objects: list[KubeObject], policy: Policy, names: frozenset[str], rule
         policy=policy,
         total=nodes if rules is VOLCANO else UNLIMITED,
         rules=rules,
-        priority_of=_priorities(objects),
+        priority_of=priorities_in(objects),
     )
     ledger.set_shared(nodes)
     fill(ledger, objects, lambda pod: not names or pod.spec.scheduler_name in names)
     return queues_next.next_plan(ledger, Snapshot(objects))
-
-
-def _priorities(objects: list[KubeObject]) -> PriorityOf:
-    classes = [one for one in objects if isinstance(one, PriorityClass)]
-    values = {one.name: one.value for one in classes}
-    values.update(("", one.value) for one in classes if one.global_default)
-    return lambda name: values.get(name, 0)
 
 
 def _loaded(source: ClusterSource, command: str) -> Loaded:

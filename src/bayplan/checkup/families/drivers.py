@@ -12,7 +12,7 @@ from bayplan.checkup.storing import (
     drivers_in_use,
     registered_on,
 )
-from bayplan.checkup.subject import Subject
+from bayplan.checkup.subject import Subject, readiness
 from bayplan.fit.volumes.limits import LimitSource
 from bayplan.fit.volumes.migration import BY_PLUGIN_NAME
 from bayplan.kube.labels import instance_type
@@ -132,13 +132,14 @@ def _likeness(node: Node, shared: frozenset[tuple[str, str]]) -> Hashable:
 
 def _is_settled(node: Node, subject: Subject) -> bool:
     """Whether a node takes pods, and has for a while."""
-    ready = [one for one in node.status.conditions if one.type == "Ready"]
+    ready = readiness(node)
     if node.spec.unschedulable or node.metadata.deletion_timestamp is not None:
         return False
-    since = ready[0].last_transition_time if ready else None
-    is_ready = not ready or ready[0].status == "True"
-    born = node.metadata.creation_timestamp
-    return is_ready and not subject.is_young(since) and not subject.is_young(born)
+    if ready is not None and (
+        ready.status != "True" or subject.is_young(ready.last_transition_time)
+    ):
+        return False
+    return not subject.is_young(node.metadata.creation_timestamp)
 
 
 def _used_without(subject: Subject) -> Iterator[Finding]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
-from bayplan.checkup.subject import Subject
-from bayplan.kube.meta import Condition
+from bayplan.checkup.subject import Subject, readiness
 from bayplan.kube.nodes import Node
 
 NOT_READY = Kind(
@@ -27,7 +26,7 @@ def find(subject: Subject) -> Iterator[Finding]:
     examples = [
         Example(node.name, f"{ready.reason or ready.status}: {shortened(ready.message)}")
         for node in subject.nodes.values()
-        if (ready := _readiness(node)) is not None
+        if (ready := readiness(node)) is not None
         and ready.status != "True"
         and not subject.is_young(ready.last_transition_time)
         and not subject.is_young(node.metadata.creation_timestamp)
@@ -35,7 +34,3 @@ def find(subject: Subject) -> Iterator[Finding]:
     if examples:
         text = f"{plural(len(examples), 'node')} not ready"
         yield found(NOT_READY, "Node", examples, text)
-
-
-def _readiness(node: Node) -> Condition | None:
-    return next((one for one in node.status.conditions if one.type == "Ready"), None)

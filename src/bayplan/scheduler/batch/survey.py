@@ -15,6 +15,7 @@ from bayplan.client import Change
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import ROOT_QUEUE, PodGroup, Queue
+from bayplan.kube.workloads import PriorityClass
 from bayplan.queues import Group, Ledger, Policy, QueueNode, Quota, Resources, Status, Usage
 from bayplan.queues.ledger import PriorityOf
 from bayplan.scheduler.batch.book import Book
@@ -68,6 +69,14 @@ def survey(
     waiting = Inquiry(book).ask_all(_in_turn(ledger))
     queues = [replace(one, waiting=tuple(waiting.pop(one.node.name, ()))) for one in found]
     return Survey(tuple(queues), tuple(one for line in waiting.values() for one in line))
+
+
+def priorities_in(objects: Iterable[KubeObject]) -> PriorityOf:
+    """What the priority classes among these objects are worth; none named is the default's."""
+    classes = [one for one in objects if isinstance(one, PriorityClass)]
+    values = {one.name: one.value for one in classes}
+    values.update(("", one.value) for one in classes if one.global_default)
+    return lambda name: values.get(name, 0)
 
 
 def fill(ledger: Ledger, objects: Iterable[KubeObject], is_ours: Callable[[Pod], bool]) -> Book:

@@ -25,6 +25,7 @@ SUITES = (
     "webhook",
     "explaining",
     "page",
+    "ui",
 )
 BY_NAME = ("scale", "simulate")
 """Suites that take minutes, and run only if they are named."""

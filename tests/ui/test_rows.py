@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from bayplan.kube.events import Event
+from bayplan.kube.meta import ObjectMeta, ObjectReference
+from bayplan.nodegroups import Template
+from bayplan.ui.picture.groups import GroupFacts
 from tests.builders import make_csinode, make_node, make_pod, make_pv, make_pvc, make_storage_class
 from tests.ui.pages import page_of, rows
 
@@ -83,3 +87,80 @@ def test_nodes_of_a_pool_are_a_group_that_says_by_which_label() -> None:
     group = rows(page, "groups")["blue"]
     assert (group["size"], group["source"]) == (2, f"label {label}")
     assert {row["group"] for row in rows(page, "nodes").values()} == {"blue"}
+
+
+def triggered(pod: str, group: str) -> Event:
+    return Event(
+        metadata=ObjectMeta(name=f"{pod}.1", namespace="default"),
+        regarding=ObjectReference(kind="Pod", namespace="default", name=pod),
+        reason="TriggeredScaleUp",
+        note=f"pod triggered scale-up: [{{{group} 0->2 (max: 5)}}]",
+    )
+
+
+def test_nodes_on_their_way_are_ghosts_that_the_pods_they_were_bought_for_know() -> None:
+    pods = [make_pod(f"p{number}").cpu("2").obj() for number in range(4)]
+    page = page_of(*pods, *(triggered(pod.name, "blue") for pod in pods))
+    template = Template(
+        make_node("next").capacity(cpu="4", memory="8Gi", pods=10).obj(),
+        make_csinode("next").driver(DRIVER, 8).obj(),
+    )
+    coming = {"cloud://1": True, "cloud://2": True, "cloud://3": False}
+    facts = GroupFacts("blue", "cloud", 0, 5, 3, 0.5, template=template, instances=coming)
+    page.picture.groups.say("cloud", [facts])
+    page.picture.settle()
+    nodes = rows(page, "nodes")
+    assert {name: row["upcoming"] for name, row in nodes.items()} == {
+        "cloud://1": True,
+        "cloud://2": True,
+    }
+    assert (nodes["cloud://1"]["cpu"], nodes["cloud://1"]["group"]) == (4000, "blue")
+    assert rows(page, "rails")[f"cloud://1 {DRIVER}"]["limit"] == 8
+    meant = [row["upcoming"] for _, row in sorted(rows(page, "pods").items())]
+    assert meant == ["cloud://1", "cloud://1", "cloud://2", "cloud://2"]
+    group = rows(page, "groups")["blue"]
+    assert (group["min"], group["max"], group["price"], group["upcoming"]) == (0, 5, 0.5, 2)
+
+
+def test_a_ghost_is_gone_once_its_node_is_there() -> None:
+    page = page_of()
+    facts = GroupFacts("blue", "cloud", instances={"cloud://1": True})
+    page.picture.groups.say("cloud", [facts])
+    page.picture.settle()
+    assert rows(page, "nodes")["cloud://1"]["upcoming"]
+    node = make_node("n1").provider_id("cloud://1").obj()
+    page.picture.snapshot.put(node)
+    page.picture.settle()
+    assert list(rows(page, "nodes")) == ["n1"]
+    assert rows(page, "nodes")["n1"]["group"] == "blue"
+
+
+def test_an_autoscalers_status_says_what_its_groups_are() -> None:
+    status = """
+time: 2026-03-01 12:00:00 +0000 UTC
+clusterWide: {scaleUp: {status: InProgress}, scaleDown: {status: NoCandidates}}
+nodeGroups:
+- name: blue
+  health: {minSize: 1, maxSize: 9, cloudProviderTarget: 2}
+"""
+    page = page_of()
+    meta = {"namespace": "kube-system", "name": "cluster-autoscaler-status"}
+    page.extras.take_untyped(
+        {"kind": "ConfigMap", "metadata": meta, "data": {"status": status}}, gone=False
+    )
+    page.picture.settle()
+    group = rows(page, "groups")["blue"]
+    assert (group["min"], group["max"], group["target"], group["upcoming"]) == (1, 9, 2, 2)
+    assert group["source"] == "autoscaler status"
+    assert "scale-up: InProgress" in rows(page, "plans")["last"]["note"]
+
+
+def test_a_pod_that_does_not_start_for_minutes_is_stuck() -> None:
+    old, new = "2026-03-01T11:00:00Z", "2026-03-01T11:59:00Z"
+    page = page_of(
+        make_node("n1").obj(),
+        make_pod("old").node("n1").phase("Pending").created(old).obj(),
+        make_pod("new").node("n1").phase("Pending").created(new).obj(),
+    )
+    found = {name: row["state"] for name, row in rows(page, "pods").items()}
+    assert found == {"default/old": "stuck", "default/new": "starting"}

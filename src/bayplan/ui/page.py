@@ -9,6 +9,7 @@ thread, on a copy of the cluster, at a pace that leaves most of the machine to o
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -110,19 +111,19 @@ class Page:
         picture.tick()
         while not picture.work(_until(now() + SLICE, now)):  # noqa: ASYNC110 - in slices
             await asyncio.sleep(0)
+        picture.finish()
+        self._tell()
+        if not self.ready.is_set():
+            gc.freeze()  # the first picture stays, and need not be looked through again and again
+            self.ready.set()
         if now() >= self._waiting_due:
             await self._ask_causes(now)
             self._waiting_due = now() + CAUSES_EVERY
-        picture.finish()
-        self._tell()
-        self.ready.set()
 
     async def _ask_causes(self, now: Callable[[], float]) -> None:
-        """Ask why pods wait; the first time for all, then for as many as there is time for."""
+        """Ask why pods wait, as many as there is time for."""
         end = now() + CAUSES_FOR
-        while self.picture.waiting.ask_one():
-            if self.ready.is_set() and now() >= end:
-                break
+        while now() < end and self.picture.waiting.ask_one():  # noqa: ASYNC110 - in slices
             await asyncio.sleep(0)
 
     def _tell(self) -> None:

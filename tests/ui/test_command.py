@@ -1,0 +1,116 @@
+"""`bayplan ui` and `bayplan record`, as they are called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.main import run
+from bayplan.cli.ui import serving
+from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.server import ApiServer
+from bayplan.recordings import Recording
+
+EXAMPLE = "examples/cluster"
+
+
+def served(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "bayplan", "ui", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def address(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    found = re.fullmatch(r"page: (http://\S+)\n", process.stdout.readline())
+    assert found is not None
+    return found[1]
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=30)
+    return process.returncode, errors
+
+
+def test_a_dump_is_served_until_it_is_told_to_stop() -> None:
+    with served("-f", EXAMPLE, "--groups", "examples/groups.yaml") as process:
+        with urllib.request.urlopen(f"{address(process)}api/state") as answer:
+            state = json.load(answer)
+        code, errors = ended(process)
+    assert len(state["tables"]["nodes"]["rows"]) == 8
+    assert (code, errors) == (0, "")
+
+
+def test_what_is_served_to_others_needs_the_token_that_is_printed() -> None:
+    with served("-f", EXAMPLE, "--listen", "0.0.0.0:0") as process:
+        url = address(process)
+        assert re.fullmatch(r"http://0\.0\.0\.0:\d+/\?token=[\w-]{32}", url)
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{url.partition('?')[0]}api/state")
+        code, errors = ended(process)
+    assert (code, errors) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ui", "-f", "nowhere.json"], "nowhere.json"),
+        (["ui", "nowhere.bpr"], "nowhere.bpr: No such file"),
+        (["ui", "pyproject.toml"], "not a recording"),
+        (["ui", "r.bpr", "-f", EXAMPLE], "not two"),
+        (["ui", "-f", EXAMPLE, "--listen", "here"], "must be ADDRESS:PORT"),
+        (["ui", "-f", EXAMPLE, "--groups", "nowhere.yaml"], "nowhere.yaml"),
+        (["ui", "-f", EXAMPLE, "--token-file", "nowhere"], "--token-file nowhere"),
+        (["ui", "-f", EXAMPLE, "--listen", "203.0.113.1:80"], "--listen 203.0.113.1:80"),
+        (["ui", "--kubeconfig", "nowhere"], "nowhere"),
+        (["record", "--most", "lots"], "--most lots"),
+        (["record", "--for", "soon"], "--for"),
+        (["record", "--kubeconfig", "nowhere"], "nowhere"),
+        (["up", "-f", "examples/day.yaml", "--record", "nowhere/r.bpr"], "--record nowhere/r.bpr"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said_in_a_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert "Traceback" not in errors
+
+
+def test_a_token_is_long_enough_and_guards_this_machine_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("short\n")
+    assert run(["ui", "-f", EXAMPLE, "--token-file", str(file)]) == 2
+    assert "at least 16 characters" in capsys.readouterr().err
+    file.write_text("a-token-that-is-long-enough\n")
+    assert serving("127.0.0.1:0", file).guard.token == "a-token-that-is-long-enough"
+    assert serving("127.0.0.1:0", None).guard.token == ""
+    assert serving("0.0.0.0:0", None).guard.token
+    assert serving("[::1]:0", None).guard.token == ""
+
+
+async def test_a_live_cluster_is_recorded_for_a_while(tmp_path: Path) -> None:
+    kubeconfig, file = tmp_path / "kubeconfig", tmp_path / "r.bpr"
+    async with ApiServer(ServerConfig(kubeconfig=kubeconfig)):
+        command = ["record", "--kubeconfig", str(kubeconfig), "-o", str(file), "--for", "2s"]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "bayplan", *command, stdout=-1, stderr=-1
+        )
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+    assert (process.returncode, err) == (0, b"")
+    assert out.decode().startswith(f"{file}: ")
+    with Recording(file) as recording:
+        assert recording.state_at(0.0).objects
+        assert recording.cut == 0

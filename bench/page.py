@@ -127,7 +127,7 @@ _DRAWN = """(seq) => new Promise((done) => {
 def _change_to_drawn(teller: Teller, page: Page) -> float:
     """The median over several changes of a hundred pods each."""
     rng = random.Random(5)
-    took = []
+    took: list[float] = []
     for _ in range(CHANGES):
         picked = rng.sample(range(PODS), CHANGED)
         rows = [_pod(i, f"{GROUPS[i % NODES % 5]}-{i % NODES}", rng) for i in picked]

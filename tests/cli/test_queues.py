@@ -238,10 +238,10 @@ def test_a_cluster_that_cannot_be_asked_is_bad_input(tmp_path: Path, capsys: Cap
     assert "error:" in capsys.readouterr().err
 
 
-def test_the_shipped_example_is_shown_as_the_readme_has_it(capsys: Captured) -> None:
+def test_the_shipped_example_is_shown_as_its_page_has_it(capsys: Captured) -> None:
     root = Path(__file__).parents[2]
     assert run(["queues", "-f", str(root / "examples" / "queues")]) == 0
-    assert capsys.readouterr().out in (root / "README.md").read_text()
+    assert capsys.readouterr().out in (root / "docs" / "commands" / "queues.md").read_text()
 
 
 # -- explain --------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class Autoscaler(Workload, kw_only=True):
     replicas: Count = 2
     resources: Free = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
     pod_annotations: dict[str, str] = msgspec.field(default_factory=lambda: dict(_STAYS))
-    cloud_provider: Literal["externalgrpc", "clusterapi", "aws", "declared"] = "externalgrpc"
+    cloud_provider: Literal["externalgrpc", "clusterapi", "aws"] = "externalgrpc"
     cloud_config_secret: str = "bayplan-cloud"  # noqa: S105 - the name of one
     cluster_api: bool = False
     expander: str = "least-waste"

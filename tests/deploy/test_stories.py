@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bayplan.client import Client, Informers, connect, merge
 from bayplan.client.resources import LEASES
 from bayplan.client.serving.authority import Authority
@@ -32,7 +34,8 @@ from tests.deploy.audit import Audit
 from tests.deploy.made import printed
 from tests.deploy.pods import Machine, machine
 
-KUBECTL = shutil.which("kubectl") or "kubectl"
+KUBECTL = shutil.which("kubectl") or ""
+pytestmark = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
 PARTS = ("scheduler", "autoscaler", "webhook", "node-limits")
 ACCOUNTS = tuple(f"bayplan-{one}" for one in PARTS)
 SYSTEM = "kube-system"

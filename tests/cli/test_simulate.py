@@ -121,6 +121,10 @@ def test_what_is_kept_is_not_made_again(
         (("--for", "1h", "--compare", "none.yaml"), "none.yaml: No such file"),
         (("--for", "1h", "--trace", "none.csv"), "none.csv: No such file"),
         (("--for", "1h", "--scale-time", "0"), "--scale-time 0: from 0.001"),
+        (("--for", "1h", "--trace", "none.bpr"), "none.bpr: No such file"),
+        (("--for", "1h", "--record", "none/run.bpr"), "--record none/run.bpr: there is no folder"),
+        (("--for", "1h", "--on-cluster"), "--on-cluster needs --image"),
+        (("--for", "1h", "--on-cluster", "--image", "i", "-n", "No!"), "--namespace No!: cannot"),
     ],
 )
 def test_bad_input_is_one_line_that_names_the_place(

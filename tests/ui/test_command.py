@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,22 @@ async def test_a_live_cluster_is_recorded_for_a_while(tmp_path: Path) -> None:
     with Recording(file) as recording:
         assert recording.state_at(0.0).objects
         assert recording.cut == 0
+
+
+def test_a_virtual_run_is_recorded_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story, file = "examples/stories/3-from-zero.yaml", tmp_path / "r.bpr"
+    crew = ["--with", "scheduler,autoscaler", "--virtual", "--for", "20m"]
+    assert run(["up", "-f", story, *crew, "--record", str(file)]) == 0
+    with_record = capsys.readouterr().out
+    assert run(["up", "-f", story, *crew]) == 0
+    assert _digest(with_record) == _digest(capsys.readouterr().out), "recording changes nothing"
+    with Recording(file) as recording:
+        assert recording.seconds == pytest.approx(1200, abs=1)
+        kinds = Counter(one.kind for one in recording.state_at(1200).objects)
+    assert (kinds["Node"], kinds["Pod"]) == (3, 20)
+
+
+def _digest(report: str) -> str:
+    return next(line for line in report.splitlines() if "sha256:" in line)

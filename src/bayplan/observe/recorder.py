@@ -18,6 +18,7 @@ from bayplan.client.resources import EVENTS
 from bayplan.kube.clock import Clock
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject
+from bayplan.kube.sharing import scrub
 from bayplan.observe.kinds import ALSO_SHOWN, OBSERVED, STATUSES, status_alone, which
 from bayplan.recordings import RecordingFullError, RecordingWriter, identity_of
 
@@ -82,6 +83,8 @@ class Recorder:
             if change.type == "deleted":
                 self.changes += writer.gone(now(), identity_of(obj))
             else:
+                if isinstance(obj, KubeObject):
+                    scrub(obj)  # the informers are this recorder's own
                 self.changes += writer.take(now(), obj)
 
         return note

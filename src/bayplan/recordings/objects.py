@@ -16,28 +16,16 @@ from bayplan.kube.codec import KINDS, ObjectError, decode_as, find_kind
 from bayplan.kube.codec.objects import encode
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject, Labels, ObjectMeta
+from bayplan.kube.sharing import KEPT_ANNOTATIONS
 
 Untyped: TypeAlias = "dict[str, object]"
 Recorded: TypeAlias = "KubeObject | dict[str, object]"
 """An object of a kind that we have a type for, or any other as plain values."""
 EVENT = ("events.k8s.io/v1", "Event")
-DECIDING = (
-    "scheduling.volcano.sh/",
-    "volcano.sh/",
-    "scheduling.k8s.io/",
-    "cluster-autoscaler.kubernetes.io/",
-    "capacity.cluster-autoscaler.kubernetes.io/",
-    "cluster.x-k8s.io/",
-    "bayplan.io/",
-    "node.bayplan.io/",
-    "simulation.bayplan.io/",
-    "volume.kubernetes.io/",
-    "volume.beta.kubernetes.io/",
-    "pv.kubernetes.io/",
-    "storage.alpha.kubernetes.io/",
-    "storageclass.kubernetes.io/",
-)
-"""What the keys of annotations begin with that something is decided by."""
+DECIDING = KEPT_ANNOTATIONS | {"cluster.x-k8s.io/owner-name"}
+"""Annotations by which something is decided, as `bayplan dump` keeps them, and by which Cluster API
+names the set that a node is of.
+"""
 _SPOKEN = frozenset({"status", "featureGates"})
 """What of a ConfigMap's data is kept: an autoscaler's status."""
 _decode_event = msgspec.json.Decoder(Event).decode
@@ -94,8 +82,15 @@ def decoded(identity: Identity, data: msgspec.Raw) -> Recorded:
 
 
 def _meta(meta: ObjectMeta) -> ObjectMeta:
-    kept: Labels = {key: value for key, value in meta.annotations.items() if _decides(key)}
-    return replace(meta, annotations=kept, resource_version="", generate_name="", generation=0)
+    kept: Labels = {key: meta.annotations[key] for key in meta.annotations if key in DECIDING}
+    return replace(
+        meta,
+        annotations=kept,
+        resource_version="",
+        generate_name="",
+        generation=0,
+        finalizers=[],
+    )
 
 
 def _untyped(obj: Untyped) -> Untyped:
@@ -104,7 +99,7 @@ def _untyped(obj: Untyped) -> Untyped:
     kept = {key: value for key, value in said.items() if key in _KEPT_META}
     annotations = said.get("annotations")
     if isinstance(annotations, dict):
-        kept["annotations"] = {k: v for k, v in annotations.items() if _decides(k)}
+        kept["annotations"] = {k: v for k, v in annotations.items() if k in DECIDING}
     found = {key: value for key, value in obj.items() if key not in _SECRET}
     if obj.get("kind") == "ConfigMap":
         data = obj.get("data")
@@ -117,7 +112,3 @@ _KEPT_META = frozenset(
     {"name", "namespace", "uid", "labels", "creationTimestamp", "ownerReferences"}
 )
 _SECRET = frozenset({"metadata", "binaryData", "stringData", "data"})
-
-
-def _decides(key: str) -> bool:
-    return key.startswith(DECIDING)

@@ -45,3 +45,17 @@ def test_every_command_helps_without_what_only_tests_have(place: Place, programs
     for command in commands:
         assert place.run(programs / "bayplan", command, "--help").startswith("Usage: bayplan")
     assert place.left_in_home() == []
+
+
+def test_it_tells_its_stories_and_leaves_nothing_behind(place: Place, programs: Path) -> None:
+    temporary = place.folder / "temporary"
+    temporary.mkdir()
+    told = place.run("env", f"TMPDIR={temporary}", programs / "bayplan", "demo", "--story", "1")
+    assert "3 nodes bought" in told
+    assert list(temporary.iterdir()) == []
+
+
+def test_it_prints_what_runs_it_in_a_cluster(place: Place, programs: Path) -> None:
+    printed = place.run(programs / "bayplan", "manifests")
+    assert "kind: Deployment" in printed
+    assert "kind: CustomResourceDefinition" in printed

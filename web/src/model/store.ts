@@ -125,7 +125,12 @@ export class Store {
     if (table === undefined) return;
     const read = reader(name, table.columns);
     (this.readers as Record<string, unknown>)[name] = read;
-    for (const row of table.rows) this.put(name, read(row));
+    const rows = this.tables[name] as Map<string, Rows[T]>;
+    for (const values of table.rows) {
+      const row = read(values);
+      rows.set(row.id, row);
+      this.link(name, row);
+    }
   }
 
   private set<T extends TableName>(name: T, rows: unknown[][] | undefined): void {
@@ -144,26 +149,30 @@ export class Store {
   private put<T extends TableName>(name: T, row: Rows[T]): void {
     const table = this.tables[name] as Map<string, Rows[T]>;
     const before = table.get(row.id);
-    if (name === "pods") {
-      if (before) this.berths.remove(before as Pod);
-      this.berths.add(row as Pod);
-    } else if (name === "rails") {
-      this.hang(row as Rail);
-    } else if (name === "groups" || name === "zones") {
-      if (before === undefined) this.shape.value += 1;
-    } else if (name === "nodes" && moved(before as Node | undefined, row as Node)) {
+    if (before !== undefined) this.unlink(name, before);
+    if (name === "nodes" ? moved(before as Node | undefined, row as Node) : isNew(name, before)) {
       this.shape.value += 1;
     }
     table.set(row.id, row);
+    this.link(name, row);
   }
 
   private take<T extends TableName>(name: T, id: string): void {
-    const before = this.tables[name].get(id);
+    const before = this.tables[name].get(id) as Rows[T] | undefined;
     if (before === undefined) return;
     this.tables[name].delete(id);
-    if (name === "pods") this.berths.remove(before as Pod);
-    if (name === "rails") this.railsByNode.get((before as Rail).node)?.delete(id);
+    this.unlink(name, before);
     if (name === "nodes" || name === "groups" || name === "zones") this.shape.value += 1;
+  }
+
+  private link<T extends TableName>(name: T, row: Rows[T]): void {
+    if (name === "pods") this.berths.add(row as Pod);
+    else if (name === "rails") this.hang(row as Rail);
+  }
+
+  private unlink<T extends TableName>(name: T, row: Rows[T]): void {
+    if (name === "pods") this.berths.remove(row as Pod);
+    else if (name === "rails") this.railsByNode.get((row as Rail).node)?.delete(row.id);
   }
 
   private hang(rail: Rail): void {
@@ -174,6 +183,10 @@ export class Store {
     }
     rails.set(rail.id, rail);
   }
+}
+
+function isNew(name: TableName, before: unknown): boolean {
+  return before === undefined && (name === "groups" || name === "zones");
 }
 
 function moved(before: Node | undefined, now: Node): boolean {

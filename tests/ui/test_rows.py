@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
+from bayplan.kube.queueing import GROUP_NAME_ANNOTATIONS, PodGroup
 from bayplan.nodegroups import Template
 from bayplan.ui.picture.groups import GroupFacts
-from tests.builders import make_csinode, make_node, make_pod, make_pv, make_pvc, make_storage_class
+from tests.builders import (
+    make_csinode,
+    make_node,
+    make_pod,
+    make_pod_group,
+    make_pv,
+    make_pvc,
+    make_storage_class,
+)
 from tests.ui.pages import page_of, rows
 
 DRIVER = "ebs.csi.aws.com"
@@ -164,3 +173,26 @@ def test_a_pod_that_does_not_start_for_minutes_is_stuck() -> None:
     )
     found = {name: row["state"] for name, row in rows(page, "pods").items()}
     assert found == {"default/old": "stuck", "default/new": "starting"}
+
+
+def test_a_cloud_knows_its_groups_better_than_a_file_does() -> None:
+    page = page_of()
+    page.picture.groups.say("declared", [GroupFacts("blue", "declared", max=3)])
+    page.picture.groups.say("cloud", [GroupFacts("blue", "cloud", max=9)])
+    page.picture.settle()
+    group = rows(page, "groups")["blue"]
+    assert (group["max"], group["source"]) == (9, "cloud, declared")
+
+
+def test_pods_are_of_the_queue_that_their_group_names() -> None:
+    page = page_of(
+        make_node("n1").obj(),
+        make_pod("p").annotation(GROUP_NAME_ANNOTATIONS[0], "gang").node("n1").obj(),
+    )
+    assert rows(page, "pods")["default/p"]["queue"] == "default"
+    page.extras.take(make_pod_group("gang").queue("research").obj())
+    page.picture.settle()
+    assert rows(page, "pods")["default/p"]["queue"] == "research"
+    page.extras.drop(PodGroup, "default/gang")
+    page.picture.settle()
+    assert rows(page, "pods")["default/p"]["queue"] == "default"

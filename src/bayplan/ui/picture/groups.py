@@ -34,6 +34,8 @@ POOL_LABELS = (
 """Labels by which clouds mark the nodes of a pool."""
 POOL_ANNOTATIONS = ("cluster.x-k8s.io/owner-name",)
 """The same for Cluster API, which names the set that made a node's machine."""
+SPEAKERS = ("cloud", "declared", "status")
+"""Who may say something of groups, the best first."""
 MOST_GHOSTS = 200
 """So many nodes on their way are drawn for a group; the others are counted."""
 
@@ -79,7 +81,8 @@ class Groups:
         before = self._said.get(who, {})
         if said == before and who in self._said:
             return False
-        self._said[who] = said
+        told = {**self._said, who: said}
+        self._said = {one: told[one] for one in SPEAKERS if one in told}
         known = {
             provider_id: group.id
             for told in self._said.values()

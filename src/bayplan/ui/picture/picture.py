@@ -115,13 +115,17 @@ class Picture:
 
     def put_pod_group(self, group: PodGroup | None, key: str) -> None:
         """A group of pods comes, changes or goes (None)."""
-        if group is None:
-            self.pod_groups.pop(key, None)
-        else:
+        before = self.pod_groups.pop(key, None)
+        if group is not None:
             self.pod_groups[key] = group
-        # Which pods are of it is not indexed: those that wait are few, and the others are drawn
-        # again when they change.
-        self._pods.update(dict.fromkeys(self.waiting.keys()))
+        queues = {one.spec.queue if one is not None else None for one in (before, group)}
+        if len(queues) > 1:  # seldom: which pods are of a group is not indexed
+            namespace = key.partition("/")[0]
+            self._pods.update(
+                (name, None)
+                for name, one in self._cluster.pods.by_key.items()
+                if one.shape.namespace == namespace
+            )
 
     def put_event(self, event: Event) -> None:
         """An event is told."""

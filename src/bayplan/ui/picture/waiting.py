@@ -8,10 +8,10 @@ cause, so that its id stays the same while pods of it come and go.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from hashlib import blake2b
-from itertools import islice
+from heapq import nsmallest
 
 import msgspec
 
@@ -28,8 +28,6 @@ from bayplan.ui.tables import Row, Tables
 MOST_PODS = 200
 """So many pods of a row are named; the others are counted."""
 NOT_YET = Why(Cause.OTHER, "why is not known yet")
-Driverless = tuple[Hashable, ...]
-Base = tuple[str, ...]
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -61,8 +59,6 @@ class Waiting:
         self._round = 0
         self.held: Mapping[str, str] = {}
         """By pod what its queue says, where that holds it back."""
-        self.drivers: Counter[Hashable] = Counter()
-        """How many pods need volumes of which drivers."""
 
     def __len__(self) -> int:
         return len(self._of)
@@ -164,7 +160,7 @@ def _row(name: str, found: list[Alike]) -> Row:
     """Pods of one owner, with one cause."""
     first = min(found, key=lambda one: min(one.pods))
     sample, count = min(first.pods), sum(len(one.pods) for one in found)
-    named = sorted(key for one in found for key in islice(sorted(one.pods), MOST_PODS))
+    named = nsmallest(MOST_PODS, (key for one in found for key in one.pods))
     since = min(
         (pod.metadata.creation_timestamp or "" for one in found for pod in one.pods.values()),
         default="",
@@ -175,7 +171,7 @@ def _row(name: str, found: list[Alike]) -> Row:
         why.cause.value,
         texts.name(", ".join(why.drivers)),
         owner_of(first.pods[sample]) or texts.name(sample),
-        [texts.identity(key) for key in named[:MOST_PODS]],
+        [texts.identity(key) for key in named],
         count,
         texts.name(since),
         texts.line(why.text),

@@ -68,7 +68,7 @@ format: $(READY) ## Rewrite the sources in the house style
 	$(BIN)/ruff format .
 
 docs: $(READY) ## Write the commands' help and what they print into docs/
-	$(BIN)/python -m tests.docs
+	$(BIN)/python -m tests.docs --runs
 
 site: $(READY) ## Build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -134,7 +134,7 @@ def _change_to_drawn(teller: Teller, page: Page) -> float:
         began = time.time()
         teller.put("pods", rows)
         took.append(page.evaluate(_DRAWN, teller.told.journal.seq) - began * 1000)
-    return median(took)
+    return float(median(took))
 
 
 def _heap(page: Page) -> float:

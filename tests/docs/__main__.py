@@ -1,8 +1,12 @@
-"""`make docs`: write the commands' help, what they print, and the reference into their pages."""
+"""`make docs`: write what is generated into the pages; with `--runs`, also what takes long runs.
 
-from tests.docs import help_pages, migration, reference
+Those are the stories and the picture of the README.
+"""
+
+import sys
+
+from tests.docs import help_pages, migration, picture, reference, stories
 from tests.docs.outputs import PAGES, page_with_outputs
-from tests.docs.picture import PICTURE, picture
 
 for path, words in help_pages.pages().items():
     path.write_text(help_pages.page_with_help(path, words))
@@ -10,4 +14,7 @@ for path, generated in (reference.pages() | migration.pages()).items():
     path.write_text(reference.page_with_reference(path, generated))
 for page in PAGES:
     page.write_text(page_with_outputs(page.read_text()))
-PICTURE.write_text(picture())
+if "--runs" in sys.argv[1:]:
+    picture.PICTURE.write_text(picture.picture())
+    for path, story in stories.pages().items():
+        path.write_text(stories.page(story))

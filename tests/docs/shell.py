@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.docs.consoles import ROOT, Step, is_shown
 
-_PATIENCE = 60.0
+_PATIENCE = 240.0
 """Seconds that a command may take; nothing depends on how much of it is used."""
 _NOT_FOUND_IS_AN_ANSWER = re.compile(r"\bbayplan (explain|plan|check|simulate|images status)\b")
 _END = "--- ended with "

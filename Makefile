@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
-.PHONY: help setup system demo test long lint format docs site manifests oracle bench lock proto web weblint clean
+.PHONY: help setup system demo test unit long lint format docs site manifests oracle bench lock proto web weblint clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -39,6 +39,9 @@ demo: $(RUNS) ## Tell what Bayplan is for, on clusters in one process
 
 test: $(READY) system ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+unit: $(READY) ## Run the tests that are quick: under two minutes on two cores
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not whole"
 
 long: $(READY) ## Run the tests that try a sample with many: kills, full disks, mutated requests
 	$(BIN)/python -m pytest --long tests/embedded/test_killed.py tests/embedded/test_mutations.py \

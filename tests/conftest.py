@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from bayplan.kube.virtualloop import VirtualLoop
+from tests.tiers import is_whole
 
 settings.register_profile("bayplan", deadline=None)
 settings.load_profile("bayplan")
@@ -43,7 +44,10 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests with programs that are not here and cannot be installed."""
+    """Mark what is not quick; leave out tests with programs that cannot be installed."""
+    for item in items:
+        if is_whole(item.path.relative_to(Path(__file__).parent)):
+            item.add_marker("whole")
     lacking = [
         item
         for item in items

@@ -1,0 +1,28 @@
+"""Which tests try whole programs, clusters, days or corpora; all others are quick.
+
+`make unit` runs the quick ones, in under two minutes on two cores; `make test` runs all. A test is
+told by where it stands, so that no file has to say it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+FOLDERS = frozenset({"browser", "deploy", "docs", "faults", "oracle", "packaging", "simulation"})
+"""Folders of such tests."""
+FILES = re.compile(
+    r"""test_(
+        .*_?stor(y|ies) | .*process(es)? | .*commands? | .*kubectl | .*faults | killed | kills
+      | random_.* | restarts | mutations | fixes_hold | old_programs | official_client
+      | real_clients | any_cluster | daemons | up | demo | completion | on_a_terminal
+      | scheduler | autoscaler | simulated | costs | registry | workload_files
+    )\.py""",
+    re.VERBOSE,
+)
+"""Files of such tests in other folders."""
+
+
+def is_whole(path: Path) -> bool:
+    """Whether tests of this file are of that kind."""
+    return not FOLDERS.isdisjoint(path.parts) or FILES.fullmatch(path.name) is not None

@@ -8,14 +8,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from bayplan.cli.main import run
+from bayplan.cli.simulated.doings import Watching
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import headline, report_table
+from bayplan.client import merge
 from bayplan.embedded.control.storages import NODES, PODS
+from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.embedded.simulation.report import Waiting, summarize
-from bayplan.lab.crew import SERVED
+from bayplan.kube.queueing import Queue
+from bayplan.lab import VirtualLab
+from bayplan.lab.crew import SERVED, Crew, members, muster
+from bayplan.observe import follow
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
@@ -255,3 +261,38 @@ def test_up_shows_a_story_as_it_was_before_a_feature(capsys: pytest.CaptureFixtu
     assert run(["up", "-f", str(story), *old]) == 0
     assert re.search("warnings   .* ProvisioningFailed", capsys.readouterr().out)
     assert run(["up", "-f", str(story), *options, "--feature-gates", "Nope=true"]) == 2
+
+
+async def test_the_screen_shows_queues_the_autoscaler_and_the_last_events() -> None:
+    spec = read_cluster(Path(__file__).parents[2] / "examples/stories/5-queue-says-not-yet.yaml")
+    crew = Crew(members("scheduler,autoscaler,queues"))
+    aboard = muster(crew, spec, lambda: lab.simulation.provider)
+    lab = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
+    async with lab, follow(lab.client()) as live:
+        watching = Watching(aboard, lab.simulation, live.snapshot)
+
+        def shown() -> RenderableType:
+            return cluster_table(summarize(lab.simulation), watching.why, watching.doings())
+
+        def screen() -> str:
+            return "\n".join(line.rstrip() for line in _text(shown()).splitlines())
+
+        await lab.forward(60)
+        assert re.search(r"^research +30 cpu +- +- +12$", screen(), re.MULTILINE)
+        assert "default/training (12)  queue research has not let it in" in screen()
+        assert "autoscaler: has nothing to do" in screen()
+        more = merge({"spec": {"capability": {"cpu": "36"}}})
+        await lab.client().patch(Queue, "research", change=more)
+        await lab.forward(15)
+        assert re.search(r"^research +36 cpu +- +36 cpu +12$", screen(), re.MULTILINE)
+        assert "autoscaler: bought workers 1->12 (max: 12), " in screen()
+        assert re.search(
+            r"^TriggeredScaleUp +pod/training-\w+ \+\d+ +pod triggered", screen(), re.MULTILINE
+        )
+        await lab.forward(60)
+        assert re.search(r"^research +36 cpu +36 cpu +- +0$", screen(), re.MULTILINE)
+        for width, height in ((20, 8), (40, 12), (80, 24), (160, 50)):
+            console = Console(width=width, height=height, force_terminal=True)
+            with console.capture() as captured:
+                console.print(shown())
+            assert len(captured.get().splitlines()) <= height

@@ -111,25 +111,31 @@ def autoscaler_line(plans: tuple[Plan, ...], now: datetime) -> str:
     """What the autoscaler last did, and what is on its way because of it."""
     if not plans:
         return "autoscaler: starts"
-    said = [_decision(one, now) for one in reversed(plans) if one.status != "nothing to do"]
-    upcoming = ", ".join(f"{group} {count}" for group, count in sorted(plans[-1].upcoming.items()))
+    last = plans[-1]
+    said = [
+        _decision(one, now) for one in reversed(plans) if one is last or one.status != "waiting"
+    ]
+    said = [one for one in said if one]
+    upcoming = ", ".join(f"{group} {count}" for group, count in sorted(last.upcoming.items()))
     parts = [said[0] if said else "has nothing to do"]
     if upcoming:
         parts.append(f"on the way: {upcoming}")
-    if plans[-1].pending:
-        parts.append(f"can help {len(plans[-1].pending)} pods with no node")
+    if last.pending:
+        parts.append(f"can help {len(last.pending)} pods with no node")
     return printable(f"autoscaler: {'; '.join(parts)}")
 
 
 def _decision(plan: Plan, now: datetime) -> str:
+    """What was decided, and when; empty if there was nothing to decide."""
     did = [str(one) for one in plan.scale_ups]
     did += [f"{one.node} ({one.reason})" for one in plan.removals]
-    age = format_duration(max(0, int((now - plan.time).total_seconds())))
     what = ", ".join(did) or plan.message
+    if plan.status == "nothing to do":
+        return ""
     if not what and plan.status == "waiting":
         return "waits for nodes that are on their way"
-    text = f"{plan.status} {what}".strip()
-    return f"{text}, {age} ago"
+    age = format_duration(max(0, int((now - plan.time).total_seconds())))
+    return f"{plan.status} {what}".strip() + f", {age} ago"
 
 
 def event_rows(simulation: Simulation) -> Rows:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from bayplan.cli.simulated.doings import IDLE, MOST_EVENTS, Doings
@@ -44,7 +45,7 @@ class Screen:
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
-    ) -> Iterator[RenderableType]:
+    ) -> Iterator[RenderableType | Segment]:
         """The most that there is room for."""
         narrow = options.max_width < WIDE
         nodes = node_rows(self._summary, narrow=narrow)
@@ -53,8 +54,11 @@ class Screen:
             block = self._drawn(nodes, size, narrow=narrow)
             lines = console.render_lines(block, options.update(height=None))
             if room is None or len(lines) <= room:
-                break
-        yield block
+                yield block
+                return
+        for line in lines[:room]:
+            yield from line
+            yield Segment.line()
 
     def _drawn(self, nodes: Rows, size: Size, *, narrow: bool) -> RenderableType:
         gap = [] if size.tight else [Text()]

@@ -10,8 +10,9 @@
 | let in, would fit, others of its gang do not | Schedulable |
 | let in, and its time is over | ReservationTimedOut |
 
-Autoscalers buy for Unschedulable alone. So they buy for pods that were let in, and, as before there
-were gates, for pods that asked for none.
+Autoscalers buy for Unschedulable alone; ours also counts Schedulable, since such a pod takes room
+that would look free to the rest of its gang. So they buy for pods that were let in, and, as before
+there were gates, for pods that asked for none.
 """
 
 from __future__ import annotations

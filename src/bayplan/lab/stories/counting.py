@@ -64,6 +64,8 @@ class ClusterFigures:
     @property
     def headline(self) -> str:
         """In a line."""
+        for act, count in self.bought_before.items():
+            return f"{count} bought before {act}, cost {self.spent:.2f}"
         waiting = f", {self.waiting} do not" if self.waiting else ""
         return f"{self.bought} bought, {self.running} run{waiting}, {self.lost / 60:.0f} min lost"
 

@@ -42,14 +42,16 @@ class Command:
 
 
 @asynccontextmanager
-async def command(folder: Path, *arguments: str) -> AsyncIterator[Command]:
+async def command(
+    folder: Path, *arguments: str, patience: float = PATIENCE
+) -> AsyncIterator[Command]:
     """A command at work on the cluster whose kubeconfig is in a folder."""
     environment = {**os.environ, "KUBECONFIG": str(folder / "kubeconfig")}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bayplan", *arguments), env=environment, stdout=PIPE, stderr=PIPE
     )
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience):
             yield Command(process)
     finally:
         if process.returncode is None:

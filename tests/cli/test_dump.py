@@ -42,7 +42,8 @@ nodeGroups:
   - name: workers
     instanceType: large
     count: 2
-    drivers: [{name: disk.csi.example.com, limit: 2}]
+    start: 1s
+    drivers: [{name: disk.csi.example.com, limit: 2, delay: 0s}]
 workloads:
   - manifest:
       apiVersion: apps/v1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +13,7 @@ from aiohttp.typedefs import Middleware
 
 from bayplan.ui.backend import Backend, BusyError, NotOfferedError
 from bayplan.ui.encoding import Encoded
+from bayplan.ui.serving.doors import Doors
 from bayplan.ui.serving.files import INDEX, File, read_files
 from bayplan.ui.serving.guard import Guard, Handler, add_headers, refusal
 from bayplan.ui.serving.stream import send
@@ -32,33 +33,46 @@ class Serving:
     host: str = "127.0.0.1"
     port: int = 0
     guard: Guard = field(default_factory=Guard)
+    doors: Doors = field(default_factory=Doors)
 
 
 @asynccontextmanager
 async def serve(backend: Backend, how: Serving) -> AsyncIterator[str]:
     """Serve for as long as the context lasts; gives the address. OSError if that cannot be."""
-    app = App(backend, how.guard)
-    runner = web.AppRunner(app.app, access_log=None, keepalive_timeout=75, shutdown_timeout=2.0)
+    app = App(backend, how.guard, how.doors)
+    runner = web.AppRunner(app.app, access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, how.host, how.port)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        app.guard = replace(how.guard, cookie=f"bayplan-{port}")
-        yield f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+        async with _listening(runner, how) as (host, port):
+            app.guard = replace(how.guard, cookie=f"bayplan-{port}")
+            yield f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     finally:
         app.closing.set()
         await runner.cleanup()
 
 
+@asynccontextmanager
+async def _listening(runner: web.AppRunner, how: Serving) -> AsyncIterator[tuple[str, int]]:
+    if runner.server is None:
+        raise RuntimeError("the server has not been set up")
+    opener = how.doors.opener(runner.server)
+    server = await asyncio.get_running_loop().create_server(opener, how.host, how.port)
+    try:
+        host, port = server.sockets[0].getsockname()[:2]
+        yield host, port
+    finally:
+        server.close()
+
+
 class App:
     """The handlers."""
 
-    def __init__(self, backend: Backend, guard: Guard) -> None:
+    def __init__(self, backend: Backend, guard: Guard, doors: Doors) -> None:
         self._backend = backend
         self._files: Mapping[str, File] = read_files()
         self._streams = 0
         self.guard = guard
+        self._doors = doors
         self.closing = asyncio.Event()
         self.app = web.Application(middlewares=[self._middleware()], client_max_size=1024)
         self.app.on_response_prepare.append(add_headers)
@@ -73,8 +87,12 @@ class App:
     def _middleware(self) -> Middleware:
         @web.middleware
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+            def answer(request: web.Request) -> Awaitable[web.StreamResponse]:
+                self._doors.welcome(request)
+                return handler(request)
+
             try:
-                return await self.guard.check(request, handler)
+                return await self.guard.check(request, answer)
             except (ValueError, NotOfferedError) as error:
                 return refusal(400, str(error))
             except (BusyError, TimeoutError) as error:

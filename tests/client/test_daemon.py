@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
 
 from bayplan.client import Client
-from bayplan.client.daemon import elect, until_signalled
+from bayplan.client.daemon import elect, ending_signals, until_signalled
 from bayplan.client.election import LeadershipLostError
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
@@ -23,8 +24,28 @@ def new_plane() -> ControlPlane:
     return ControlPlane(PlaneConfig(clock=LoopClock(), rng=Random(1)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it_in_order(number: int) -> None:
+@pytest.fixture
+def hang_up() -> Iterator[Callable[[signal.Handlers], object]]:
+    """Sets what SIGHUP does by itself: whoever runs the tests may have it ignored."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield lambda action: signal.signal(signal.SIGHUP, action)
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_closed_terminal_ends_it_unless_nohup_runs_it(
+    hang_up: Callable[[signal.Handlers], object],
+) -> None:
+    hang_up(signal.SIG_DFL)
+    assert signal.SIGHUP in ending_signals()
+    hang_up(signal.SIG_IGN)
+    assert signal.SIGHUP not in ending_signals()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_ends_it_in_order(
+    number: int, hang_up: Callable[[signal.Handlers], object]
+) -> None:
+    hang_up(signal.SIG_DFL)
     done: list[str] = []
 
     async def work() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
@@ -16,6 +15,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
+from bayplan.client.daemon import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
@@ -129,7 +129,7 @@ async def _serve(config: ServerConfig, *, tell: bool) -> None:
         raise BadInput(str(problem)) from problem
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals():
         loop.add_signal_handler(number, stopped.set)
     try:
         async with server:

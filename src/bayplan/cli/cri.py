@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import notices
+from bayplan.client.daemon import ending_signals
 from bayplan.images.cri.app import serve
 from bayplan.images.platforms.host import host_platform
 from bayplan.images.settings import Settings, load_settings
@@ -50,7 +50,7 @@ def cri(
 async def _serve(socket: Path, root: Path, settings: Settings, metrics_port: int) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals():
         loop.add_signal_handler(number, stopped.set)
     async with serve(socket, root, settings) as metrics:
         _expose(metrics, metrics_port)

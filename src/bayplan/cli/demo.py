@@ -19,6 +19,7 @@ from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.output import counted, is_read_by_people, show
 from bayplan.cli.simulated.living import Wish, live, quiet
 from bayplan.cli.simulated.telling import PlainTeller, Teller, Told, all_gates
+from bayplan.client.daemon import ending_signals
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.lab.crew import Crew
 from bayplan.lab.stories import AT_WORK, BY_GATE, STORIES, AnyStory
@@ -119,9 +120,11 @@ def _sooner(spec: ClusterSpec) -> ClusterSpec:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Have SIGTERM end it as Ctrl-C does: whatever is open is closed."""
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    """Have whatever ends programs end it as Ctrl-C does: what is open is closed."""
+    others = [one for one in ending_signals() if one is not signal.SIGINT]
+    before = [signal.signal(one, lambda *_: signal.raise_signal(signal.SIGINT)) for one in others]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in zip(others, before, strict=True):
+            signal.signal(one, handler)

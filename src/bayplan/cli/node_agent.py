@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from bayplan.cli.images.output import complain, say
 from bayplan.cli.leading import LeaderOptions
 from bayplan.cli.node_limits import LimitOptions, Publishing, pages
 from bayplan.client import Client
+from bayplan.client.daemon import ending_signals
 from bayplan.client.errors import ClientError
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.node_status import MOST_IMAGES, NO_LIMIT
@@ -256,7 +256,7 @@ def _providers(pulls: PullOptions) -> ProviderConfig | None:
 async def _until_interrupted(work: Coroutine[object, object, None]) -> None:
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals():
         loop.add_signal_handler(number, task.cancel)
     try:
         await task

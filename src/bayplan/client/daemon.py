@@ -23,7 +23,6 @@ from bayplan.client.election.locks import ClusterLease
 from bayplan.client.election.record import Timing
 
 Lead: TypeAlias = Callable[[Client], Awaitable[None]]
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Main(Protocol):
@@ -47,8 +46,15 @@ def elect(
     return main
 
 
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """What ends a program in order: also that its terminal was closed, unless `nohup` runs it."""
+    ends = (signal.SIGINT, signal.SIGTERM)
+    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return ends if ignored else (*ends, signal.SIGHUP)
+
+
 async def until_signalled(work: Coroutine[object, object, None]) -> None:
-    """Run that to its end; on SIGINT or SIGTERM cancel it, and see it end in order."""
+    """Run that to its end; on a signal that ends programs cancel it, and see it end in order."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
     stopping = False
 
@@ -57,13 +63,14 @@ async def until_signalled(work: Coroutine[object, object, None]) -> None:
         stopping = True
         task.cancel()
 
-    for number in SIGNALS:
+    signals = ending_signals()
+    for number in signals:
         loop.add_signal_handler(number, stop)
     try:
         with contextlib.suppress(asyncio.CancelledError):
             await task
     finally:
-        for number in SIGNALS:
+        for number in signals:
             loop.remove_signal_handler(number)
     if task.cancelled() and not stopping:
         raise asyncio.CancelledError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import served
 from bayplan.cli.simulated.tables import report_table
 from bayplan.cli.simulated.watching import lab_page, recorded
+from bayplan.client.daemon import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.store.database import StoreError
@@ -150,5 +150,5 @@ async def _refresh(screen: Live, simulation: Simulation, watching: Watching) -> 
 
 def _stop_on_signals(lab: Lab) -> None:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals():
         loop.add_signal_handler(number, lab.stop)

@@ -19,7 +19,9 @@ from bayplan.cli.main import run
 from bayplan.cli.ui import serving
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
+from bayplan.kube.codec import encode
 from bayplan.recordings import Recording
+from tests.builders import make_node, make_pod
 
 EXAMPLE = "examples/cluster"
 
@@ -134,3 +136,57 @@ def test_a_virtual_run_is_recorded_whole(
 
 def _digest(report: str) -> str:
     return next(line for line in report.splitlines() if "sha256:" in line)
+
+
+def test_a_dump_is_shown_with_its_events_at_its_own_moment(tmp_path: Path) -> None:
+    about = {"kind": "Pod", "namespace": "shop", "name": "web"}
+    pod = make_pod("web", "shop").obj()
+    pod.metadata.creation_timestamp = "2026-01-01T00:00:00Z"
+    newer = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "newer", "namespace": "shop"},
+        "eventTime": "2026-01-01T00:05:00.000000Z",
+        "type": "Warning",
+        "reason": "FailedScheduling",
+        "note": "no room",
+        "regarding": about,
+    }
+    older = {
+        "metadata": {"name": "older", "namespace": "shop"},
+        "lastTimestamp": "2026-01-01T00:04:00Z",
+        "eventTime": None,
+        "count": 3,
+        "reason": "Pulled",
+        "message": "image is there",
+        "involvedObject": about,
+    }
+    objects = [json.loads(encode(pod)), newer]
+    listed = {"apiVersion": "v1", "kind": "EventList", "items": [older]}
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    (tmp_path / "events.json").write_text(json.dumps(listed))
+    with served("-f", str(tmp_path)) as process:
+        with urllib.request.urlopen(f"{address(process)}api/state") as answer:
+            state = json.load(answer)
+        assert ended(process) == (0, "")
+    events = {row[0]: row[1:] for row in state["tables"]["events"]["rows"]}
+    assert events == {
+        "shop/newer": [
+            *("2026-01-01T00:05:00.000000Z", "Warning", "FailedScheduling", "Pod shop/web"),
+            *("no room", 1),
+        ],
+        "shop/older": [
+            *("2026-01-01T00:04:00Z", "Normal", "Pulled", "Pod shop/web", "image is there", 3),
+        ],
+    }
+    assert state["time"] == "2026-01-01T00:05:00Z"
+
+
+def test_a_dump_that_says_when_it_was_taken_is_shown_at_that_moment(tmp_path: Path) -> None:
+    said = {"kind": "List", "items": [], "bayplan": {"takenAt": "2026-02-03T04:05:06Z"}}
+    said["items"] = [json.loads(encode(make_node("n1").obj()))]
+    (tmp_path / "dump.json").write_text(json.dumps(said))
+    with served("-f", str(tmp_path / "dump.json")) as process:
+        with urllib.request.urlopen(f"{address(process)}api/state") as answer:
+            assert json.load(answer)["time"] == "2026-02-03T04:05:06Z"
+        assert ended(process) == (0, "")

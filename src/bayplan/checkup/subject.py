@@ -21,6 +21,7 @@ from bayplan.fit.explanation.waiting import WaitingAlike, waiting_alike, waiting
 from bayplan.fit.needs.report import VolumeReport
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.coordination import Lease
+from bayplan.kube.events import Event
 from bayplan.kube.meta import Condition, KubeObject, ObjectReference
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -152,6 +153,8 @@ def _moments(one: KubeObject) -> Iterator[str]:
     """Moments as the API writes them, whose order is that of their texts."""
     meta = one.metadata
     said = [meta.creation_timestamp, meta.deletion_timestamp]
+    if isinstance(one, Event):
+        said += [one.event_time, one.deprecated_last_timestamp]
     if isinstance(one, Lease):
         said.append(one.spec.renew_time)
     if isinstance(one, Pod | Node):

@@ -110,8 +110,9 @@ def load_objects(
     *,
     partial: bool = False,
     progress: Bar | None = None,
+    events: bool = False,
 ) -> Loaded:
-    """All objects of a dump; what of it cannot be used is told on standard error.
+    """All objects of a dump, with its events if asked for; what cannot be used is told on stderr.
 
     BadInput if some of it cannot even be read, unless what is left will do.
     """
@@ -121,7 +122,7 @@ def load_objects(
     try:
         with progress or Bar() as bar:
             for number, source in enumerate(sources):
-                loaded.join(load(source, progress=bar.loading(number, len(sources))))
+                loaded.join(load(source, progress=bar.loading(number, len(sources)), events=events))
     except LoadError as error:
         raise BadInput(printable(str(error))) from None
     if loaded.unreadable and not partial:

@@ -8,11 +8,13 @@ import ipaddress
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayplan.checkup.subject import LONG_AGO, latest_moment
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.apiserver import listen_address
 from bayplan.cli.cluster import (
@@ -33,6 +35,8 @@ from bayplan.client.daemon import until_signalled
 from bayplan.fit import Profile
 from bayplan.kube.clock import WallClock
 from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.kube.loading import Loaded
+from bayplan.kube.times import read_time
 from bayplan.recordings import Recording, RecordingError
 from bayplan.ui.answers import Answers
 from bayplan.ui.backend import Backend
@@ -108,16 +112,23 @@ def ui(  # noqa: PLR0913 - one for each option
 
 
 def _of_dump(filename: Sequence[str], rules: Profile, told: Answers, *, partial: bool) -> StillPage:
-    loaded = load_objects(filename, "ui", partial=partial)
+    loaded = load_objects(filename, "ui", partial=partial, events=True)
     notes = [f"left out: {printable(str(one))}" for one in loaded.problems[:MOST_PROBLEMS]]
     return lambda: still_page(
-        loaded.objects,
+        [*loaded.objects, *loaded.events],
         ", ".join(filename),
         WallClock(),
         profile=judged_as(rules, None),
         answers=told,
         notes=notes,
+        moment=_moment(loaded),
     )
+
+
+def _moment(loaded: Loaded) -> datetime | None:
+    """When a dump was taken: as it says, or the latest moment in it; None if it names none."""
+    latest = read_time(loaded.taken_at) or latest_moment([*loaded.objects, *loaded.events])
+    return None if latest == LONG_AGO else latest
 
 
 async def _serve_still(make: StillPage, how: Serving) -> None:

@@ -14,6 +14,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -52,9 +53,17 @@ class Page:
     """The page of one cluster."""
 
     def __init__(
-        self, picture: Picture, source: Source, clock: Clock, answers: Answers | None = None
+        self,
+        picture: Picture,
+        source: Source,
+        clock: Clock,
+        answers: Answers | None = None,
+        *,
+        moment: datetime | None = None,
     ) -> None:
         self.picture = picture
+        self._moment = moment
+        """When it was that the cluster looked so, if it stands still."""
         self.source = source
         self.clock = clock
         # A page that comes back to another server than it left must not take one for the other.
@@ -134,7 +143,7 @@ class Page:
         if not self.ready.is_set() or not (changes or notes is not None):
             return
         seq = self.journal.seq + 1
-        data = encoding.change(seq, self.clock.now(), changes, notes)
+        data = encoding.change(seq, self._now(), changes, notes)
         self.journal.add(encoding.as_event(seq, data))
 
     # -- what takes long -------------------------------------------------------------------------
@@ -169,7 +178,10 @@ class Page:
         snapshot = self.picture.snapshot
         with paused_collector():
             objects = [*snapshot.objects(), *self.extras.kept.values()]
-        return Still(objects, snapshot.profile, self.clock.now())
+        return Still(objects, snapshot.profile, self._now())
+
+    def _now(self) -> datetime:
+        return self._moment or self.clock.now()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -192,9 +204,7 @@ class Page:
         try:
             self._tell()  # so that the state is exactly that after the last change
             tables: Tables = self.picture.tables
-            plain = encoding.state(
-                self.journal.seq, self.clock.now(), self.source, self._notes, tables
-            )
+            plain = encoding.state(self.journal.seq, self._now(), self.source, self._notes, tables)
             encoded = Encoded(plain, await loop.run_in_executor(None, encoding.gzipped, plain))
             self._state = (loop.time(), encoded)
             return encoded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from bayplan.fit import Profile, Snapshot
 from bayplan.kube.clock import Clock
@@ -24,11 +25,13 @@ def still_page(  # noqa: PLR0913 - each says its own
     profile: Profile | None = None,
     answers: Answers | None = None,
     notes: Iterable[str] = (),
+    moment: datetime | None = None,
 ) -> Page:
-    """The page of these objects."""
+    """The page of these objects, as they were at that moment; now, if nobody knows."""
     snapshot = Snapshot(objects, profile=profile)
     answers = answers or Answers()
-    page = Page(Picture(snapshot, clock.now), Source("dump", name, live=False), clock, answers)
+    picture = Picture(snapshot, clock.now if moment is None else lambda: moment)
+    page = Page(picture, Source("dump", name, live=False), clock, answers, moment=moment)
     for obj in objects:
         if type(obj) not in _COUNTED:
             page.extras.take(obj)

@@ -6,13 +6,14 @@ and the value in the error.
 """
 
 from bayplan.kube.codec.defaults import DEFAULT_NAMESPACE
-from bayplan.kube.codec.kinds import KINDS, Kind, find_kind
+from bayplan.kube.codec.kinds import EVENTS, KINDS, Kind, find_kind
 from bayplan.kube.codec.objects import (
     Head,
     JsonObject,
     JsonValue,
     Wire,
     decode_as,
+    decode_event,
     decode_object,
     encode,
     read_head,
@@ -21,6 +22,7 @@ from bayplan.kube.codec.problems import ObjectError, identify, shorten
 
 __all__ = [
     "DEFAULT_NAMESPACE",
+    "EVENTS",
     "KINDS",
     "Head",
     "JsonObject",
@@ -29,6 +31,7 @@ __all__ = [
     "ObjectError",
     "Wire",
     "decode_as",
+    "decode_event",
     "decode_object",
     "encode",
     "find_kind",

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bayplan.kube.coordination import Lease
 from bayplan.kube.devices import GROUP as DEVICES
 from bayplan.kube.devices import DeviceClass, ResourceClaim
+from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -96,6 +97,9 @@ _ALL = (
 )
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _ALL})
 """Every kind by its name."""
+
+EVENTS = Kind(Event, "events.k8s.io", "v1", True)
+"""Not among them: events decide nothing, and are read only where they are shown."""
 
 
 def find_kind(name: str, api_version: str = "") -> Kind | None:

@@ -9,9 +9,10 @@ from typing import TypeAlias
 import msgspec
 
 from bayplan.kube.codec.defaults import settle
-from bayplan.kube.codec.kinds import Kind, find_kind
+from bayplan.kube.codec.kinds import EVENTS, Kind, find_kind
 from bayplan.kube.codec.places import locate, reason
 from bayplan.kube.codec.problems import ObjectError, identify
+from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -68,6 +69,30 @@ def decode_as(kind: Kind, data: Wire) -> KubeObject:
         return settle(_decoder(kind)(data), kind)
     except _UNREADABLE as error:
         return settle(_decode_again(kind, data, str(error)), kind)
+
+
+_OLDER_EVENTS = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+"""How the older API (v1) calls what the newer calls otherwise."""
+
+
+def decode_event(data: Wire) -> Event:
+    """The event, in the words of whichever of the two APIs wrote it."""
+    plain = _plain(data, EVENTS.name)
+    if not isinstance(plain, dict):
+        raise ObjectError(EVENTS.name, "", plain, "not an object")
+    named: JsonObject = {_OLDER_EVENTS.get(key, key): value for key, value in plain.items()}
+    found = decode_as(EVENTS, named)
+    if not isinstance(found, Event) or not found.metadata.name:
+        raise ObjectError(EVENTS.name, "metadata.name", None, "is missing")
+    return found
 
 
 def encode(obj: KubeObject) -> bytes:

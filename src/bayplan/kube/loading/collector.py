@@ -9,7 +9,18 @@ from typing import TypeVar
 
 import msgspec
 
-from bayplan.kube.codec import KINDS, Kind, ObjectError, Wire, decode_as, find_kind, read_head
+from bayplan.kube.codec import (
+    EVENTS,
+    KINDS,
+    Kind,
+    ObjectError,
+    Wire,
+    decode_as,
+    decode_event,
+    find_kind,
+    read_head,
+)
+from bayplan.kube.events import Event
 from bayplan.kube.loading.slimming import slim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.times import read_time
@@ -63,6 +74,8 @@ class Loaded:
     objects: list[KubeObject] = field(default_factory=list)
     problems: list[ObjectError] = field(default_factory=list)
     """What was wrong, in order; after ten thousand only the last entry says that there is more."""
+    events: list[Event] = field(default_factory=list)
+    """Reports about objects, which decide nothing; only where they are asked for."""
     unreadable: list[ObjectError] = field(default_factory=list)
     """Those of them that are about text and not about an object: it may have been cut, and nobody
     knows what else it held.
@@ -81,6 +94,7 @@ class Loaded:
     def join(self, other: Loaded) -> None:
         """Take in what came of another load."""
         self.objects += other.objects
+        self.events += other.events
         self.problems += other.problems
         self.unreadable += other.unreadable
         self.skipped += other.skipped
@@ -106,8 +120,9 @@ class Loaded:
 class Collector:
     """Takes objects in their wire form, one by one or in lists."""
 
-    def __init__(self, progress: Progress | None = None) -> None:
+    def __init__(self, progress: Progress | None = None, *, events: bool = False) -> None:
         self.loaded = Loaded()
+        self._events = events
         self.source = ""
         self.share = 0.0
         """How much of the source has been read."""
@@ -127,6 +142,9 @@ class Collector:
 
     def _decode(self, data: Wire, kind: Kind) -> None:
         try:
+            if kind is EVENTS:
+                self.loaded.events.append(decode_event(data))
+                return
             obj = decode_as(kind, data)
             check(obj)
         except ObjectError as error:
@@ -143,7 +161,7 @@ class Collector:
 
     def take_list(self, kind: str, api_version: str, items: list[T]) -> None:
         """Take the items of a `List`, or of a typed list, whose items need not say their kind."""
-        like = find_kind(kind.removesuffix("List"), api_version)
+        like = self._find(kind.removesuffix("List"), api_version)
         if like is not None or kind == "List":
             self.take_all(items, like)
         else:
@@ -189,10 +207,15 @@ class Collector:
             return like
         if not head.kind:
             raise ObjectError(head.identity, "kind", None, "is missing")
-        kind = find_kind(head.kind, head.api_version)
+        kind = self._find(head.kind, head.api_version)
         if kind is None:
             self.skip(head.kind, head.api_version)
         return kind
+
+    def _find(self, name: str, api_version: str) -> Kind | None:
+        if self._events and name == EVENTS.name:
+            return EVENTS if api_version in {"v1", EVENTS.api_version} else None
+        return find_kind(name, api_version)
 
     def _tell(self) -> None:
         self._seen += 1

@@ -22,9 +22,12 @@ def load(
     *,
     progress: Progress | None = None,
     stdin: BinaryIO | None = None,
+    events: bool = False,
 ) -> Loaded:
-    """All objects behind a source; LoadError only if it cannot be read at all."""
-    collector = Collector(progress)
+    """All objects behind a source, and events where they are asked for; LoadError only if it cannot
+    be read at all.
+    """
+    collector = Collector(progress, events=events)
     with paused_collector():
         for opened in open_sources(source, stdin):
             if isinstance(opened, LoadError):

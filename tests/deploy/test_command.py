@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
+import yaml
 
 from bayplan.autoscaler.providers import PROVIDERS
 from bayplan.cli.main import build_app, run
@@ -32,7 +34,12 @@ ON: dict[str, Any] = {
         (["--set", "scheduler"], "must be NAME=VALUE"),
         (["--set", "image.tag=1"], "image"),
         (["--set", "scheduler.replicas={"], "the value cannot be read"),
+        (["--set", "scheduler.replicas=!!int two"], "the value cannot be read"),
+        (["--set", "image=2026-13-45", "--image", "\x01"], "--image \\x01: is no image"),
+        (["--set", "autoscaler.expander=beauty"], "autoscaler.expander: there is no expander"),
         (["--namespace", "No_Name"], "--namespace No_Name: cannot be a name"),
+        (["--namespace", "two.labels"], "--namespace two.labels: cannot be a name"),
+        (["--namespace", "n" * 64], "cannot be a name"),
         (["--version", "not a tag"], "--version not a tag"),
         (["--image", "a b"], "--image a b: is no image"),
         (["--feature-gates", "Nothing=true"], "unknown feature gate 'Nothing'"),
@@ -47,6 +54,20 @@ def test_what_is_asked_wrongly_is_said_in_a_line(
     assert not out
     assert said in err
     assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "value", [0.5, "2026-01-01", "a\u2028b\x85c\x7fd\ufeffe", "x: y\n- {{ z }}", ["no", "1e3", "~"]]
+)
+def test_whatever_a_part_holds_that_is_handed_on_stays_what_it_is(
+    value: object, capsys: Captured
+) -> None:
+    setting = f"scheduler.resources.limits.any={json.dumps(value)}"
+    assert run(["manifests", "scheduler", "--set", setting]) == 0
+    written = yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)
+    (found,) = (one for one in written if one["kind"] == "Deployment")
+    (container,) = found["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"any": value}
 
 
 def test_a_wrong_value_in_a_file_is_named_with_its_line(tmp_path: Path, capsys: Captured) -> None:

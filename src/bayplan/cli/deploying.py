@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +12,7 @@ import yaml
 from cyclopts import Parameter
 
 import bayplan
+from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.cli.cluster import Gates, gates_from
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import printable
@@ -20,8 +22,11 @@ from bayplan.deploy.rendering import objects, plain, without_helm
 from bayplan.deploy.values import REPOSITORY, Values, over_usual
 from bayplan.deploy.writing import write
 from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, read_text, shaped
+from bayplan.kube.loading.yaml_values import YamlError, build
 from bayplan.kube.misspelt import suggestion
-from bayplan.kube.names import is_label_value, is_subdomain
+from bayplan.kube.names import is_dns_label, is_label_value
+
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,1000}")
 
 
 def manifests(  # noqa: PLR0913 - one for each option of the command
@@ -62,11 +67,12 @@ def manifests(  # noqa: PLR0913 - one for each option of the command
     if feature_gates:
         chosen.feature_gates = feature_gates
     gates_from(chosen.feature_gates)
+    _refuse_what_cannot_start(chosen)
     said = chosen.image if chosen.image != Values().image else REPOSITORY
     chosen.image = _image(image or said, version)
     if not is_label_value(version) or not version:
         raise BadInput(f"--version {printable(version[:80])}: cannot be a label and a tag")
-    if not is_subdomain(namespace):
+    if not is_dns_label(namespace):
         raise BadInput(f"--namespace {printable(namespace[:80])}: cannot be a name")
     names = _names(components, chosen, crds=crds)
     made = objects(Filling(without_helm(chosen), namespace, version), names)
@@ -78,9 +84,17 @@ def manifests(  # noqa: PLR0913 - one for each option of the command
     return EXIT_OK
 
 
+def _refuse_what_cannot_start(values: Values) -> None:
+    """BadInput for words that a daemon would only refuse once it runs."""
+    try:
+        parse_expanders(values.autoscaler.expander)
+    except ExpanderError as error:
+        raise BadInput(f"autoscaler.expander: {printable(str(error))}") from None
+
+
 def _image(image: str, version: str) -> str:
     """With a tag, if it has neither tag nor digest."""
-    if any(one.isspace() for one in image) or not image.strip("/:@"):
+    if not _IMAGE.fullmatch(image):
         raise BadInput(f"--image {printable(image[:80])}: is no image")
     last = image.rpartition("/")[2]
     return image if ":" in last or "@" in last else f"{image}:{version}"
@@ -126,8 +140,8 @@ def _set(said: dict[str, object], setting: str) -> None:
     if not equals or not name:
         raise BadInput(f"--set {printable(setting[:80])}: must be NAME=VALUE")
     try:
-        value = yaml.load(text, yaml.CSafeLoader)
-    except yaml.YAMLError:
+        value = build(yaml.parse(text, Loader=yaml.CSafeLoader))
+    except (YamlError, yaml.YAMLError, UnicodeError):
         raise BadInput(f"--set {printable(setting[:80])}: the value cannot be read") from None
     *above, last = name.split(".")
     at = said

@@ -73,8 +73,8 @@ class File:
 
 
 Node: TypeAlias = (
-    "dict[str, Node] | list[Node] | str | int | bool | Value | Text | When | Each | Remark | File"
-    " | None"
+    "dict[str, Node] | list[Node] | str | int | float | bool | Value | Text | When | Each | Remark"
+    " | File | None"
 )
 FIELD = re.compile(r"\{([\w.]+)\}")
 

@@ -27,6 +27,8 @@ from bayplan.deploy.values import Values, find
 
 _PLAIN = re.compile(r"[A-Za-z/][\w./%-]*(?: [\w./%-]+)*")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+"""What JSON writes as it is and YAML takes for the end of a line, or for nothing."""
 _WIDE = 96
 _HELM = {NAMESPACE: ".Release.Namespace", VERSION: ".Chart.AppVersion"}
 
@@ -124,7 +126,7 @@ def _key(key: str) -> str:
 
 def _scalar(node: Node) -> str:
     match node:
-        case bool() | int():
+        case bool() | int() | float():
             return json.dumps(node)
         case str():
             return _text(node)
@@ -147,7 +149,11 @@ def _scalar(node: Node) -> str:
 def _text(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return _BREAKS.sub(_escaped, json.dumps(text, ensure_ascii=False))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _if(path: str) -> str:

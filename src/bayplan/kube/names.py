@@ -8,6 +8,7 @@ from functools import lru_cache
 _WORD = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _LABEL_NAME = re.compile(_WORD)
+_ONE_LABEL = re.compile(_DNS_LABEL)
 _SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 
 _PATH_SEGMENT = re.compile(r"[!-$&-.0-~]{1,253}")
@@ -37,6 +38,11 @@ def is_label_value(text: str) -> bool:
 def is_subdomain(text: str) -> bool:
     """Whether it is a DNS subdomain, as most objects' names are."""
     return 0 < len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_dns_label(text: str) -> bool:
+    """Whether it is one label of a DNS name, as the name of a namespace must be."""
+    return len(text) <= MAX_LABEL and _ONE_LABEL.fullmatch(text) is not None
 
 
 def is_object_name(text: str) -> bool:

@@ -124,6 +124,28 @@ async def test_a_server_that_is_no_use(what: str, tmp_path: Path, capsys: Captur
             assert expected in said
 
 
+HELLO = raw(b'{"gitVersion": "v1.36.4"}')
+ENDLESS = raw(b'{"kind": "PodList", "metadata": {"continue": "more"}, "items": []}')
+
+
+@pytest.mark.parametrize("command", [("check",), ("dump",)], ids=" ".join)
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(raw(b"no such page", 404, "text/plain"), "does not look like"), (ENDLESS, "has no end")],
+    ids=["without pods", "without end"],
+)
+async def test_a_server_that_has_a_version_and_no_list_of_pods(
+    command: tuple[str, ...], answer: Handler, expected: str, tmp_path: Path, capsys: Captured
+) -> None:
+    async def polite(request: web.BaseRequest) -> web.StreamResponse:
+        return await (HELLO if request.path == "/version" else answer)(request)
+
+    async with Scripted(polite) as server:
+        path = kubeconfig(tmp_path, server.access.server)
+        said = await refused(capsys, *command, "--kubeconfig", str(path))
+    assert expected in said
+
+
 async def test_a_server_that_hangs(tmp_path: Path, capsys: Captured) -> None:
     async with Scripted(hang) as server:
         path = kubeconfig(tmp_path, server.access.server)
@@ -137,7 +159,7 @@ async def test_a_server_that_hangs(tmp_path: Path, capsys: Captured) -> None:
 async def test_a_server_that_hangs_after_it_has_said_hello(
     tmp_path: Path, capsys: Captured
 ) -> None:
-    async with Scripted(raw(b'{"gitVersion": "v1.36.4"}'), hang) as server:
+    async with Scripted(HELLO, hang) as server:
         path = kubeconfig(tmp_path, server.access.server)
         words = ("volumes", "--kubeconfig", str(path), "--request-timeout", "200ms")
         said = await refused(capsys, *words)

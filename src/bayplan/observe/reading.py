@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from bayplan.client import Client, Selection
-from bayplan.client.errors import ForbiddenError, GoneError, NotFoundError
+from bayplan.client.errors import ForbiddenError, GoneError, MalformedError, NotFoundError
 from bayplan.client.objects import RawPage
 from bayplan.client.resources import Resource, resource_of
 from bayplan.kube.codec import KINDS, ObjectError, read_head
@@ -27,6 +27,8 @@ ALL_AT_ONCE = 0
 PAGE = 500
 MOST_MOMENTS = 20
 """How often a server may forget before that is an error."""
+MOST_IN_VAIN = 20
+"""How many pages of a list may bring nothing new, one after another, before that is an error."""
 
 
 class NotAllowedError(Exception):
@@ -130,7 +132,8 @@ async def allowed_pages(
         async for page in whole_list(client, resource, Selection()):
             yield page
     except NotFoundError:
-        return
+        if not resource.group:  # every cluster has pods and nodes
+            raise
     except ForbiddenError as error:
         if not await _is_served(client, resource):
             return
@@ -176,12 +179,16 @@ async def whole_list(
     """All pages of a list. If they take so long that the server forgets their moment, the rest is
     of a later one.
     """
-    token, seen = "", set[str]()
+    token, seen, in_vain = "", set[str](), 0
     for attempt in range(MOST_MOMENTS):
         limit = ALL_AT_ONCE if attempt and not token else PAGE
         try:
             async for page in client.raw_pages(resource, which, limit=limit, token=token):
-                yield _without(page, seen)
+                left = _without(page, seen)
+                in_vain = 0 if left.items else in_vain + 1
+                if in_vain > MOST_IN_VAIN:
+                    raise MalformedError(f"the list of {resource} has no end")
+                yield left
         except GoneError as error:
             if attempt == MOST_MOMENTS - 1:
                 raise

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
+import types
+import typing
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 import bayplan
 from bayplan.kube.attachlimits import PUBLISHED, keys_of, published_rules
-from bayplan.kube.codec import JsonObject, JsonValue, decode_object, encode
+from bayplan.kube.codec import KINDS, JsonObject, JsonValue, decode_object, encode
+from bayplan.kube.meta import Condition, Quantity
 from bayplan.kube.names import is_label_value, is_object_name, is_qualified_name
-from bayplan.kube.sharing import KEPT_ANNOTATIONS, Anonymiser, Pseudonyms, scrub
+from bayplan.kube.sharing import KEPT_ANNOTATIONS, TOO_TELLING, Anonymiser, Pseudonyms, scrub
 from bayplan.kube.validation import check
 from tests.builders import make_csinode, make_node, make_pod, make_storage_class
 
@@ -161,3 +168,70 @@ def test_addresses_of_hosts_stay_addresses() -> None:
     check(pod)
     assert "192" not in encode(pod).decode()
     assert NAMES.address("0.0.0.0") == "0.0.0.0"
+
+
+class Planting:
+    """Fills every field of a type, each text with another word that nobody else has made up."""
+
+    def __init__(self, amount: str = "") -> None:
+        self._numbers = itertools.count()
+        self._amount = amount
+        self.amounts = 0
+
+    def fill(self, shape: Any) -> Any:  # noqa: PLR0911 - one for each kind of type
+        if shape == Quantity and self._amount:
+            self.amounts += 1
+            return self._amount
+        origin, inner = typing.get_origin(shape), typing.get_args(shape)
+        if origin is typing.Annotated:
+            return self.fill(inner[0])
+        if origin in {typing.Union, types.UnionType}:
+            choices = [one for one in inner if one is not types.NoneType]
+            return self.fill(str if str in choices else choices[0])
+        if origin is typing.Literal:
+            return next(one for one in inner if one)
+        if origin is list:
+            return [self.fill(inner[0])]
+        if origin is dict:
+            return {self.fill(str): self.fill(inner[1])}
+        if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
+            return shape(**dict(self._fields(shape)))
+        return 1 if shape in {int, float, bool} else f"Planted{next(self._numbers)}"
+
+    def _fields(self, shape: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
+        for name, hint in typing.get_type_hints(shape, include_extras=True).items():
+            yield name, self.fill(hint)
+
+
+HIDDEN = [name for name, kind in KINDS.items() if kind.type not in TOO_TELLING]
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_no_word_of_somebody_is_left_in_any_field(kind: str) -> None:
+    obj = Planting().fill(KINDS[kind].type)
+    obj.api_version, obj.kind = KINDS[kind].api_version, kind
+    scrub(obj)
+    Anonymiser(NAMES)(obj)
+    assert "planted" not in encode(obj).decode().lower()
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_amounts_stay_in_all_fields(kind: str) -> None:
+    planting = Planting("17Gi")
+    obj = planting.fill(KINDS[kind].type)
+    Anonymiser(NAMES)(obj)
+    assert encode(obj).decode().count('"17Gi"') == planting.amounts
+
+
+def test_words_of_conditions_and_owners_that_kubernetes_has_not_given_are_hidden() -> None:
+    pod = make_pod("p").owner("StatefulSet", "web").obj()
+    pod.metadata.owner_references[0].api_version = "fleet.example.com/v1"
+    pod.status.conditions = [
+        Condition(type="ledger.example.com/ready", status="False", reason="LedgerMissing"),
+        Condition(type="PodScheduled", status="False", reason="Unschedulable"),
+    ]
+    Anonymiser(NAMES)(pod)
+    written = encode(pod).decode()
+    assert not any(one in written.lower() for one in ("ledger", "example", "fleet"))
+    assert '"type":"PodScheduled","status":"False","reason":"Unschedulable"' in written
+    assert '"kind":"StatefulSet"' in written

@@ -20,7 +20,7 @@ from bayplan.cli.output import printable
 from bayplan.kube.codec import ObjectError, encode
 from bayplan.kube.loading import DumpNotes, LeftOut, Unseen
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.sharing import Anonymiser, scrub
+from bayplan.kube.sharing import Anonymiser, release_of, scrub
 
 _HEAD = b'{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":""},"items":['
 _COMPRESSION = 6
@@ -58,11 +58,12 @@ class DumpWriter:
 
     def end(self) -> None:
         """Close the list, and say what the dump lacks."""
+        version = self.server_version
         notes = DumpNotes(
             unseen=tuple(map(self._hidden, self.unseen)),
             left_out=tuple(self.problems),
             kinds=self.kinds,
-            server_version=self.server_version,
+            server_version=release_of(version) if self.hiding else version,
             taken_at=self.taken_at,
         )
         self.stream.write((b"\n]" if self.count else _HEAD + b"]") + b',"bayplan":')

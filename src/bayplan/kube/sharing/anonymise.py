@@ -23,6 +23,7 @@ from bayplan.kube.registrations import (
     NodeGroup,
     ValidatingWebhookConfiguration,
 )
+from bayplan.kube.resources import PODS
 from bayplan.kube.sharing import wellknown
 from bayplan.kube.sharing.pseudonyms import Pseudonyms
 from bayplan.kube.storage import TopologySelectorLabelRequirement
@@ -31,18 +32,27 @@ Change: TypeAlias = Callable[[Any], Any]
 """From the value of a field to what it becomes."""
 Plan: TypeAlias = tuple[tuple[str, Change], ...]
 
-_WORDS = frozenset(
+_CHECKED = frozenset(
     {
-        *("api_version", "kind", "operator", "effect", "phase", "protocol", "type"),
-        *("reason", "when_unsatisfiable", "node_affinity_policy", "node_taints_policy"),
-        *("restart_policy", "preemption_policy", "image_pull_policy", "access_modes"),
-        *("volume_mode", "persistent_volume_reclaim_policy", "reclaim_policy", "resize", "state"),
-        *("volume_binding_mode", "medium", "dequeue_strategy", "resource"),
-        *("creation_timestamp", "deletion_timestamp", "last_transition_time", "start_time"),
-        *("acquire_time", "renew_time", "time", "strategy"),
+        *("operator", "effect", "protocol", "when_unsatisfiable", "preemption_policy"),
+        *("node_affinity_policy", "node_taints_policy", "volume_binding_mode"),
     }
 )
-"""Fields with words of the API, or with times."""
+"""Fields that hold words of the API and can hold nothing else."""
+_TERMS = frozenset(
+    {
+        *("phase", "type", "reason", "restart_policy", "image_pull_policy", "access_modes"),
+        *("volume_mode", "persistent_volume_reclaim_policy", "reclaim_policy", "resize", "state"),
+        *("medium", "dequeue_strategy", "strategy"),
+    }
+)
+"""Fields with words of the API, among which others may have put their own."""
+_TIMES = frozenset(
+    {
+        *("creation_timestamp", "deletion_timestamp", "last_transition_time", "start_time"),
+        *("acquire_time", "renew_time", "time"),
+    }
+)
 _EMPTY = frozenset({"message", "transition_id", "resource_version"})
 _LABEL_KEYS = frozenset(
     {"topology_key", "topology_keys", "match_label_keys", "mismatch_label_keys"}
@@ -52,17 +62,26 @@ _AMOUNTS = frozenset(
     {
         *("requests", "limits", "overhead", "allocated_resources", "capacity", "allocatable"),
         *("min_resources", "capability", "deserved", "allocated", "pod_fixed", "resource"),
+        "maximum_volume_size",
     }
 )
 _KEYED = (LabelSelectorRequirement, NodeSelectorRequirement, TopologySelectorLabelRequirement)
 _FIELD = "metadata.name"
 _RELEASE = re.compile(r"v?[0-9]{1,4}(\.[0-9]{1,6}){1,2}")
+_TIME = re.compile(r"[0-9TZ:.+-]{1,40}")
+_AMOUNT = re.compile(r"[0-9.+-]{1,40}([eE][0-9+-]{1,4}|[numkKMGTPE]?i?)")
 TOO_TELLING: tuple[type[KubeObject], ...] = (
     NodeGroup,
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
 )
 """Kinds that hold text and certificates of any shape, which nobody can hide the names in."""
+
+
+def release_of(version: str) -> str:
+    """`v1.36.4` of `v1.36.4-whose-build`."""
+    found = _RELEASE.match(version)
+    return found[0] if found else ""
 
 
 class Anonymiser:
@@ -99,24 +118,41 @@ class Anonymiser:
     def _planned(self, kind: type[msgspec.Struct]) -> Plan:
         """What to do about the fields of a type."""
         fields = (one.name for one in msgspec.structs.fields(kind))
-        return tuple((name, self._change(name)) for name in fields if name not in _WORDS - _AMOUNTS)
+        ours = {*_CHECKED, *(("api_version", "kind") if issubclass(kind, KubeObject) else ())}
+        return tuple((name, self._change(name)) for name in fields if name not in ours)
 
     def _change(self, field: str) -> Change:
         if field in _EMPTY:
             return lambda _: ""
-        if field in _LABEL_KEYS:
-            return self._keys
-        if field in _LABELS:
-            return self._labels
-        if field in _AMOUNTS:
-            return self._amounts
-        if field == "kubelet_version":
-            return lambda value: found[0] if (found := _RELEASE.match(value)) else ""
-        return self._status if field == "status" else self._other
+        for fields, change in (
+            (_TERMS, self._terms),
+            (_TIMES, self._time),
+            (_LABEL_KEYS, self._keys),
+            (_LABELS, self._labels),
+            (_AMOUNTS, self._amounts),
+            (("kubelet_version",), release_of),
+            (("api_version",), self.names.group),
+            (("kind",), self._kind),
+            (("status",), self._status),
+        ):
+            if field in fields:
+                return change
+        return self._other
+
+    def _terms(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.names.term(one) for one in value]
+        return self.names.term(value) if isinstance(value, str) else self._other(value)
+
+    def _time(self, value: str) -> str:
+        return value if _TIME.fullmatch(value) else self.names.name(value)
+
+    def _kind(self, value: str) -> str:
+        return value if value in wellknown.KINDS else self.names.name(value)
 
     def _status(self, value: Any) -> Any:
         """Of an object it is a struct, of a condition a word."""
-        return value if isinstance(value, str) else self._struct(value)
+        return self.names.term(value) if isinstance(value, str) else self._struct(value)
 
     def _other(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -131,7 +167,9 @@ class Anonymiser:
 
     def _times(self, value: Any) -> Any:
         """A value by name: when a pod was evicted, how many of a task there must be."""
-        return value if isinstance(value, int | str) else self._other(value)
+        if isinstance(value, str):
+            return self._time(value)
+        return value if isinstance(value, int) else self._other(value)
 
     def _keys(self, value: str | list[str]) -> str | list[str]:
         if isinstance(value, str):
@@ -144,15 +182,26 @@ class Anonymiser:
         return {self.names.key(k): self.names.value(k, v) for k, v in value.items()}
 
     def _amounts(self, value: Any) -> Any:
-        if not isinstance(value, dict):  # a Guarantee, or a driver's count; `pods` of a consumer
-            return value if isinstance(value, str | int) else self._other(value)
-        return {self.names.resource(name): amount for name, amount in value.items()}
+        if isinstance(value, dict):
+            return {self.names.resource(name): self._amount(one) for name, one in value.items()}
+        if isinstance(value, str):  # a capacity; `pods` of a consumer
+            return value if value == PODS else self._amount(value)
+        return value if isinstance(value, int | float) else self._other(value)
+
+    def _amount(self, value: str | float) -> str | float:
+        """One that cannot be read is left as one that cannot be."""
+        if isinstance(value, str) and not _AMOUNT.fullmatch(value):
+            return self.names.name(value)
+        return value
 
     def _meta(self, meta: ObjectMeta) -> None:
         name = self.names.name
         meta.name, meta.namespace, meta.uid = name(meta.name), name(meta.namespace), name(meta.uid)
         meta.generate_name, meta.resource_version = name(meta.generate_name), ""
         meta.labels = self._labels(meta.labels)
+        for field in ("creation_timestamp", "deletion_timestamp"):
+            if said := getattr(meta, field):
+                setattr(meta, field, self._time(said))
         meta.annotations = {key: self._note(key, text) for key, text in meta.annotations.items()}
         meta.finalizers = [self.names.key(one) for one in meta.finalizers]
         for owner in meta.owner_references:
@@ -178,9 +227,10 @@ class Anonymiser:
 
     def _owner(self, owner: OwnerReference) -> None:
         owner.name, owner.uid = self.names.name(owner.name), self.names.name(owner.uid)
-        if owner.kind not in wellknown.KINDS:
-            owner.kind = self.names.name(owner.kind)
-            owner.api_version = self.names.name(owner.api_version)
+        owner.kind, owner.api_version = (
+            self._kind(owner.kind),
+            self.names.group(owner.api_version),
+        )
 
     def _mark(self, mark: Taint | Toleration) -> None:
         mark.value = self.names.value(mark.key, mark.value)

@@ -28,6 +28,7 @@ _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 """A label's value that `Gt` and `Lt` compare; longer ones may be somebody's account."""
 _SIMPLE = re.compile(r"true|false|yes|no|on-completion|-?[0-9]{1,9}|([0-9]{1,6}(ms|s|m|h))+")
+_VERSION = re.compile(r"v[0-9]{1,3}((alpha|beta)[0-9]{1,3})?")
 _LENGTH = 9
 _CACHED = 1 << 17
 
@@ -73,6 +74,17 @@ class Pseudonyms:
             return key
         prefix, slash, name = key.rpartition("/")
         return f"{self._words(prefix, MAX_NAME)}{slash}{self._words(name, MAX_LABEL)}"
+
+    def term(self, text: str) -> str:
+        """A word of the API, such as a phase; or one that somebody has put in its place."""
+        return text if text in wellknown.TERMS else self.key(text)
+
+    def group(self, api_version: str) -> str:
+        """The group and version of an owner."""
+        group, slash, version = api_version.rpartition("/")
+        kept = group if group in wellknown.GROUPS else self.name(group)
+        said = version if _VERSION.fullmatch(version) else self.name(version)
+        return f"{kept}{slash}{said}"
 
     def resource(self, name: str) -> str:
         """The name of a resource."""

@@ -21,6 +21,7 @@ from bayplan.kube.storage import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
     PersistentVolume,
+    PersistentVolumeSpec,
     StorageClass,
     VolumeAttachment,
 )
@@ -62,10 +63,9 @@ def scrub(obj: KubeObject) -> None:
         _meta(obj.spec.template.metadata)
         _pod(obj.spec.template.spec)
     elif isinstance(obj, PersistentVolume):
-        _sources([obj.spec])
-        obj.spec.local = obj.spec.local and {"path": ""}
+        _volume(obj.spec)
     elif isinstance(obj, VolumeAttachment) and obj.spec.source.inline_volume_spec is not None:
-        _sources([obj.spec.source.inline_volume_spec])
+        _volume(obj.spec.source.inline_volume_spec)
     elif isinstance(obj, StorageClass):
         obj.parameters = {}
 
@@ -85,6 +85,11 @@ def _pod(spec: PodSpec) -> None:
             volume.host_path.path = ""
         if volume.ephemeral is not None:
             _meta(volume.ephemeral.volume_claim_template.metadata)
+
+
+def _volume(spec: PersistentVolumeSpec) -> None:
+    _sources([spec])
+    spec.local = spec.local and {"path": ""}
 
 
 def _sources(sources: Iterable[InTreeSources]) -> None:

@@ -117,3 +117,44 @@ KINDS = frozenset(
     }
 )
 """Kinds of owners."""
+GROUPS = frozenset(
+    {
+        *("", "apps", "batch", "scheduling.volcano.sh", "batch.volcano.sh", "bayplan.io"),
+        *("resource.k8s.io", "storage.k8s.io"),
+    }
+)
+"""Groups of owners."""
+TERMS = frozenset(
+    {
+        *("", "True", "False", "Unknown"),
+        # phases and states
+        *("Pending", "Running", "Succeeded", "Failed", "Bound", "Available", "Released", "Lost"),
+        *("Inqueue", "Completed", "Open", "Closed", "Closing"),
+        # policies and modes
+        *("Always", "OnFailure", "Never", "IfNotPresent", "Retain", "Delete", "Recycle"),
+        *("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+        *("Filesystem", "Block", "Memory", "HugePages", "HugePages-2Mi", "HugePages-1Gi"),
+        *("fifo", "traverse", "OldestEmulationVersion"),
+        *("Proposed", "InProgress", "Deferred", "Infeasible"),
+        # conditions
+        *("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"),
+        *("OutOfDisk", "PodScheduled", "Initialized", "ContainersReady", "DisruptionTarget"),
+        *("PodReadyToStartContainers", "PodResizePending", "PodResizeInProgress"),
+        *("Unschedulable", "Scheduled"),
+        # their reasons
+        *("KubeletReady", "KubeletNotReady", "NodeStatusUnknown", "NodeStatusNeverUpdated"),
+        *("KubeletHasSufficientMemory", "KubeletHasInsufficientMemory", "KubeletHasSufficientPID"),
+        *("KubeletHasInsufficientPID", "KubeletHasNoDiskPressure", "KubeletHasDiskPressure"),
+        *("RouteCreated", "NoRouteCreated", "CiliumIsUp", "CalicoIsUp", "FlannelIsUp"),
+        *("SchedulerError", "SchedulingGated", "Schedulable", "NotAdmitted"),
+        *("ReservationTimedOut", "PreemptionByScheduler", "DeletionByTaintManager"),
+        *("EvictionByEvictionAPI", "DeletionByPodGC", "TerminationByKubelet", "Evicted"),
+        *("ContainersNotReady", "ContainersNotInitialized", "PodCompleted", "PodFailed"),
+        *("NodeLost", "NodeShutdown", "NodeAffinity", "UnexpectedAdmissionError", "OutOfcpu"),
+        *("OutOfmemory", "OutOfpods", "DeadlineExceeded", "Terminated", "UnknownContainerStatuses"),
+        *("NotEnoughTasks", "NotEnoughResources", "tasks in gang are ready to be scheduled"),
+        *("QuotaExceeded", "OverShare", "WaitsForEarlierGroup", "NotEnoughPodsOfTask"),
+        *("ForeignGate", "UnknownQueue", "BrokenQueue", "NotALeaf", "QueueClosed", "BadPodGroup"),
+    }
+)
+"""Phases, policies, conditions and reasons."""

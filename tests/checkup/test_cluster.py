@@ -6,6 +6,7 @@ import pytest
 
 from bayplan.autoscaler.providers.declared.files import parse_groups
 from bayplan.checkup import Finding, Severity, Subject, check
+from bayplan.checkup.finding import who
 from bayplan.fit import Profile
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.gates import FeatureGates
@@ -284,3 +285,17 @@ def test_a_driver_is_not_missing_where_csinodes_could_not_be_read() -> None:
     objects = [*without(healthy(), "CSINode"), make_queue("r").obj()]
     assert codes(objects) == []
     assert codes([*objects, make_csinode("n0").driver(DISK, 2).obj()]) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "1 claim of class fast waits"), (2, "2 claims of class fast wait")]
+)
+def test_one_does_what_many_do(count: int, said: str) -> None:
+    assert who(count, "claim", "wait", "of class fast") == said
+    assert who(count, "node", "publish").endswith("publishes" if count == 1 else "publish")
+    assert who(count, "class", "want") == ("1 class wants" if count == 1 else "2 classes want")
+
+
+def test_one_pod_that_its_scheduler_leaves_alone_is_told_as_one() -> None:
+    one = only([*healthy(), make_pod("p").created(OLD).scheduler("other").obj()])
+    assert one.text == "1 pod waits for other, though there is room"

@@ -85,7 +85,10 @@ def lease(namespace: str, renewed: str, holder: str = "a") -> Lease:
 def test_two_autoscalers_at_work() -> None:
     both = [lease("kube-system", NEW), lease("autoscaling", NEW, "b")]
     assert codes([*healthy(), *both]) == ["TwoAutoscalers"]
+    assert codes([*healthy(), *both], grace=timedelta()) == ["TwoAutoscalers"]
     assert codes([*healthy(), lease("kube-system", NEW), lease("autoscaling", OLD)]) == []
+    left = [lease("kube-system", NEW), lease("autoscaling", "2026-01-01T11:57:00Z", "b")]
+    assert codes([*healthy(), *left]) == []
     assert codes([*healthy(), lease("kube-system", NEW), lease("autoscaling", NEW, "")]) == []
 
 

@@ -117,6 +117,13 @@ def shortened(text: str) -> str:
     return line if len(line) <= MOST_TEXT else f"{line[: MOST_TEXT - 1]}…"
 
 
+def who(count: int, thing: str, does: str, of: str = "") -> str:
+    """`1 node says`, `2 nodes say`, `2 claims of class fast wait`."""
+    said = f"{plural(count, thing)}{f' {of}' if of else ''}"
+    ending = "" if count != 1 else "es" if does.endswith("sh") else "s"
+    return f"{said} {does}{ending}"
+
+
 def plural(count: int, thing: str) -> str:
     """`1 node`, `2 nodes`, `3 classes`."""
     if count == 1:

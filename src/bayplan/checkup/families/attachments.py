@@ -52,7 +52,8 @@ def find(subject: Subject) -> Iterator[Finding]:
             volume = spec.source.persistent_volume_name or "an inline volume"
             gone[driver].append(Example(one.name, f"{volume} on {spec.node_name}"))
         elif (error := _error(one)) is not None:
-            told = f"node {spec.node_name}: {shortened(error.message)}"
+            said = shortened(error.message)
+            told = f"node {spec.node_name}: {said}" if said else f"node {spec.node_name}"
             failed[driver, _goes(one)].append(Example(one.name, told))
     for driver, examples in sorted(gone.items()):
         text = f"{plural(len(examples), 'volume')} of {driver} attached to nodes that are gone"

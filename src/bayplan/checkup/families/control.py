@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
 from bayplan.checkup.subject import Subject
@@ -15,10 +15,12 @@ from bayplan.kube.registrations import (
     ValidatingWebhookConfiguration,
     Webhook,
 )
-from bayplan.kube.times import timestamp
+from bayplan.kube.times import read_time, timestamp
 from bayplan.kube.workloads import Service
 
 MOST_BUNDLE = 1 << 20
+CLOCKS = timedelta(minutes=1)
+"""How far apart the clocks of a cluster may be."""
 AUTOSCALER = "cluster-autoscaler"
 """What leases of autoscalers begin with, ours too: it takes Cluster Autoscaler's own."""
 NO_SERVICE = Kind(
@@ -103,13 +105,21 @@ def _distrust(hook: Webhook, now: datetime) -> str:
     return f"its caBundle expired on {timestamp(max(ends))}" if ends and max(ends) < now else ""
 
 
+def _is_held(lease: Lease, now: datetime) -> bool:
+    """Whether somebody renews a lease, as far as clocks agree."""
+    renewed = read_time(lease.spec.renew_time)
+    if renewed is None:
+        return False
+    return now - renewed <= CLOCKS + 2 * timedelta(seconds=lease.spec.lease_duration_seconds or 15)
+
+
 def _autoscalers(subject: Subject) -> Iterator[Finding]:
     alive = [
         Example(one.key, f"held by {one.spec.holder_identity}")
         for one in subject.all(Lease)
         if one.name.startswith(AUTOSCALER)
         and one.spec.holder_identity
-        and subject.is_young(one.spec.renew_time)
+        and _is_held(one, subject.now)
     ]
     if len(alive) > 1:
         text = f"{plural(len(alive), 'autoscaler')} at work at once"

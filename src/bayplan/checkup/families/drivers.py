@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
+from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, who
 from bayplan.checkup.storing import (
     attachable_drivers,
     driver_of_class,
@@ -105,7 +105,7 @@ def _nodes_without(subject: Subject) -> Iterator[Finding]:
     for driver, nodes in missing.items():
         if nodes:
             examples = (Example(one.name, instance_type(one.metadata.labels)) for one in nodes)
-            text = f"{plural(len(nodes), 'node')} without {driver}, which nodes like them have"
+            text = f"{plural(len(nodes), 'node')} without {driver}, which most nodes alike have"
             yield found(NODE_WITHOUT, "Node", examples, text, about=driver)
 
 
@@ -191,8 +191,8 @@ def _objects(subject: Subject) -> Iterator[Finding]:
     if not any(_is_settled(node, subject) for node in subject.nodes.values()):
         return  # a cluster that only begins has its drivers yet to come
     for driver, classes in sorted(wanted.items()):
-        who = f"{plural(len(classes), 'class')} {'wants' if len(classes) == 1 else 'want'} it"
-        text = f"{driver} is registered on no node, and {who}"
+        want = who(len(classes), "class", "want")
+        text = f"{driver} is registered on no node, and {want} it"
         yield found(NOWHERE, "StorageClass", classes, text, about=driver)
 
 
@@ -211,8 +211,8 @@ def _provisioners(subject: Subject) -> Iterator[Finding]:
         if name in classes and subject.tells_of(claim.key) and _waits(claim, subject):
             waiting[name].append(Example(claim.key))
     for name, claims in sorted(waiting.items()):
-        who = plural(len(claims), "claim")
-        text = f"{who} of class {name} wait for {classes[name]}, which nobody seems to run"
+        wait = who(len(claims), "claim", "wait", f"of class {name}")
+        text = f"{wait} for {classes[name]}, which nobody seems to run"
         yield found(NO_PROVISIONER, "PersistentVolumeClaim", claims, text, about=name)
 
 

@@ -140,7 +140,7 @@ def _template(
     if examples:
         what = ", ".join(name for name, _ in told.most_common(4))
         nodes = f"{len(examples):,} of {plural(len(settled), 'node')}"
-        text = f"the template of group {said.group} is not what {nodes} are: {what}"
+        text = f"the template of group {said.group} is unlike {nodes}: {what}"
         yield found(LIES, "Node", examples, text, about=said.group)
 
 

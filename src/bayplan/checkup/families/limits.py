@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
+from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, who
 from bayplan.checkup.storing import attachable_drivers, drivers_in_use
 from bayplan.checkup.subject import Subject
 from bayplan.fit.volumes.limits import Limit, LimitSource, limit_keys, limit_of
@@ -106,7 +106,7 @@ def _unreadable(subject: Subject) -> Iterator[Finding]:
     ]
     if wrong:
         nodes = len({one.name for one in wrong})
-        text = f"{plural(nodes, 'node')} publish attach limits that cannot be any"
+        text = f"{who(nodes, 'node', 'publish')} attach limits that cannot be any"
         yield found(UNREADABLE, "Node", wrong, text, count=nodes)
 
 
@@ -125,7 +125,7 @@ def _of_driver(driver: str, said: Said) -> Iterator[Finding]:
 
 
 def _of_all(some: int, every: int) -> str:
-    return f"{some:,} of {plural(every, 'node')} that have it"
+    return f"{some:,} of {plural(every, 'node')} that {'has' if every == 1 else 'have'} it"
 
 
 def _disagreeing(subject: Subject) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _disagreeing(subject: Subject) -> Iterator[Finding]:
                     told = f"CSINode {listed}, {key} {published}"
                     by_driver[one.name].append(Example(node.name, told))
     for driver, examples in sorted(by_driver.items()):
-        text = f"{plural(len(examples), 'node')} say two different limits of {driver}"
+        text = f"{who(len(examples), 'node', 'say')} two different limits of {driver}"
         yield found(DISAGREE, "Node", examples, text, about=driver)
 
 

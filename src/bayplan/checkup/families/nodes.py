@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
 from bayplan.checkup.subject import Subject, readiness
+from bayplan.kube.meta import Condition
 from bayplan.kube.nodes import Node
 
 NOT_READY = Kind(
@@ -21,10 +22,15 @@ NOT_READY = Kind(
 KINDS = (NOT_READY,)
 
 
+def _said(ready: Condition) -> str:
+    parts = (ready.reason or ready.status, shortened(ready.message))
+    return ": ".join(part for part in parts if part)
+
+
 def find(subject: Subject) -> Iterator[Finding]:
     """Nodes that say so themselves, or of which nothing has been heard."""
     examples = [
-        Example(node.name, f"{ready.reason or ready.status}: {shortened(ready.message)}")
+        Example(node.name, _said(ready))
         for node in subject.nodes.values()
         if (ready := readiness(node)) is not None
         and ready.status != "True"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
+from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, who
 from bayplan.checkup.subject import Subject
 from bayplan.kube.nodes import Node
 from bayplan.kube.queueing import PodGroup, Queue
@@ -130,15 +130,11 @@ def _of_groups(survey: Survey, subject: Subject) -> Iterator[Finding]:
                 never[one.queue].append(Example(one.group, f"{told}{_such_as(one)}"))
     for (why, queue), groups in refused.items():
         kind, where = BY_REASON[why]
-        text = f"{_who(len(groups))} {where}: {queue}"
+        text = f"{who(len(groups), 'group', 'wait')} {where}: {queue}"
         yield found(kind, "PodGroup", map(_example, groups), text, about=queue)
     for queue, examples in never.items():
-        text = f"{_who(len(examples))} for more than queue {queue} may ever have"
+        text = f"{who(len(examples), 'group', 'wait')} for more than queue {queue} may ever have"
         yield found(NEVER, "PodGroup", examples, text, about=queue)
-
-
-def _who(count: int) -> str:
-    return f"{plural(count, 'group')} {'waits' if count == 1 else 'wait'}"
 
 
 def _example(group: WaitingGroup) -> Example:

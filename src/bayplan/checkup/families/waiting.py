@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
+from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened, who
 from bayplan.checkup.subject import Subject
 from bayplan.fit.explanation.cause import Cause
 from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_pods
@@ -130,7 +130,7 @@ def _key(one: WaitingAlike, subject: Subject) -> tuple[Cause, str, str]:
     if why.cause is Cause.SCHEDULER:
         pod = subject.pods[one.pods[0]]
         name, said = pod.spec.scheduler_name, _own_word(pod)
-        text = f"{name} to place them on nodes that they fit"
+        text = f"{name}, though there is room"
         return why.cause, name, f"{text}; it says itself: {said}" if said else text
     text = shortened(QUOTED.sub("…", why.text))
     return why.cause, ", ".join(why.drivers), text
@@ -149,12 +149,12 @@ def _is_old(key: str, subject: Subject) -> bool:
 
 
 def _finding(cause: Cause, about: str, text: str, names: list[str]) -> Finding:
-    who = f"{plural(len(names), 'pod')} {'waits' if len(names) == 1 else 'wait'}"
+    wait = who(len(names), "pod", "wait")
     of = f" ({about})" if cause is Cause.VOLUMES and about else ""
     kind, first = BY_CAUSE[cause], min(names)
     advice = kind.advice.replace("NAMESPACE/POD", first)
     examples = (Example(name) for name in names)
-    line = f"{who} for {text}" if cause is Cause.SCHEDULER else f"{who}: {text}{of}"
+    line = f"{wait} for {text}" if cause is Cause.SCHEDULER else f"{wait}: {text}{of}"
     return found(kind, "Pod", examples, line, about=about, advice=advice)
 
 

@@ -23,6 +23,8 @@ import pytest
 
 from bayplan.cli import demo
 from bayplan.cli.main import run
+from bayplan.cli.simulated.telling import typed
+from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.lab.stories import STORIES, Check
 
 KUBECTL = shutil.which("kubectl")
@@ -156,6 +158,41 @@ def test_it_can_be_ended_at_any_time_and_leaves_nothing(
         assert it.end() == 130
     assert "Traceback" not in it.seen
     assert not list(tmp_path.iterdir())
+
+
+def test_commands_are_told_as_they_can_be_typed(tmp_path: Path) -> None:
+    ours = tmp_path / "bayplan"
+    ours.touch(mode=0o755)
+    assert typed("bayplan volumes", str(ours), path="/nowhere") == f"{ours} volumes"
+    assert typed("bayplan volumes", ".venv/bin/bayplan", "/nowhere") == ".venv/bin/bayplan volumes"
+    assert typed("bayplan volumes", str(ours), path=str(tmp_path)) == "bayplan volumes"
+    assert typed("kubectl get pods", str(ours), path="/nowhere") == "kubectl get pods"
+
+
+def test_what_a_script_started_deaf_to_ctrl_c_can_be_ended(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bayplan", "demo", "--story", "7"]
+    names = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    deaf = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command]
+    with subprocess.Popen(deaf, stdout=subprocess.PIPE, env=names) as process:
+        assert process.stdout is not None
+        assert any(b"With RuntimeClass" in line for line in process.stdout)
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        assert process.wait(timeout=PATIENCE) == 130
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_comes_later_in_a_story_comes_once_its_first_pods_run() -> None:
+    """Story 1 is kept up with full nodes, when twenty pods more come."""
+    kept = demo.sooner(read_cluster(STORIES[0].cluster))
+    assert [one.at for one in kept.workloads] == [0.0, demo.SOON]
+    on = STORIES[0].begin(on=True)
+    with on:
+        while (frame := on.step()) is not None and on.figures.running < 16:
+            pass
+    assert frame is not None
+    minutes, seconds = frame.time.split(":")
+    assert int(minutes) * 60 + int(seconds) < demo.SOON
 
 
 @needs_kubectl

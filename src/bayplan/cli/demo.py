@@ -18,14 +18,16 @@ from bayplan.cli.apiserver import fastest_loop
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.output import counted, is_read_by_people, show
 from bayplan.cli.simulated.living import Wish, live, quiet
-from bayplan.cli.simulated.telling import PlainTeller, Teller, Told, all_gates
+from bayplan.cli.simulated.telling import PlainTeller, Teller, Told, all_gates, typed
 from bayplan.client.daemon import ending_signals
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.lab.crew import Crew
 from bayplan.lab.stories import AT_WORK, BY_GATE, STORIES, AnyStory
 
-SOON = 15.0
-"""Seconds after which whatever comes later in a story comes to a cluster that is kept up."""
+SOON = 90.0
+"""Seconds after which whatever comes later in a story comes to a cluster that is kept up: its first
+nodes are there then, and run what was there before.
+"""
 COMPARES = STORIES[-1]
 """The story at whose end all gates are compared."""
 
@@ -106,13 +108,16 @@ def _verdict(told: Sequence[Told], seconds: float) -> Iterator[Text]:
 def _keep(story: AnyStory, *, ui: bool) -> None:
     """Run the story's cluster on the wall's clock until somebody ends it."""
     hints = ["", f"Story {story.number} on the wall's clock, until Ctrl-C. Elsewhere, try:"]
-    hints += [*(f"  {line}" for line in story.commands), ""]
-    wish = Wish(_sooner(read_cluster(story.cluster)), Crew(AT_WORK), hints=hints, ui=ui)
+    hints += [f"  {typed(line)}" for line in story.commands]
+    spec = read_cluster(story.cluster)
+    if any(one.at > SOON for one in spec.workloads):
+        hints.append(f"What comes later in the story comes after {SOON:.0f}s here.")
+    wish = Wish(sooner(spec), Crew(AT_WORK), hints=[*hints, ""], ui=ui)
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(live(wish))
 
 
-def _sooner(spec: ClusterSpec) -> ClusterSpec:
+def sooner(spec: ClusterSpec) -> ClusterSpec:
     """The same cluster, in which nobody has to wait for what comes later."""
     workloads = tuple(replace(one, at=min(one.at, SOON)) for one in spec.workloads)
     return replace(spec, workloads=workloads)
@@ -122,9 +127,16 @@ def _sooner(spec: ClusterSpec) -> ClusterSpec:
 def _ended_by_signals() -> Iterator[None]:
     """Have whatever ends programs end it as Ctrl-C does: what is open is closed."""
     others = [one for one in ending_signals() if one is not signal.SIGINT]
-    before = [signal.signal(one, lambda *_: signal.raise_signal(signal.SIGINT)) for one in others]
+    before = [signal.signal(one, _interrupt) for one in others]
     try:
         yield
     finally:
         for one, handler in zip(others, before, strict=True):
             signal.signal(one, handler)
+
+
+def _interrupt(*_: object) -> None:
+    """As Ctrl-C, also where that is not heard: what a script starts beside itself is deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)

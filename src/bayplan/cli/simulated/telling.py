@@ -7,10 +7,14 @@ as they come, one for every change.
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
 from textwrap import fill
 
 from rich.console import Console, Group, RenderableType
@@ -151,8 +155,20 @@ def came_to(told: Told) -> list[RenderableType]:
     blocks += [_checked(check) for check in told.checks]
     blocks += [Text(), Text("See it for yourself:", style="bold")]
     keep = f"bayplan demo --story {story.number} --keep"
-    blocks += [_command(one) for one in (keep, *story.commands)]
+    blocks += [_command(typed(one)) for one in (keep, *story.commands)]
     return blocks
+
+
+def typed(line: str, called: str = "", path: str | None = None) -> str:
+    """A command line as it can be typed where we were called so: `make demo` calls us in a virtual
+    environment that is not on the PATH.
+    """
+    program, _, rest = line.partition(" ")
+    called = called or sys.argv[0]
+    if program != "bayplan" or Path(called).name != program or which(program, path=path):
+        return line
+    here = min(os.path.relpath(called), str(Path(called).absolute()), key=len)
+    return f"{shlex.quote(here)} {rest}"
 
 
 def all_gates(told: Sequence[Told]) -> list[RenderableType]:

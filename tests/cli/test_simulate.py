@@ -123,6 +123,19 @@ def test_what_is_kept_is_not_made_again(
         (("--for", "1h", "--scale-time", "0"), "--scale-time 0: from 0.001"),
         (("--for", "1h", "--trace", "none.bpr"), "none.bpr: No such file"),
         (("--for", "1h", "--record", "none/run.bpr"), "--record none/run.bpr: there is no folder"),
+        (
+            ("--for", "1h", "--report", "none/page.html"),
+            "--report none/page.html: there is no folder",
+        ),
+        (("--for", "1h", "--report", "."), "--report .: is a folder"),
+        (
+            ("--for", "1h", "--json", "none/all.json"),
+            "--json none/all.json: there is no folder none",
+        ),
+        (
+            ("--for", "1h", "--csv", "/dev/null/all"),
+            "--csv /dev/null/all: there is no folder /dev/null",
+        ),
         (("--for", "1h", "--on-cluster"), "--on-cluster needs --image"),
         (("--for", "1h", "--on-cluster", "--image", "i", "-n", "No!"), "--namespace No!: cannot"),
     ],

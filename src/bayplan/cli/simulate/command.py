@@ -112,6 +112,7 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     )  # fmt: skip
     _check(jobs, points)
     check_place(record)
+    _check_places(report, json, csv)
     inputs = inputs_of(asked)
     if on_cluster is not None and on_cluster.on_cluster:
         results, failures = made_on_cluster(on_cluster, inputs, jobs)
@@ -132,6 +133,24 @@ def _check(jobs: int | None, points: int) -> None:
         raise BadInput(f"--jobs {jobs}: from 1 to 256")
     if not 10 <= points <= 2000:
         raise BadInput(f"--points {points}: from 10 to 2000")
+
+
+def _check_places(report: Path | None, json: Path | None, csv: Path | None) -> None:
+    """BadInput if something cannot be written there, which is better said before all runs."""
+    for option, path in (("--report", report), ("--json", json)):
+        if path is not None and path.is_dir():
+            raise BadInput(f"{option} {path}: is a folder; give a file")
+        if path is not None:
+            _check_folder(f"{option} {path}", path.parent)
+    if csv is not None:
+        _check_folder(f"--csv {csv}", next(one for one in (csv, *csv.parents) if one.exists()))
+
+
+def _check_folder(place: str, folder: Path) -> None:
+    if not folder.is_dir():
+        raise BadInput(f"{place}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadInput(f"{place}: nothing can be written into {folder}")
 
 
 @contextmanager

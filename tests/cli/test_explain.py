@@ -40,6 +40,17 @@ def test_a_pod_that_does_not_fit_ends_with_one(tmp_path: Path, capsys: Captured)
     assert "Request 1 CPU less: 4 instead of 5" in out
 
 
+def test_a_command_that_does_not_last_is_told_as_such(tmp_path: Path, capsys: Captured) -> None:
+    sick = node()
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    sick["spec"] = {"taints": [taint]}
+    assert explain("-f", dump(tmp_path, sick, pod()), "default/p") == 1
+    fix = capsys.readouterr().out.partition("1. Get node n1 out of")[2].partition("2. ")[0]
+    assert "kubectl taint node n1 node.kubernetes.io/not-ready:NoSchedule-" in fix
+    assert "it takes more than the command" in fix
+    assert "no command alone" not in fix
+
+
 def test_a_bare_name_means_the_default_namespace(tmp_path: Path) -> None:
     assert explain("-f", dump(tmp_path, node(), pod()), "p") == 0
 

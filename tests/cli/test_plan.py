@@ -94,6 +94,12 @@ def test_pods_that_fit_nodes_that_are_there_cost_nothing(tmp_path: Path, capsys:
     assert (code, found["fits"]) == (0, {"default/p": "n1"})
 
 
+def test_pods_that_are_not_counted_are_told_in_words(tmp_path: Path, capsys: Captured) -> None:
+    gated = pod(schedulingGates=[{"name": "example.com/later"}])
+    assert run(["plan", "-f", dump(tmp_path, node(), gated)]) == 0
+    assert "1 waiting pod not counted: scheduling gated." in capsys.readouterr().out
+
+
 def test_without_groups_the_kinds_of_nodes_that_are_there_may_grow(
     tmp_path: Path, capsys: Captured
 ) -> None:

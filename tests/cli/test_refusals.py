@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from cyclopts import App
 
-from bayplan.cli.main import COMMANDS, build_app, run
+from bayplan.cli.main import COMMANDS, INTERNAL, build_app, run
 
 Words = tuple[str, ...]
 
@@ -37,7 +37,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_all_commands_are_asked() -> None:
-    assert {words[0] for words in ALL} == set(COMMANDS)
+    assert {words[0] for words in ALL} == {*COMMANDS, *INTERNAL}
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
@@ -51,8 +51,14 @@ def test_every_command_explains_itself(words: Words, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_an_unknown_option_is_named(words: Words, capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(capsys, *words, "--no-such-option")
-    assert "--no-such-option" in line or "requires an argument" in line
+    assert "--no-such-option" in line or "is missing" in line
     assert f"`bayplan {' '.join(words)} --help`" in line
+
+
+def test_what_was_not_given_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "up").startswith("error: --filename is missing. `bayplan up --help`")
+    assert refused(capsys, "completion").startswith("error: SHELL is missing.")
+    assert "-f requires an argument" in refused(capsys, "up", "-f")
 
 
 def test_a_slip_of_the_pen_is_told_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:

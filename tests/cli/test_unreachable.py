@@ -87,6 +87,14 @@ async def test_no_kubeconfig_at_all(
     assert "give a dump with -f FILE" in said
 
 
+async def test_a_dump_is_not_offered_to_a_command_that_takes_none(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    said = await refused(capsys, "record", "--kubeconfig", str(tmp_path / "none"))
+    assert "no kubeconfig at" in said
+    assert "-f FILE" not in said
+
+
 async def test_a_context_that_is_not_there(tmp_path: Path, capsys: Captured) -> None:
     path = kubeconfig(tmp_path, "http://127.0.0.1:1")
     said = await refused(capsys, "volumes", "--kubeconfig", str(path), "--context", "hera")

@@ -53,5 +53,11 @@ def _fix(number: int, fix: Fix) -> Iterator[RenderableType]:
         yield from _command(step.command)
     risks = dict.fromkeys(risk for step in fix.steps for risk in step.risks)
     if risks:
-        said = "; ".join(RISKS[risk] for risk in risks)
+        said = "; ".join(_risk(risk, fix) for risk in risks)
         yield indented(hanging("", Text(f"Risk: {said}.", style="dim")))
+
+
+def _risk(risk: Risk, fix: Fix) -> str:
+    if risk is Risk.NEEDS_HANDS and any(step.command for step in fix.steps):
+        return "it takes more than the command"
+    return RISKS[risk]

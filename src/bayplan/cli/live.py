@@ -64,23 +64,23 @@ def ask(
     question: Callable[[Client], Awaitable[T]],
     patience: float,
     tuning: Tuning | None = None,
+    *,
+    takes_dumps: bool = True,
 ) -> T:
-    """What a question to a cluster comes to; BadInput if the cluster cannot be asked at all."""
-    return asyncio.run(_ask(access, question, patience, tuning or _tuning(patience)))
+    """What a question to a cluster comes to; BadInput if the cluster cannot be asked at all, and
+    the hint that a dump would do, unless the command takes none.
+    """
 
+    async def asked() -> T:
+        with reaching(takes_dumps=takes_dumps):
+            wanted = tuning or _tuning(patience)
+            connected = connect(access.kubeconfig, context=access.context, tuning=wanted)
+        async with connected as client:
+            with reaching(client.access.server, takes_dumps=takes_dumps):
+                await _greet(client, patience)
+                return await question(client)
 
-async def _ask(
-    access: ClusterAccess,
-    question: Callable[[Client], Awaitable[T]],
-    patience: float,
-    tuning: Tuning,
-) -> T:
-    with reaching():
-        connected = connect(access.kubeconfig, context=access.context, tuning=tuning)
-    async with connected as client:
-        with reaching(client.access.server):
-            await _greet(client, patience)
-            return await question(client)
+    return asyncio.run(asked())
 
 
 def _tuning(patience: float) -> Tuning:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from pathlib import Path
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, MissingArgumentError
 from rich.console import Console
 
 import bayplan
@@ -49,6 +50,7 @@ COMMANDS: dict[str, str] = {
     "webhook": "bayplan.cli.webhook:webhook",
 }
 """Command name → where its function (or its sub-App) lives."""
+_MISSING = re.compile(r'^(?:Command ".*?" p|P)arameter (\S+) requires an argument\.')
 INTERNAL = {"simulate-worker": "bayplan.cli.simulate.worker:simulate_worker"}
 """Commands that others of ours call, and no people."""
 SUMMARIES: dict[str, str] = {
@@ -105,7 +107,7 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except CycloptsError as problem:
         help_page = " ".join((program, *(problem.command_chain or ()), "--help"))
-        return _refused(f"{problem} `{help_page}` tells more.", EXIT_BAD_INPUT)
+        return _refused(f"{_said(problem)} `{help_page}` tells more.", EXIT_BAD_INPUT)
     except BadInput as problem:
         return _refused(str(problem), EXIT_BAD_INPUT)
     except Unwritable as problem:
@@ -117,6 +119,12 @@ def run(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
     return result if isinstance(result, int) else 0
+
+
+def _said(problem: CycloptsError) -> str:
+    """What is wrong with the command line; what was not given at all does not lack its value."""
+    given = isinstance(problem, MissingArgumentError) and (problem.keyword or problem.tokens_so_far)
+    return str(problem) if given else _MISSING.sub(r"\1 is missing.", str(problem))
 
 
 def _refused(why: str, code: int) -> int:

@@ -66,7 +66,7 @@ def _asides(shown: Shown) -> Iterator[str]:
         fit = "fits" if some == 1 else "fit"
         yield f"{_count(some, 'waiting pod')} {fit} nodes that are there."
     for why, count in sorted(plan.set_aside.items()):
-        yield f"{_count(count, 'waiting pod')} not counted: {why}."
+        yield f"{_count(count, 'waiting pod')} not counted: {why.replace('_', ' ')}."
     for note in plan.notes:
         yield printable(f"Note: {note.message}")
     for group, texts in sorted(shown.problems.items()):

@@ -21,6 +21,7 @@ from bayplan.client.errors import (
     UntrustedError,
 )
 
+_OR_DUMP = "or give a dump with -f FILE"
 _NEXT: tuple[tuple[type[ClientError], str], ...] = (
     (
         UntrustedError,
@@ -46,22 +47,23 @@ _NEXT: tuple[tuple[type[ClientError], str], ...] = (
         "this does not look like a Kubernetes API server; check the server in the kubeconfig",
     ),
     (TooLargeError, "no API server answers like that; check the server in the kubeconfig"),
-    (ConfigError, "or give a dump with -f FILE"),
+    (ConfigError, _OR_DUMP),
 )
 """What to do about errors, the first that is one."""
 
 
 @contextmanager
-def reaching(server: str = "") -> Iterator[None]:
+def reaching(server: str = "", *, takes_dumps: bool = True) -> Iterator[None]:
     """BadInput with what to do next instead of the client's errors."""
     try:
         yield
     except ClientError as error:
-        raise BadInput(printable(explained(error, server))) from error
+        raise BadInput(printable(explained(error, server, takes_dumps=takes_dumps))) from error
 
 
-def explained(error: ClientError, server: str = "") -> str:
+def explained(error: ClientError, server: str = "", *, takes_dumps: bool = True) -> str:
     """What went wrong with which server, and what to do next."""
     said = ": ".join(filter(None, (server, str(error))))
-    next_step = next((text for kind, text in _NEXT if isinstance(error, kind)), "")
+    steps = (text for kind, text in _NEXT if isinstance(error, kind))
+    next_step = next((text for text in steps if takes_dumps or text != _OR_DUMP), "")
     return f"{said}; {next_step}" if next_step else said

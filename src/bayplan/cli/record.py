@@ -74,6 +74,7 @@ def record(
             lambda client: _recorded(client, recorder, seconds),
             patience(request_timeout),
             Tuning(),
+            takes_dumps=False,
         )
     sys.stdout.write(f"{path}: {recorder.changes} changes\n")
     return EXIT_OK

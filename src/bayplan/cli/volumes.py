@@ -92,7 +92,10 @@ def volumes(  # noqa: PLR0913 - one for each option
     report_unreadable_limits(snapshot)
     reports = selected.among([*snapshot.volumes(), *_promised(groups)])
     if output.is_for_people:
-        _show(reports, wide=output is Format.wide)
+        if reports:
+            _show(reports, wide=output is Format.wide)
+        else:
+            show([Text(selected.nothing)])
         show(map(Text, source.notes(loaded, "volumes")))
     else:
         found: JsonObject = {
@@ -158,9 +161,7 @@ def _show(reports: Sequence[VolumeReport], *, wide: bool) -> None:
         [*_row(report), _source(report, wide=wide), _users(report, wide=wide)]
         for report in fullest_first(reports)
     ]
-    if reports:
-        show([summary_table(by_driver(reports)), ""])
-    show([table(headings, rows)])
+    show([summary_table(by_driver(reports)), "", table(headings, rows)])
 
 
 def _row(report: VolumeReport) -> list[str | Text]:

@@ -47,6 +47,13 @@ class Selected:
         _check("driver", "--driver", self.drivers, {one.driver for one in reports})
         return [one for one in reports if self._includes(one)]
 
+    @property
+    def nothing(self) -> str:
+        """What is said where there are none."""
+        if self == Selected():
+            return "no node has a CSI driver, a limit of volumes, or a volume"
+        return "no node has volumes that were asked for"
+
     def _includes(self, one: VolumeReport) -> bool:
         return (
             (not self.nodes or one.node in self.nodes)

@@ -123,6 +123,11 @@ def test_a_mistake_is_named_and_never_quoted(tmp_path: Path, text: str, complain
         ({"exec": {"command": "x", "apiVersion": "v9"}}, {}, "'v9' is not known"),
         ({"tokenFile": "absent"}, {}, "No such file"),
         ({}, {"server": "ftp://c.example"}, "not an http or https address"),
+        ({}, {"server": "https://c.example:99999"}, "not an http or https address"),
+        ({}, {"server": "https://[::1"}, "not an http or https address"),
+        ({}, {"server": "https://c example"}, "not an http or https address"),
+        ({}, {"server": f"https://u:{SECRET}@c.example"}, "names a user"),
+        ({}, {"proxy-url": f"http://u:{SECRET}@p.example:none"}, "only http and https proxies"),
         ({}, {"proxy-url": f"socks5://u:{SECRET}@p.example"}, "only http and https proxies"),
         (
             {},

@@ -11,7 +11,6 @@ import binascii
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from bayplan.client.config.access import Access
 from bayplan.client.config.auth_provider import ProvidedToken
@@ -19,7 +18,7 @@ from bayplan.client.config.credentials import Anonymous, Credentials, FixedHeade
 from bayplan.client.config.exec_plugin import ExecCredentials, Plugin
 from bayplan.client.config.kubeconfig import Chosen, choose
 from bayplan.client.config.kubeconfig_types import Cluster, User
-from bayplan.client.config.proxies import proxy_for
+from bayplan.client.config.proxies import proxy_for, web_address
 from bayplan.client.config.tls import Pem, TlsSettings
 from bayplan.client.errors import ConfigError
 from bayplan.kube.clock import Clock, WallClock
@@ -90,9 +89,11 @@ def from_service_account(known: Mapping[str, str], mounted: Path = SERVICE_ACCOU
 
 
 def _server(cluster: Cluster) -> str:
-    parts = urlsplit(cluster.server)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
+    parts = web_address(cluster.server)
+    if parts is None or parts.query:
         raise ConfigError("the cluster's server is not an http or https address")
+    if "@" in parts.netloc:
+        raise ConfigError("the cluster's server names a user; who asks is said under users")
     return cluster.server.rstrip("/")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from bayplan.client.errors import ConfigError
 
@@ -19,9 +19,19 @@ def proxy_for(server: str, named: str, environment: Mapping[str, str]) -> str | 
     proxy = named or _from_environment(server, environment)
     if not proxy:
         return None
-    if urlsplit(proxy).scheme not in {"http", "https"}:
+    if web_address(proxy) is None:
         raise ConfigError("proxy: only http and https proxies are spoken to")
     return proxy
+
+
+def web_address(text: str) -> SplitResult | None:
+    """The parts of an http or https address; None if it is none."""
+    try:
+        parts = urlsplit(text)
+        sound = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # half an IPv6 address, or a port that is none
+        return None
+    return parts if sound and text.isprintable() and " " not in text else None
 
 
 def _from_environment(server: str, environment: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,23 @@ def test_a_file_is_its_owners_alone_and_gzipped_by_its_name(tmp_path: Path) -> N
     found = json.loads(gzip.decompress(path.read_bytes()))
     assert [one["kind"] for one in found["items"]] == ["Node", "Pod"]
     assert run(["explain", "p", "-f", str(path)]) == 0
+
+
+def test_what_is_no_plain_file_stays_what_it_is(tmp_path: Path, capsys: Captured) -> None:
+    source, pipe, link = dump(tmp_path, node()), tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert run(["dump", "-f", source, "--to", str(pipe)]) == 0
+    assert json.loads(os.read(reading, 1 << 16))["items"]
+    os.close(reading)
+    assert pipe.is_fifo()
+    link.symlink_to(tmp_path / "real")
+    assert run(["dump", "-f", source, "--to", str(link)]) == 0
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "real").read_text())["items"]
+    capsys.readouterr()
+    assert run(["dump", "-f", source, "--to", str(tmp_path)]) == 2
+    assert "Is a directory" in capsys.readouterr().err
 
 
 def test_only_the_kinds_asked_for_are_dumped(tmp_path: Path, capsys: Captured) -> None:

@@ -83,20 +83,33 @@ def opened(path: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
     try:
-        # Of its owner alone from the first byte on.
-        number, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
-    except (OSError, ValueError) as error:
+        there = Path(path)
+        is_special = there.exists() and not there.is_file()
+        target = there if is_special else there.resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: a loop
         raise _unwritable(path, error) from None
+    try:
+        yield from _into(target) if is_special else _in_place_of(target)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _into(target: Path) -> Iterator[BinaryIO]:
+    """A device or a pipe, which must stay what it is."""
+    with target.open("wb") as plain:
+        yield from _compressed(plain, target)
+
+
+def _in_place_of(target: Path) -> Iterator[BinaryIO]:
+    # Of its owner alone from the first byte on.
+    number, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
     try:
         with os.fdopen(number, "wb") as plain:
             yield from _compressed(plain, target)
             plain.flush()
             os.fsync(plain.fileno())
         Path(name).replace(target)
-    except OSError as error:
-        raise _unwritable(path, error) from None
     finally:
         Path(name).unlink(missing_ok=True)
 

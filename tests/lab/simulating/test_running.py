@@ -68,3 +68,32 @@ def test_progress_goes_from_nothing_to_the_end() -> None:
     assert told == sorted(told)
     assert told[0] == 0
     assert 0.9 < told[-1] <= 1
+
+
+AT_ONCE = b"""
+seed: 3
+instanceTypes: [{name: small, cpu: 4, memory: 8Gi, price: 1.0}]
+nodeGroups: [{name: workers, instanceType: small, count: 1, max: 3}]
+workloads:
+  - manifest:
+      apiVersion: batch/v1
+      kind: Job
+      metadata: {name: work}
+      spec:
+        parallelism: 6
+        completions: 6
+        template:
+          spec:
+            restartPolicy: Never
+            containers: [{name: c, image: i, resources: {requests: {cpu: "2"}}}]
+"""
+
+
+def test_nodes_that_are_bought_in_the_first_moment_were_not_there_from_the_start() -> None:
+    found = carry_out(order(variant(AT_ONCE), seconds=300.0))
+    told = [(one.what, one.count, one.why) for one in found.events]
+    assert told == [
+        ("bought", 1, "there from the start"),
+        ("bought", 2, "pods waiting: 6 for resources"),
+    ]
+    assert found.figures["nodesBought"] == 2

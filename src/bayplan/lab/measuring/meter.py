@@ -162,6 +162,8 @@ class Meter:
             self._scaling.removed(name, group, now)
         elif became == "failed" and one is not None:
             self._scaling.failed(one.group.name, one.error, now)
+        elif became == nodes.START and one is not None:
+            self._scaling.started(one.group.name, now)
         elif became == "bought" and one is not None:
             self._scaling.bought(one.group.name, self.pods.waiting_by_cause(), now)
 

@@ -16,6 +16,7 @@ from bayplan.lab.measuring.pods import is_of_daemon_set
 from bayplan.lab.measuring.series import SeriesBook
 
 READY, BOOTING, UNWELL = "nodes/ready", "nodes/booting", "nodes/unwell"
+START = "start"
 RATE, IDLE = "cost/rate", "cost/idle"
 
 
@@ -46,6 +47,8 @@ class NodeMeter:
         self._nodes: dict[str, _Node] = {}
         self._pods: Counter[str] = Counter()
         self._places: dict[Key, tuple[str, str]] = {}
+        self._started: Counter[str] = Counter()
+        """By group, how many were there from the start."""
         self.counts: Counter[str] = Counter()
         """Of the whole run: there from the start, bought, failed, removed."""
 
@@ -58,7 +61,7 @@ class NodeMeter:
         if one is not None and known is None:
             price = one.group.instance_type.price
             known = self._sold[name] = _Sold(one.group.name, price, now)
-            return self._became("bought", name, known, +1, now)
+            return self._became(self._came(one, now), name, known, +1, now)
         if one is not None and known is not None and one.state == "failed" and not known.failed:
             self._book.of(RATE).correct(known.bought, now, -known.price)
             said = self._became("failed", name, known, -1, now)
@@ -72,8 +75,17 @@ class NodeMeter:
             self._book.of(RATE).add(now, change * known.price)
             self._book.of(f"groups/{known.group}").add(now, change)
         self._judge(name, now)
-        self.counts["start" if what == "bought" and now <= 0 else what] += 1
+        self.counts[what] += 1
         return what
+
+    def _came(self, one: Instance, now: float) -> str:
+        """Whether an instance was there from the start: an autoscaler may buy in the same moment,
+        but only after those that the cluster file counts.
+        """
+        if now <= 0 and self._started[one.group.name] < one.group.count:
+            self._started[one.group.name] += 1
+            return START
+        return "bought"
 
     def group_of(self, name: str) -> str:
         """The group of an instance."""

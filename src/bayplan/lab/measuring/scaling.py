@@ -42,10 +42,12 @@ class ScaleLog:
 
     def bought(self, group: str, waiting: Sequence[tuple[str, int]], now: float) -> None:
         """An instance was bought while so many pods waited, by cause."""
-        if now <= 0:
-            return self._note("bought", group, FROM_THE_START, now)
         told = ", ".join(f"{count} for {cause}" for cause, count in waiting[:MOST_CAUSES])
-        return self._note("bought", group, f"pods waiting: {told}" if told else "", now)
+        self._note("bought", group, f"pods waiting: {told}" if told else "", now)
+
+    def started(self, group: str, now: float) -> None:
+        """An instance was there from the start."""
+        self._note("bought", group, FROM_THE_START, now)
 
     def failed(self, group: str, error: str, now: float) -> None:
         """An instance could not be had."""
@@ -61,7 +63,12 @@ class ScaleLog:
         self._book.of(f"scaling/{what}").add(now, 1)
         time = round(now, 3)
         last = self.events[-1] if self.events else None
-        if last and (last.time, last.what, last.group) == (time, what, group):
+        from_start = why == FROM_THE_START
+        if (
+            last
+            and (last.time, last.what, last.group) == (time, what, group)
+            and (last.why == FROM_THE_START) == from_start
+        ):
             self.events[-1] = msgspec.structs.replace(last, count=last.count + 1)
         elif len(self.events) < MOST_EVENTS:
             self.events.append(ScaleEvent(time=time, what=what, group=group, count=1, why=why))

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated
 
@@ -15,11 +14,11 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from bayplan.cli.apiserver import fastest_loop
+from bayplan.cli.ending import ended_by_signals
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.output import counted, is_read_by_people, show
 from bayplan.cli.simulated.living import Wish, live, quiet
 from bayplan.cli.simulated.telling import PlainTeller, Teller, Told, all_gates, typed
-from bayplan.client.daemon import ending_signals
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.lab.crew import Crew
 from bayplan.lab.stories import AT_WORK, BY_GATE, STORIES, AnyStory
@@ -63,7 +62,7 @@ def demo(
     if ui and not keep:
         raise BadInput("--ui: the page is of the cluster that stays; add --keep and --story N")
     teller = PlainTeller() if plain or not is_read_by_people() else Teller()
-    with _ended_by_signals(), quiet():
+    with ended_by_signals(), quiet():
         start = time.monotonic()
         told = _tell(teller, chosen)
         show([Text(), *_verdict(told, time.monotonic() - start)])
@@ -121,18 +120,6 @@ def sooner(spec: ClusterSpec) -> ClusterSpec:
     """The same cluster, in which nobody has to wait for what comes later."""
     workloads = tuple(replace(one, at=min(one.at, SOON)) for one in spec.workloads)
     return replace(spec, workloads=workloads)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Have whatever ends programs end it as Ctrl-C does: what is open is closed."""
-    others = [one for one in ending_signals() if one is not signal.SIGINT]
-    before = [signal.signal(one, _interrupt) for one in others]
-    try:
-        yield
-    finally:
-        for one, handler in zip(others, before, strict=True):
-            signal.signal(one, handler)
 
 
 def _interrupt(*_: object) -> None:

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 import bayplan
 from bayplan.cli.cluster import Gates
+from bayplan.cli.ending import ended_by_signals
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput, Unwritable
 from bayplan.cli.output import notices, show, table
 from bayplan.cli.simulate.on_cluster import OnCluster, made_on_cluster
@@ -117,7 +118,7 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     if on_cluster is not None and on_cluster.on_cluster:
         results, failures = made_on_cluster(on_cluster, inputs, jobs)
     else:
-        with _folder(work) as folder:
+        with ended_by_signals(), _folder(work) as folder:
             results, failures = _made(inputs, folder, jobs or os.cpu_count() or 1)
     if record is not None:
         recorded(inputs.orders()[0], record)

@@ -2,14 +2,16 @@
 
 A process makes one run: its memory is given back whole, and one that dies takes no other with it.
 It writes its result to a file and says only how far it is, so nothing large goes through pipes. If
-whoever started it is gone, it finds nobody to tell and ends.
+whoever started it is gone, however that came, it ends at once: nobody would read its result.
 """
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -126,11 +128,26 @@ def _work(order: Order, folder: Path, version: str, news: Connection) -> None:
     # Ctrl-C goes to all processes of a terminal; the one that started this one ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable(logging.CRITICAL)  # what daemons say in one of many runs tells nobody anything
+    _end_with_parent()
     try:
         measured = carry_out(order, news.send)
         Results(folder, version).keep(order, measured)
-    except BrokenPipeError:
-        raise SystemExit(_FAILED) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the others go on
         news.send(f"{type(error).__name__}: {error}"[:2000])
         raise SystemExit(_FAILED) from None
+
+
+def _end_with_parent() -> None:
+    """Watch whoever started this process. What a run raises may be caught on its way, so it is not
+    asked.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    watched = parent.sentinel
+
+    def watch() -> None:
+        wait([watched])
+        os._exit(_FAILED)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()

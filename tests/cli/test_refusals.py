@@ -5,7 +5,10 @@ Every command is asked, also those that are still to come: what they take is rea
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from cyclopts import App
@@ -34,6 +37,21 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     (line,) = captured.err.splitlines()
     assert line.startswith("error: ")
     return line
+
+
+@pytest.mark.parametrize(
+    "words", [("manifests",), ("completion", "bash"), ("--help",)], ids=" ".join
+)
+def test_a_full_disk_is_said_in_a_line(words: Words) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bayplan", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 74
+    assert done.stderr == b"error: the output cannot be written: No space left on device\n"
 
 
 def test_all_commands_are_asked() -> None:

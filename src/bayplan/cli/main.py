@@ -1,12 +1,13 @@
 """The `bayplan` command: a list of commands, each imported only when it is called.
 
 Exit codes are the same everywhere: 0 is "yes" (it fits, it worked), 1 is "no" (it does not fit, it
-failed), 2 is "the question was wrong" (bad arguments or bad input), 5 is "cannot be judged", 130 is
-Ctrl-C, 141 is a pipe whose reader has gone.
+failed), 2 is "the question was wrong" (bad arguments or bad input), 5 is "cannot be judged", 74 is
+a full disk, 130 is Ctrl-C, 141 is a pipe whose reader has gone.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -51,6 +52,7 @@ COMMANDS: dict[str, str] = {
 }
 """Command name → where its function (or its sub-App) lives."""
 _MISSING = re.compile(r'^(?:Command ".*?" p|P)arameter (\S+) requires an argument\.')
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 INTERNAL = {"simulate-worker": "bayplan.cli.simulate.worker:simulate_worker"}
 """Commands that others of ours call, and no people."""
 SUMMARIES: dict[str, str] = {
@@ -114,11 +116,21 @@ def run(arguments: list[str] | None = None) -> int:
         return _refused(str(problem), EXIT_UNWRITABLE)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Who read the output has seen enough; what is left of it must not fail at exit again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE_CLOSED
+    except OSError as problem:
+        return _unwritten(problem)
     return result if isinstance(result, int) else 0
+
+
+def _unwritten(problem: OSError) -> int:
+    """Say that the output has no place any more, unless who read it has just seen enough."""
+    has_gone = isinstance(problem, BrokenPipeError)
+    if not has_gone and problem.errno not in _FULL:
+        raise problem
+    # What is left of it must not fail at exit again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if has_gone:
+        return EXIT_PIPE_CLOSED
+    return _refused(f"the output cannot be written: {problem.strerror}", EXIT_UNWRITABLE)
 
 
 def _said(problem: CycloptsError) -> str:

@@ -217,6 +217,11 @@ def test_a_file_that_is_there_is_never_written_over(tmp_path: Path) -> None:
     assert (tmp_path / "r").read_bytes() == b"precious"
 
 
+def test_only_its_owner_can_read_a_recording(tmp_path: Path) -> None:
+    with RecordingWriter(tmp_path / "r.bpr", name="r", start=START) as writer:
+        assert writer.path.stat().st_mode & 0o777 == 0o600
+
+
 def test_kinds_that_are_not_ours_cannot_be_recorded_unnamed() -> None:
     with pytest.raises(ValueError, match="cannot be recorded"):
         identity_of({"kind": "Thing"})

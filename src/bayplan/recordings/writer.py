@@ -37,7 +37,8 @@ class RecordingWriter:
         self, path: Path, *, name: str, start: datetime, most_bytes: int = MOST_BYTES
     ) -> None:
         self.path = path
-        self._file = path.open("xb")
+        # It names what is in a cluster, so that others on this machine must not read it.
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self._most = most_bytes
         self._state: dict[Identity, tuple[Recorded, bytes]] = {}
         """Every object there is, and a digest of what was written of it."""

@@ -5,6 +5,7 @@ Every command is asked, also those that are still to come: what they take is rea
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -52,6 +53,15 @@ def test_a_full_disk_is_said_in_a_line(words: Words) -> None:
         )
     assert done.returncode == 74
     assert done.stderr == b"error: the output cannot be written: No space left on device\n"
+
+
+def test_a_pipe_is_no_place_for_a_kubeconfig(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "a device or a pipe" in refused(capsys, "apiserver", "--kubeconfig", str(pipe))
+    assert pipe.is_fifo()
 
 
 def test_all_commands_are_asked() -> None:

@@ -30,6 +30,8 @@ def check_place(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path}: is a directory, not a kubeconfig")
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():  # it would be replaced, and removed in the end
+        raise FileExistsError(f"{path}: a device or a pipe, not a file")
     if path.exists() and not _is_replaceable(path.read_bytes()):
         raise FileExistsError(f"{path}: not written by this server, and not replaced by it")
 

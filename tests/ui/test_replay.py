@@ -129,3 +129,8 @@ async def test_seeking_and_playing_agree_on_any_recording(
         replay.close()
     for name in ("pods", "nodes", "rails", "zones"):
         assert tables[name] == last[name]
+
+
+async def test_a_moment_at_which_nothing_happened_is_told_as_that_moment(told: Replay) -> None:
+    times = [plain(await told.state(at))["time"] for at in (42.0, 55.0, 42.0)]
+    assert times == [f"2026-03-01T12:00:{second}Z" for second in (42, 55, 42)]

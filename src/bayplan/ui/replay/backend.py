@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from bayplan.ui.journal import Listener
 from bayplan.ui.replay.scene import Scene
 from bayplan.ui.replay.timeline import Timeline
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 MOST_PLAYERS = 3
 MOST_STATES = 8
@@ -75,7 +76,8 @@ class Replay:
         self._notes = [cut] if recording.cut else []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="replay")
         self._players: OrderedDict[int, Player] = OrderedDict()
-        self._states: OrderedDict[int, Encoded] = OrderedDict()
+        self._states: OrderedDict[tuple[int, str], Encoded] = OrderedDict()
+        """By the last change, and by the second that a state is of: waiting takes time."""
         self._timeline: Encoded | None = None
 
     def close(self) -> None:
@@ -111,9 +113,10 @@ class Replay:
 
     def _state(self, at: float) -> Encoded:
         state = self._recording.state_at(at)
-        known = self._states.get(state.seq)
+        which = (state.seq, timestamp(self._recording.moment(state.at)))
+        known = self._states.get(which)
         if known is not None:
-            self._states.move_to_end(state.seq)
+            self._states.move_to_end(which)
             return known
         scene = self._scene(state)
         scene.settle()
@@ -121,7 +124,7 @@ class Replay:
             state.seq, scene.moment, self._source, self._notes, scene.picture.tables
         )
         found = Encoded(plain, encoding.gzipped(plain))
-        _keep(self._states, state.seq, found, MOST_STATES)
+        _keep(self._states, which, found, MOST_STATES)
         self._keep_player(Player(scene, self._recording.after(state.seq)))
         return found
 
@@ -157,8 +160,8 @@ class Replay:
         _keep(self._players, player.scene.seq, player, MOST_PLAYERS)
 
 
-def _keep(shelf: OrderedDict[int, T], seq: int, one: T, most: int) -> None:
-    shelf[seq] = one
-    shelf.move_to_end(seq)
+def _keep(shelf: OrderedDict[K, T], key: K, one: T, most: int) -> None:
+    shelf[key] = one
+    shelf.move_to_end(key)
     while len(shelf) > most:
         shelf.popitem(last=False)

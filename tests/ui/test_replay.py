@@ -13,6 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.cli.main import run
+from bayplan.cli.ui_answers import answers
+from bayplan.fit import Profile
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
 from bayplan.recordings import Recording, RecordingWriter, identity_of
@@ -134,3 +137,27 @@ async def test_seeking_and_playing_agree_on_any_recording(
 async def test_a_moment_at_which_nothing_happened_is_told_as_that_moment(told: Replay) -> None:
     times = [plain(await told.state(at))["time"] for at in (42.0, 55.0, 42.0)]
     assert times == [f"2026-03-01T12:00:{second}Z" for second in (42, 55, 42)]
+
+
+@pytest.fixture
+def queue_run(tmp_path: Path) -> Path:
+    """A run in which pods wait for their queue."""
+    lab, path = "examples/stories/5-queue-says-not-yet.yaml", tmp_path / "run.bpr"
+    crew = ("--with", "scheduler,autoscaler,queues")
+    assert run(["up", "-f", lab, "--virtual", "--for", "2m", *crew, "--record", str(path)]) == 0
+    return path
+
+
+async def test_queues_go_on_as_a_recording_is_played(queue_run: Path) -> None:
+    with Recording(queue_run) as recording:
+        replay = Replay(recording, "run.bpr", answers=answers(Profile()))
+        state = plain(await replay.state(0.0))
+        tables, played = tables_of(state), plain(await replay.changes(state["seq"], 2000))
+        assert played["end"]
+        for change in played["changes"]:
+            apply(tables, change)
+        last = tables_of(plain(await replay.state(recording.seconds)))
+        replay.close()
+    assert tables["queues"]["research"] == last["queues"]["research"]
+    assert tables["waiting"] == last["waiting"]
+    assert {row[1] for row in tables["waiting"].values()} == {"queue"}

@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
 from typing import TypeVar
 
 import msgspec
@@ -29,6 +30,10 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 MOST_PLAYERS = 3
 MOST_STATES = 8
+THINK_SECONDS = 1.0
+"""Seconds for which queues and plans are worked out for every step that is asked for at once; of
+the other steps, only for the last.
+"""
 STEP_SECONDS = 1.0
 """Changes of so many seconds are told as one."""
 
@@ -137,9 +142,14 @@ class Replay:
             scene.settle()
             player = Player(scene, self._recording.after(after))
         found: list[msgspec.Raw] = []
+        thinking = 0.0
         while len(found) < most and (step := player.step()):
             moment = self._recording.moment(step[-1].at)
             player.scene.play(step, moment)
+            if thinking < THINK_SECONDS or player.is_over or len(found) + 1 == most:
+                began = monotonic()
+                player.scene.think()
+                thinking += monotonic() - began
             changes = player.scene.picture.tables.take_changes()
             found.append(msgspec.Raw(encoding.change(player.scene.seq, moment, changes)))
         self._keep_player(player)

@@ -56,14 +56,22 @@ class Scene:
     def settle(self) -> None:
         """Draw all of it, with queues and the next plan."""
         self.picture.settle()
+        self.think()
+        self.picture.tables.take_changes()
+
+    def think(self) -> None:
+        """Work out queues, who waits for them, and the next plan, which takes longer than the
+        rest.
+        """
         still = self.still()
         queues, plan = self._answers.queues(still), self._answers.plan(still)
         self.picture.tables.replace("queues", queues.rows)
         self.picture.hold(dict(queues.held))
         if plan is not None:
             self.picture.tables.set("plans", plan)
+        else:
+            self.picture.tables.drop("plans", "next")
         self.picture.settle()
-        self.picture.tables.take_changes()
 
     def still(self) -> Still:
         """The cluster at this moment."""

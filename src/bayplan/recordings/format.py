@@ -22,6 +22,8 @@ LARGEST_BLOCK = 64 << 20
 """No block is larger, packed or unpacked."""
 BLOCK_BYTES = 1 << 20
 """How much is put into a block before it is written."""
+LONGEST_SECONDS = 100 * 366 * 86400.0
+"""A hundred years: no moment of a recording is later."""
 _LEVEL = 6
 
 
@@ -73,7 +75,12 @@ def read_block(file: BinaryIO, offset: int) -> Block | None:
     if len(head) < HEAD_BYTES:
         return None
     mark, part, length, checksum, seq, at = _HEAD.unpack(head)
-    known = mark == _MARK and part in set(Part) and length <= LARGEST_BLOCK and 0.0 <= at < 1e12
+    known = (
+        mark == _MARK
+        and part in set(Part)
+        and length <= LARGEST_BLOCK
+        and 0.0 <= at <= LONGEST_SECONDS
+    )
     return Block(offset, Part(part), length, checksum, seq, at) if known else None
 
 

@@ -7,7 +7,6 @@ damaged is an error when it is read, with its place.
 
 from __future__ import annotations
 
-import math
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from bayplan.kube.codec import ObjectError
 from bayplan.kube.times import read_time
 from bayplan.recordings.format import (
     HEAD_BYTES,
+    LONGEST_SECONDS,
     MAGIC,
     Block,
     Part,
@@ -32,6 +32,8 @@ from bayplan.recordings.format import (
 )
 from bayplan.recordings.objects import Identity, Recorded, decoded, identity_of
 
+LATEST_YEAR = 9000
+"""Such that every moment of a recording has a date."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObjectError, ValueError)
 
 
@@ -105,6 +107,8 @@ class Recording:
         start = read_time(header.start)
         if start is None:
             raise RecordingError(f"{path}: its header does not say when it began")
+        if start.year > LATEST_YEAR:
+            raise RecordingError(f"{path}: its header says that it began in {start.year}")
         self.name, self.start = header.name, start
         self._changes = [one for one in blocks if one.part is Part.CHANGES]
         self._keyframes = _whole_keyframes(blocks)
@@ -228,7 +232,7 @@ def _lines(data: bytes) -> list[bytes]:
 def _change(seq: int, line: bytes, block: Block) -> Change:
     try:
         found = _decode_line(line)
-        if not math.isfinite(found.at):
+        if not 0.0 <= found.at <= LONGEST_SECONDS:
             raise ValueError("at: not a moment")
         if found.drop is not None:
             return Change(seq, found.at, Identity(*found.drop), None)

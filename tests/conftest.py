@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
@@ -27,6 +28,12 @@ settings.load_profile("bayplan")
 BY_HAND = ("crictl", "critest")
 """Programs in no registry: whoever wants these tests puts them on the PATH."""
 _SIMULATION = Path(__file__).parent / "simulation"
+
+
+def pytest_configure() -> None:
+    """What a shell runs beside itself is deaf to Ctrl-C; the programs under test must hear it."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

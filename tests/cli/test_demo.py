@@ -155,7 +155,7 @@ def test_it_can_be_ended_at_any_time_and_leaves_nothing(
     with on_terminal("--story", story, folder=tmp_path) as it:
         it.until("the clusters start" if story == "7" else "at 0:")
         it.process.send_signal(number)
-        assert it.end() == 130
+        assert it.end() == 130, it.seen
     assert "Traceback" not in it.seen
     assert not list(tmp_path.iterdir())
 

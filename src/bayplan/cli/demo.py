@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -120,10 +119,3 @@ def sooner(spec: ClusterSpec) -> ClusterSpec:
     """The same cluster, in which nobody has to wait for what comes later."""
     workloads = tuple(replace(one, at=min(one.at, SOON)) for one in spec.workloads)
     return replace(spec, workloads=workloads)
-
-
-def _interrupt(*_: object) -> None:
-    """As Ctrl-C, also where that is not heard: what a script starts beside itself is deaf to it."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.raise_signal(signal.SIGINT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -127,13 +128,14 @@ class ImageTake:
         self._stages = [self._pulled, self._collected]
         self._parts = AsyncExitStack()
         self._stack = ExitStack()
+        self._at_work: asyncio.Task[object] | None = None
         wanted = {pod: f"linux/{self._architectures[one]}" for pod, one in PODS.items()}
         self.figures = ImageFigures(wanted)
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._runner = stack.enter_context(asyncio.Runner())
-            stack.callback(lambda: self._runner.run(self._parts.aclose()))
+            stack.callback(lambda: self._runner.run(self._close()))
             self._runner.run(self._open())
             self._stack = stack.pop_all()
         return self
@@ -148,7 +150,17 @@ class ImageTake:
 
     def step(self) -> Frame | None:
         """Pull, then tidy up."""
-        return self._runner.run(self._stages.pop(0)()) if self._stages else None
+        return self._runner.run(self._staged(self._stages.pop(0))) if self._stages else None
+
+    async def _staged(self, stage: Callable[[], Awaitable[Frame]]) -> Frame:
+        self._at_work = asyncio.current_task()
+        return await stage()
+
+    async def _close(self) -> None:
+        """End what a Ctrl-C left half done, and then everything that it uses."""
+        if self._at_work is not None and not self._at_work.done():
+            await _ended(self._at_work)
+        await self._parts.aclose()
 
     async def _open(self) -> None:
         enter, push = self._parts.enter_async_context, self._parts.push_async_callback
@@ -242,7 +254,7 @@ def _platform(told: dict[str, object]) -> str:
     return f"{spec.get('os', '?')}/{spec.get('architecture', '?')}"
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _ended(task: asyncio.Task[object] | asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task

@@ -23,11 +23,13 @@ from bayplan.client.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
+from bayplan.client.resources import resource_of
 from bayplan.client.verbs.discovery import UnknownKindError
 from bayplan.kube.coordination import Lease, LeaseSpec
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.workloads import PriorityClass, ReplicaSet
 from tests.client.conftest import meta
 
@@ -304,6 +306,11 @@ async def test_kinds_without_a_type_are_discovered(client: Client) -> None:
         await client.discover("apps/v1", "Starship")
     with pytest.raises(UnknownKindError):
         await client.discover("no-such-group.example.com/v1", "Starship")
+
+
+async def test_having_a_type_for_a_kind_does_not_say_that_it_is_served(client: Client) -> None:
+    assert await client.serves(resource_of(Node))
+    assert not await client.serves(resource_of(NodeGroup))
 
 
 async def test_the_server_says_its_version_and_health(client: Client) -> None:

@@ -58,8 +58,8 @@ def dump(
 ) -> int:
     """Save what the other commands read of a cluster, without secrets, as one list of objects.
 
-    `bayplan explain -f`, `plan -f` and the others answer from it as they would have from the
-    cluster. It holds only the fields that they read: no environment, argument or command of a
+    With -f, `explain`, `plan` and the others answer from it as they would have from the cluster.
+    It holds only the fields that they read: no environment, argument or command of a
     container, no Secret or ConfigMap, and of annotations only those that decide something.
     --anonymise also hashes all names, labels and addresses, so that every reference still holds;
     words of Kubernetes and of clouds stay. With -f, a dump that is there is written anew.

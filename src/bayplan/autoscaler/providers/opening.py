@@ -28,7 +28,6 @@ from bayplan.autoscaler.providers.declared.sources import (
 from bayplan.autoscaler.providers.declared.statuses import Statuses
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client, Informers
-from bayplan.client.verbs.discovery import UnknownKindError
 from bayplan.kube.misspelt import no_such
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
@@ -67,9 +66,7 @@ async def _overlaid(
     *,
     writes: bool,
 ) -> Provider:
-    try:
-        await client.discover(NODE_GROUPS.api_version, NODE_GROUPS.kind)
-    except UnknownKindError:
+    if not await client.serves(NODE_GROUPS):
         return Overlay(inner, FileDeclarations(file)) if file else inner
     informers = await stack.enter_async_context(Informers(client))
     informer = informers.of(NODE_GROUPS)

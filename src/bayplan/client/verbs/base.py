@@ -22,6 +22,10 @@ class Verbs:
         """The resource that serves that kind, for kinds that have no type here."""
         return await self._discovery.resource(api_version, kind)
 
+    async def serves(self, resource: Resource[T]) -> bool:
+        """Whether the server has that resource now, such as that of a definition."""
+        return await self._discovery.serves(resource)
+
     async def _resource_for(self, item: T, resource: Resource[T] | None) -> Resource[T]:
         if resource is not None:
             return resource

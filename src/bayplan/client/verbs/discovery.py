@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.client.objects import decode
-from bayplan.client.resources import Resource, Untyped, known_untyped, untyped
+from bayplan.client.resources import Resource, T, Untyped, known_untyped, untyped
 from bayplan.client.wire.requests import Request
 from bayplan.client.wire.sending import Sender
 from bayplan.kube.meta import Struct
@@ -48,6 +48,12 @@ class Discovery:
         if wanted not in self._known:
             raise UnknownKindError(f"the server has no kind {kind!r} in {api_version!r}")
         return self._known[wanted]
+
+    async def serves(self, resource: Resource[T]) -> bool:
+        """Whether the server has that resource now; having a type for it here does not tell."""
+        wanted = (resource.api_version, resource.kind)
+        await self._ask(resource.api_version)
+        return wanted in self._known
 
     async def _ask(self, api_version: str) -> None:
         group, _, version = api_version.rpartition("/")

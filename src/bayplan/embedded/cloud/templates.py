@@ -32,6 +32,7 @@ def template(group: NodeGroup, drivers: Mapping[str, Driver], name: str = "") ->
         if drivers[driver].topology_key:
             node["metadata"]["labels"].setdefault(drivers[driver].topology_key, zone)
     node["metadata"]["annotations"] = {CSI_DRIVERS: limits_text(coming)}
+    node["status"].pop("nodeInfo", None)  # which version its kubelet has, it says when it is there
     return template_of(msgspec.convert({"apiVersion": "v1", "kind": "Node", **node}, Node))
 
 

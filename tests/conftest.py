@@ -10,10 +10,11 @@ and tests that are marked with them are left out.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,16 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         report.outcome = "failed"
         report.longrepr = f"skipped, though CI has all that a test needs: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """Commands that are run in this process say what is logged; it must not last."""
+    logger, disabled = logging.getLogger("bayplan"), logging.root.manager.disable
+    level = logger.level
+    yield
+    logger.setLevel(level)
+    logging.disable(disabled)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
 PARTS = ("scheduler", "autoscaler", "webhook", "node-limits")
 ACCOUNTS = tuple(f"bayplan-{one}" for one in PARTS)
 SYSTEM = "kube-system"
-WITHIN = 150.0
+WITHIN = 300.0
 QUICK = (
     "--set=scheduler.schedulerNames=[bayplan,default-scheduler]",
     "--set=autoscaler.extraArgs=[--scan-interval=0.5s]",

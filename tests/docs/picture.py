@@ -43,8 +43,8 @@ def words(svg: str) -> list[str]:
 
 
 def _figures(report: str) -> dict[str, str]:
-    lines = (line.split(maxsplit=1) for line in report.splitlines() if line.strip())
-    return {name: text for name, text in lines if name in _SHOWN}
+    lines = (line.partition(" ") for line in report.splitlines())
+    return {name: text.strip() for name, _, text in lines if name in _SHOWN}
 
 
 def _scene(on: dict[str, str], off: dict[str, str]) -> Group:

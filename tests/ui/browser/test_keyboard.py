@@ -75,8 +75,8 @@ def test_measure_colours_and_theme_have_keys(shop: str, opened: Opened) -> None:
     window = opened(shop)
     window.drawn()
     window.page.keyboard.press("m")
-    assert "by=memory" in window.page.url
+    window.page.wait_for_url(lambda url: "by=memory" in url)
     window.page.keyboard.press("c")
-    assert "colour=namespace" in window.page.url
+    window.page.wait_for_url(lambda url: "colour=namespace" in url)
     window.page.keyboard.press("t")
     assert window.reads("document.documentElement.dataset.theme") == "dark"

@@ -39,6 +39,7 @@ pytestmark = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
 PARTS = ("scheduler", "autoscaler", "webhook", "node-limits")
 ACCOUNTS = tuple(f"bayplan-{one}" for one in PARTS)
 SYSTEM = "kube-system"
+pytestmark = pytest.mark.xdist_group("daemons from manifests")  # they share ports
 WITHIN = 300.0
 QUICK = (
     "--set=scheduler.schedulerNames=[bayplan,default-scheduler]",

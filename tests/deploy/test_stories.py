@@ -35,11 +35,13 @@ from tests.deploy.made import printed
 from tests.deploy.pods import Machine, machine
 
 KUBECTL = shutil.which("kubectl") or ""
-pytestmark = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
+pytestmark = [
+    pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed"),
+    pytest.mark.xdist_group("daemons from manifests"),  # they share ports
+]
 PARTS = ("scheduler", "autoscaler", "webhook", "node-limits")
 ACCOUNTS = tuple(f"bayplan-{one}" for one in PARTS)
 SYSTEM = "kube-system"
-pytestmark = pytest.mark.xdist_group("daemons from manifests")  # they share ports
 WITHIN = 300.0
 QUICK = (
     "--set=scheduler.schedulerNames=[bayplan,default-scheduler]",

@@ -2,8 +2,9 @@
 
 It does what a kubelet does for our daemons, and no more: the environment with its fields, `$(NAME)`
 in arguments, files of Secrets and ConfigMaps, the service account's token, an address of its own
-(each pod has one of 127.0.0.0/8 in the place of all of its own), probes, and what a service's
-endpoints are made from. Whatever is wrong in a template is wrong here, too.
+(each pod has one of 127.0.0.0/8 in the place of all of its own, which no other process of the tests
+gives away), probes, and what a service's endpoints are made from. Whatever is wrong in a template
+is wrong here, too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ DEPLOYMENTS = untyped("apps", "v1", "deployments", "Deployment")
 DAEMON_SETS = untyped("apps", "v1", "daemonsets", "DaemonSet")
 PATIENCE = 90.0
 _VARIABLE = re.compile(r"\$\((\w+)\)")
+_NUMBERS = count(1)
+_TOLD = 3000
 
 
 @dataclass(slots=True)
@@ -70,7 +73,6 @@ class Machine:
     kubeconfig: Path
     folder: Path
     pods: list[LocalPod] = field(default_factory=list)
-    _numbers: count[int] = field(default_factory=lambda: count(1))
 
     async def run(self, namespace: str) -> None:
         """Run all Deployments and DaemonSets of a namespace until all their pods are ready."""
@@ -103,11 +105,15 @@ class Machine:
             assert pod.process.returncode is None, pod.log.read_text()
             await asyncio.sleep(0.2)
 
+    def told(self) -> str:
+        """The end of what every pod has logged."""
+        return "\n".join(f"{one.name}:\n{one.log.read_text()[-_TOLD:]}" for one in self.pods)
+
     async def _start(self, namespace: str, template: Mapping[str, Any]) -> LocalPod:
         spec = template["spec"]
         (container,) = spec["containers"]
-        number = next(self._numbers)
-        address, name = f"127.0.77.{number}", f"{spec['serviceAccountName']}-{number}"
+        number = next(_NUMBERS)
+        address, name = _address(number), f"{spec['serviceAccountName']}-{number}"
         fields = {"metadata.namespace": namespace, "metadata.name": name, "spec.nodeName": "here"}
         given = {
             one["name"]: one.get("value") or fields[one["valueFrom"]["fieldRef"]["fieldPath"]]
@@ -178,11 +184,20 @@ class Machine:
             return list(await asyncio.gather(*(one.process.wait() for one in running)))
 
 
+def _address(number: int) -> str:
+    """One that is this process's alone."""
+    high, low = divmod(os.getpid() % 65536, 256)
+    return f"127.{high}.{low}.{number}" if high else f"127.1.{low}.{number + 100}"
+
+
 @asynccontextmanager
 async def machine(client: Client, kubeconfig: Path, folder: Path) -> AsyncIterator[Machine]:
     """A machine whose pods end with it."""
     made = Machine(client, kubeconfig, folder)
     try:
         yield made
+    except BaseException:
+        print(made.told())  # noqa: T201 - pytest shows it with the failure
+        raise
     finally:
         await made.stop()

@@ -37,7 +37,7 @@ from tests.deploy.pods import Machine, machine
 KUBECTL = shutil.which("kubectl") or ""
 pytestmark = [
     pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed"),
-    pytest.mark.xdist_group("daemons from manifests"),  # they share ports
+    pytest.mark.xdist_group("daemons from manifests"),  # so that they are not all there at once
 ]
 PARTS = ("scheduler", "autoscaler", "webhook", "node-limits")
 ACCOUNTS = tuple(f"bayplan-{one}" for one in PARTS)

@@ -58,6 +58,8 @@ class Create:
 
     storage: str
     object: JsonObject
+    once: bool = False
+    """A server's no is taken for an answer; only one that could not answer is asked again."""
 
 
 @dataclass(frozen=True, slots=True)

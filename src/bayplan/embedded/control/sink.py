@@ -2,7 +2,8 @@
 
 Every write passes validation, admission and the watch, as if it had come over HTTP. A write that
 comes too late (the object is gone, or is another one) is no failure: the change that overtook it
-asks the controller again. A write that is refused raises `Refused`, and the engine retries later.
+asks the controller again. A write that is refused raises `Refused`, and the engine retries later;
+a creation that is tried but once is given up then, unless the server could not say yes or no.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from bayplan.embedded.control.recorder import Recorder
 log = logging.getLogger(__name__)
 
 USER = User("system:bayplan-simulation", ("system:masters", "system:authenticated"))
-_NOT_FOUND, _CONFLICT = 404, 409
+_NOT_FOUND, _CONFLICT, _TOO_MANY, _FAILED = 404, 409, 429, 500
 
 
 class Refused(Exception):  # noqa: N818 - an outcome that the engine handles
@@ -51,9 +52,12 @@ class Sink:
         try:
             await self._apply(step)
         except ApiError as error:
-            if error.code not in (_NOT_FOUND, _CONFLICT):
+            if error.code in (_NOT_FOUND, _CONFLICT):
+                log.debug("%s: too late: %s", _named(step), error.message)
+            elif isinstance(step, Create) and step.once and _is_no(error):
+                log.info("%s: given up: %s", _named(step), error.message)
+            else:
                 raise Refused(f"{_named(step)}: {error.message}") from error
-            log.debug("%s: too late: %s", _named(step), error.message)
 
     async def _apply(self, step: Step) -> None:
         self.writes += 1
@@ -92,6 +96,11 @@ class Sink:
         if kind is None:
             raise ApiError(_NOT_FOUND, "NotFound", f"nothing serves {storage}")
         return kind
+
+
+def _is_no(error: ApiError) -> bool:
+    """Whether asking again would get the same answer."""
+    return error.code < _FAILED and error.code != _TOO_MANY
 
 
 def _named(step: Step) -> str:

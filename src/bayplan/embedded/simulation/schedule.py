@@ -52,7 +52,7 @@ class WorkloadSchedule(Controller[int]):
         self._workloads = workloads
         self._start = stage.seconds()
         self._times = [self._draw(one) for one in workloads]
-        self._next = [0] * len(workloads)
+        self._made = [0] * len(workloads)  # objects, over all arrivals
 
     def first(self) -> Iterable[int]:
         """All that are not there from the beginning."""
@@ -63,15 +63,16 @@ class WorkloadSchedule(Controller[int]):
         since = self._stage.seconds() - self._start
         times, spec, plan = self._times[key], self._workloads[key], Plan()
         due = bisect_right(times, since)
-        for number in range(self._next[key], due):
-            plan.append(Do(f"arrival {number}", partial(self._went, key, number)))
-            plan += [self._create(obj, number if spec.count else None) for obj in spec.objects]
+        for place in range(self._made[key], due * len(spec.objects)):
+            number, index = divmod(place, len(spec.objects))
+            plan.append(self._create(spec.objects[index], number if spec.count else None))
+            plan.append(Do(f"arrival {number}", partial(self._went, key, place)))
         if due < len(times):
             plan.append(RequeueAfter(times[due] - since))
         return plan
 
-    def _went(self, key: int, number: int) -> None:
-        self._next[key] = number + 1
+    def _went(self, key: int, place: int) -> None:
+        self._made[key] = place + 1
 
     def _draw(self, spec: WorkloadSpec) -> list[float]:
         if not spec.count:
@@ -95,4 +96,4 @@ def creation(catalog: Catalog, obj: JsonObject, number: int | None = None) -> Cr
         made["metadata"].setdefault("namespace", "default")
     if number is not None:
         made["metadata"]["name"] = f"{obj['metadata']['name']}-{number}"
-    return Create(kind.storage, made)
+    return Create(kind.storage, made, once=True)

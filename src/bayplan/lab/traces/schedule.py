@@ -39,19 +39,18 @@ class TraceSchedule(Controller[int]):
             self._next = next(self._rows, None)
         plan = Plan()
         for index, row in enumerate(self._due):
-            plan.append(Do(f"arrival {self._number + index}", self._went))
             plan += self._class_of(row)
-            plan.append(Create(*workload(row, self._number + index)))
+            plan.append(Create(*workload(row, self._number + index), once=True))
+            plan.append(Do(f"arrival {self._number + index}", self._went))
         if self._next is not None:
             plan.append(RequeueAfter(self._next.arrival - since))
         return plan
 
     def _went(self) -> None:
-        self._due.popleft()
+        self._priorities.add(self._due.popleft().priority)
         self._number += 1
 
     def _class_of(self, row: Row) -> Plan:
         if not row.priority or row.priority in self._priorities:
             return []
-        self._priorities.add(row.priority)
         return [creation(self._catalog, priority_class(row.priority))]

@@ -43,8 +43,8 @@ def test_a_story_whose_gate_does_nothing_is_not_as_promised(story: AnyStory) -> 
 
 def test_attach_limit_reached_buys_all_nodes_at_once() -> None:
     on, off = told(1)
-    assert (on.bought, on.running, on.hung, on.failures) == (3, 36, 0, 0)
-    assert off.hung == 20
+    assert (on.bought, on.running, on.stuck, on.failures) == (3, 36, 0, 0)
+    assert off.stuck == 20
     assert on.all_ran < off.all_ran
 
 

@@ -80,21 +80,30 @@ def test_pods_that_never_ran_are_not_left_out() -> None:
 Pods = st.lists(
     st.tuples(
         st.integers(0, 4),
-        st.sampled_from(["", "refused", "gated", "node", "Running", "Succeeded", "Failed", "gone"]),
+        st.sampled_from(
+            ["", "refused", "sent back", "gated", "node", "Running", "Succeeded", "Failed", "gone"]
+        ),
         st.integers(0, 1),
     ),
     max_size=60,
 )
 
 
+CONDITIONS = {
+    "refused": ("Unschedulable", "0/1 nodes are available"),
+    "sent back": ("SchedulerError", "binding volumes: provisioning failed"),
+    "gated": ("NotAdmitted", "over quota"),
+}
+
+
 def _pod(number: int, state: str, uid: int) -> PodFacts | None:
     if state == "gone":
         return None
     phase = state if state[:1].isupper() else "Pending"
-    node = "" if state in ("", "refused", "gated") else "n"
-    reason = {"refused": "Unschedulable", "gated": "NotAdmitted"}.get(state)
+    reason, message = CONDITIONS.get(state, ("", ""))
+    node = "" if state in ("", *CONDITIONS) else "n"
     condition = (
-        f'{{"type":"PodScheduled","status":"False","reason":"{reason}","message":"0/1 nodes"}}'
+        f'{{"type":"PodScheduled","status":"False","reason":"{reason}","message":"{message}"}}'
         if reason
         else ""
     )
@@ -119,12 +128,35 @@ def test_every_pod_is_counted_once_at_every_moment(
         stages = {name: one.value for name, one in book.family("pods")}
         counts = meter.counts
         assert counts["created"] == sum(stages.values()) + counts["ended"] + counts["removed"]
-        causes = sum(one.value for _, one in book.family("waiting"))
-        assert causes == stages.get("waiting", 0)
+        for stage in ("waiting", "stuck"):
+            causes = sum(one.value for _, one in book.family(stage))
+            assert causes == stages.get(stage, 0)
         assert min([*stages.values(), 0]) == 0
     meter.finish(100.0)
     assert len(meter.waits) == meter.counts["created"]
     assert len(meter.waits.done) == meter.counts["ran"]
+
+
+def test_a_pod_is_stuck_while_a_node_that_it_was_sent_to_cannot_have_its_volume() -> None:
+    book, binding = SeriesBook(Grid(100.0, 10)), [False]
+    meter = PodMeter(book, lambda *_: "resources", lambda _: binding[0])
+    key = Key("pods", "d", "p0")
+
+    def stuck_after(state: str, now: float) -> dict[str, float]:
+        meter.observe(key, _pod(0, state, 1), now)
+        return {cause: one.value for cause, one in book.family("stuck") if one.value}
+
+    assert stuck_after("refused", 1) == {}
+    assert stuck_after("sent back", 2) == {"volumes that cannot be made": 1}
+    binding[0] = True
+    assert stuck_after("sent back", 3) == {"volumes that cannot be made": 1}, "tried again"
+    assert meter.waiting_by_cause() == [("volumes that cannot be made", 1)]
+    assert stuck_after("node", 4) == {}
+    meter.attach_failed(key, "1", 5)
+    assert stuck_after("node", 6) == {"volumes that cannot be attached": 1}
+    assert meter.waiting_by_cause() == []
+    assert stuck_after("Running", 7) == {}
+    assert meter.counts["stuck"] == 1
 
 
 @given(

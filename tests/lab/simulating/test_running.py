@@ -60,6 +60,8 @@ def test_attach_limit_reached_is_told_as_it_is() -> None:
         assert one.series[f"volumes/{DISK}"][-1] == 36
         assert one.series[f"limits/{DISK}"][-1] == 40
     assert (on.figures["p90"] or 0) < 70 < (off.figures["p90"] or 0)
+    assert on.figures["podsStuck"] == 0
+    assert (off.figures["podsStuck"] or 0) >= 20, "as the demo counts them"
 
 
 def test_progress_goes_from_nothing_to_the_end() -> None:

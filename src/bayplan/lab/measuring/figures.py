@@ -36,14 +36,18 @@ FIGURES: dict[str, Figure] = {
         "Pods that never ran", "", "Until the end, or until they were deleted or had failed."
     ),
     "podsStuck": Figure(
-        "Pods stuck", "", "Sent to a node where a volume could not be attached, if only for a time."
+        "Pods stuck",
+        "",
+        "Sent to a node that could not have one of their volumes, if only for a time.",
     ),
     "p50": Figure("Created to running, half", "s", "Half of the pods ran within this time."),
     "p90": Figure("Created to running, 90 %", "s", "Nine of ten pods ran within this time."),
     "p99": Figure("Created to running, 99 %", "s", "99 of 100 pods ran within this time."),
-    "podHoursWaiting": Figure("Pod hours waiting", "h", "Pods without a node, over time."),
-    "podHoursStuck": Figure("Pod hours stuck", "h", "Pods on a node without a volume, over time."),
-    "waitingAtEnd": Figure("Waiting at the end", "", "Pods without a node when the run ended."),
+    "podHoursWaiting": Figure(
+        "Pod hours waiting", "h", "Pods without a node that are not stuck, over time."
+    ),
+    "podHoursStuck": Figure("Pod hours stuck", "h", "Pods that were stuck, over time."),
+    "waitingAtEnd": Figure("Waiting at the end", "", "Pods that waited when the run ended."),
     "stuckAtEnd": Figure("Stuck at the end", "", "Pods that were stuck when the run ended."),
     "disruptions": Figure("Disruptions", "", "Pods that were preempted, evicted or drained."),
 }

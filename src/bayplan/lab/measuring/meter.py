@@ -31,7 +31,7 @@ from bayplan.lab.measuring.figures import figures
 from bayplan.lab.measuring.queues import QUEUES, QueueMeter
 from bayplan.lab.measuring.result import WITHIN, Measured, Waiting
 from bayplan.lab.measuring.scaling import ScaleLog
-from bayplan.lab.measuring.series import Grid, SeriesBook
+from bayplan.lab.measuring.series import Grid, Series, SeriesBook
 from bayplan.lab.measuring.volumes import VolumeMeter
 from bayplan.lab.measuring.waits import Waits
 
@@ -86,6 +86,11 @@ class Meter:
         hear = self._hear.get(change.entry.key.storage)
         if hear is not None:
             hear(change.entry.key, change, self._simulation.now())
+
+    @property
+    def stuck(self) -> Series:
+        """How many pods are stuck."""
+        return self._book.of(pods.STUCK)
 
     def result(self, digest: str) -> Measured:
         """What the run came to; it is over."""

@@ -1,7 +1,10 @@
 """Pods over time: how many wait for what, start, are stuck, run; and how long each took.
 
-Every pod is in one stage at a time. Those of DaemonSets are left out: they come and go with their
-nodes and wait for nobody.
+Every pod is in one stage at a time. One is *stuck* while a node that it was sent to cannot have one
+of its volumes: it has the node and attaching failed, until it runs there after all; or it was sent
+back since the volume could not be made for that node, until its scheduler says something else.
+Reports and the demo both count by this. Pods of DaemonSets are left out: they come and go with
+their nodes and wait for nobody.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ IsBinding = Callable[[PodFacts], bool]
 """Whether a pod has its place, and waits there for a volume to be made."""
 WAITING, STARTING, STUCK, RUNNING = "pods/waiting", "pods/starting", "pods/stuck", "pods/running"
 QUEUE, GATE, GANG, SCHEDULER = "queue", "gate", "gang", "scheduler"
-BINDING, NOT_MADE = "volumes being made", "volumes that cannot be made"
+BINDING = "volumes being made"
+NOT_MADE, NOT_ATTACHED = "volumes that cannot be made", "volumes that cannot be attached"
 _BY_REASON = {
     "NotAdmitted": QUEUE,
     "ReservationTimedOut": QUEUE,
@@ -40,6 +44,7 @@ class _Known:
     created: float
     stage: str = ""
     cause: str = ""
+    """`waiting/…` or `stuck/…`."""
     said: str = ""
     ran: bool = False
     failed_to_attach: bool = False
@@ -81,11 +86,12 @@ class PodMeter:
             return
         known.failed_to_attach = True
         if known.stage == STARTING:
-            self._enter(known, STUCK, now)
+            self._enter(known, STUCK, now, NOT_ATTACHED)
 
     def waiting_by_cause(self) -> list[tuple[str, int]]:
-        """How many wait for what just now, most first."""
-        found = ((cause, round(one.value)) for cause, one in self._book.family("waiting"))
+        """How many that have no node wait for what just now, most first."""
+        family = (*self._book.family("waiting"), *self._book.family("stuck"))
+        found = ((cause, round(one.value)) for cause, one in family if cause != NOT_ATTACHED)
         return sorted(((c, n) for c, n in found if n), key=lambda one: (-one[1], one[0]))
 
     def finish(self, now: float) -> None:
@@ -108,24 +114,24 @@ class PodMeter:
         elif pod.phase == "Running":
             self._runs(known, now)
             self._enter(known, RUNNING, now)
+        elif known.failed_to_attach:
+            self._enter(known, STUCK, now, NOT_ATTACHED)
         else:
-            self._enter(known, STUCK if known.failed_to_attach else STARTING, now)
+            self._enter(known, STARTING, now)
 
     def _wait(self, key: Key, known: _Known, pod: PodFacts, now: float) -> None:
         condition = pod.condition("PodScheduled")
         reason = condition.reason or "" if condition is not None else ""
         said = f"{reason}: {condition.message}" if condition is not None else ""
+        if said.startswith(f"{reason}: {_BINDING_FAILED}"):
+            self._enter(known, STUCK, now, NOT_MADE)
+            return
         if pod.spec.volumes and self._is_binding(pod):
             reason = said = BINDING
         if known.stage == WAITING and said == known.said:
             return
         known.said = said
-        cause = self._cause(key, pod, reason, said)
-        if known.stage == WAITING and cause == known.cause:
-            return
-        self._enter(known, WAITING, now)
-        known.cause = cause
-        self._book.of(f"waiting/{cause}").add(now, 1)
+        self._enter(known, WAITING, now, self._cause(key, pod, reason, said))
 
     def _cause(self, key: Key, pod: PodFacts, reason: str, said: str) -> str:
         gates = [one.name for one in pod.spec.scheduling_gates or ()]
@@ -135,8 +141,6 @@ class PodMeter:
             return SCHEDULER
         if reason in _BY_REASON:
             return _BY_REASON[reason]
-        if said.startswith(f"{reason}: {_BINDING_FAILED}"):
-            return NOT_MADE
         refused = said.startswith(f"{reason}: {_NODES_REFUSE}")
         if not refused and any(pod.annotation(one) for one in QUEUE_NAME_ANNOTATIONS):
             return QUEUE
@@ -163,11 +167,13 @@ class PodMeter:
         if not known.ran:
             self.waits.censored.append(now - known.created)
 
-    def _enter(self, known: _Known, stage: str, now: float) -> None:
-        """Leave a stage for another; whoever waits leaves its cause, too."""
-        if known.cause:
-            self._book.of(f"waiting/{known.cause}").add(now, -1)
-            known.cause = ""
+    def _enter(self, known: _Known, stage: str, now: float, why: str = "") -> None:
+        """Leave a stage for another; whoever waits or is stuck has a cause, too."""
+        cause = f"{stage.removeprefix('pods/')}/{why}" if why else ""
+        if cause != known.cause:
+            self._change(known.cause, -1, now)
+            self._change(cause, +1, now)
+            known.cause = cause
         if stage == known.stage:
             return
         if known.stage:
@@ -178,6 +184,10 @@ class PodMeter:
             known.was_stuck = True
             self.counts["stuck"] += 1
         known.stage = stage
+
+    def _change(self, cause: str, by: int, now: float) -> None:
+        if cause:
+            self._book.of(cause).add(now, by)
 
 
 def is_of_daemon_set(pod: PodFacts) -> bool:

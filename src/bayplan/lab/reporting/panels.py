@@ -41,8 +41,8 @@ def sections(report: Report) -> list[Section]:
         drawing.family("Groups", "Instances, those that boot included.", "groups", "Group {}"),
         drawing.section(
             "Pods",
-            "A pod waits until it has a node, starts until it runs, and is stuck if a volume cannot"
-            " be attached there.",
+            "A pod waits until it has a node, starts until it runs, and is stuck if a node that it"
+            " was sent to cannot have one of its volumes.",
             {
                 "pods/waiting": "Pods waiting",
                 "pods/starting": "Pods starting",
@@ -55,6 +55,13 @@ def sections(report: Report) -> list[Section]:
             "What would have to change for them to go on.",
             "waiting",
             "Waiting for {}",
+        ),
+        drawing.family(
+            "Pods stuck, by cause",
+            "Attached to the node that they have, or made for the one that they were sent back"
+            " from.",
+            "stuck",
+            "Stuck for {}",
         ),
         drawing.times(),
         drawing.volumes(),

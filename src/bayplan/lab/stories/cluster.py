@@ -20,6 +20,7 @@ from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.virtualloop import VirtualLoop
 from bayplan.lab.crew import Crew, Member, muster
+from bayplan.lab.measuring import Grid, Meter
 from bayplan.lab.stories.counting import ClusterFigures, Counting
 from bayplan.lab.stories.story import Frame, Take
 from bayplan.lab.virtual import VirtualLab
@@ -65,7 +66,9 @@ class ClusterTake:
     async def _opened(self) -> VirtualLab:
         aboard = muster(self._crew, read_cluster(self._file), lambda: lab.simulation.provider)
         lab = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
-        self._counting = Counting(lab.simulation)
+        meter = Meter(lab.simulation, Grid.over(self._until), lambda *_: "")
+        lab.plane.store.listeners.append(meter.observe)
+        self._counting = Counting(lab.simulation, meter.stuck)
         await lab.__aenter__()
         self._counting.begin()
         return lab

@@ -1,4 +1,4 @@
-"""What is counted while a story's cluster runs: nodes, pods, hanging, and the minutes lost."""
+"""What is counted while a story's cluster runs: nodes, pods, stuck pods, and the minutes lost."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from bayplan.embedded.simulation.report import Summary, summarize
 from bayplan.embedded.simulation.simulation import Simulation
+from bayplan.lab.measuring.series import Series
 from bayplan.lab.stories.story import Frame, Row
 
-_SENT = "binding volumes: "
-"""How the text begins of a pod that was sent to a node which cannot have its volume."""
 _FAILURES = ("FailedAttachVolume", "ProvisioningFailed")
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 _NAMES = re.compile(r'(claim|volume) "?[\w./-]*\d[\w./-]*"?')
@@ -29,8 +28,8 @@ class ClusterFigures:
     running: int = 0
     waiting: int = 0
     """Pods that do not run at the end."""
-    hung: int = 0
-    """The most pods that hung at once on a node that could not have them."""
+    stuck: int = 0
+    """The most pods that were stuck at once, as reports count them."""
     all_ran: float | None = None
     """Seconds after which no pod waited any more; None if some do."""
     lost: float = 0.0
@@ -52,7 +51,7 @@ class ClusterFigures:
             ("nodes bought", str(self.bought)),
             ("pods running at the end", str(self.running)),
             ("pods still waiting at the end", str(self.waiting)),
-            ("most pods hanging at once", str(self.hung)),
+            ("most pods stuck at once", str(self.stuck)),
             ("all pods run", done),
             ("minutes lost, of all pods", f"{self.lost / 60:.0f}"),
             ("volume failures", str(self.failures)),
@@ -73,8 +72,9 @@ class ClusterFigures:
 class Counting:
     """Counts step by step."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, stuck: Series) -> None:
         self._simulation = simulation
+        self._stuck = stuck
         self.figures = ClusterFigures()
         self._sold: set[str] = set()
         self._began = 0.0
@@ -94,7 +94,7 @@ class Counting:
         figures.most_nodes = max(figures.most_nodes, len(seen.nodes))
         figures.running = seen.phases["Running"]
         figures.waiting = waiting
-        figures.hung = max(figures.hung, _hanging(seen))
+        figures.stuck = round(self._stuck.peak)
         if waiting:
             figures.all_ran = None
         elif figures.all_ran is None and seen.phases:
@@ -102,7 +102,7 @@ class Counting:
         figures.failures = sum(seen.warnings[one] for one in _FAILURES)
         figures.spent = seen.spent
         figures.running_in = self._running_in()
-        return _frame(seen, figures)
+        return _frame(seen, figures, round(self._stuck.value))
 
     def _running_in(self) -> Counter[str]:
         view, fleet = self._simulation.view, self._simulation.fleet
@@ -120,26 +120,21 @@ def clock(seconds: float) -> str:
     return f"{minutes}:{rest:02}"
 
 
-def _frame(seen: Summary, figures: ClusterFigures) -> Frame:
+def _frame(seen: Summary, figures: ClusterFigures, stuck: int) -> Frame:
     coming = len(seen.booting)
     nodes = f"{seen.ready} ready" + (f", {coming} on the way" if coming else "")
-    hanging, why = _hanging(seen), _why(seen)
+    why = _why(seen)
     rows = (
         ("nodes", nodes),
         ("nodes bought", str(figures.bought)),
         ("pods running", str(figures.running)),
-        ("pods waiting", str(figures.waiting - hanging)),
-        ("pods hanging", str(hanging)),
+        ("pods waiting", str(figures.waiting - stuck)),
+        ("pods stuck", str(stuck)),
         ("why", why or "-"),
     )
-    log = f"{nodes}; {figures.running} running, {figures.waiting - hanging} waiting"
-    log += f", {hanging} hanging" if hanging else ""
+    log = f"{nodes}; {figures.running} running, {figures.waiting - stuck} waiting"
+    log += f", {stuck} stuck" if stuck else ""
     return Frame(clock(seen.seconds), rows, f"{log}: {why}" if why else log)
-
-
-def _hanging(seen: Summary) -> int:
-    late = sum(one.why.startswith("FailedAttachVolume") for one in seen.stuck)
-    return late + sum(one.said.startswith(_SENT) for one in seen.waiting)
 
 
 def _why(seen: Summary) -> str:

@@ -123,6 +123,10 @@ def test_a_story_that_does_not_end_as_promised_is_told_and_ends_with_1(
         (["--story", "9"], "error: --story 9: there are stories 1 to 8"),
         (["--story", "0"], "error: --story 0: there are stories 1 to 8"),
         (["--keep"], "error: --keep: say with --story N which cluster is to stay"),
+        (
+            ["--story", "1", "--story", "4", "--keep"],
+            "error: --keep: one cluster can stay, and --story names 1, 4; give --story once",
+        ),
     ],
 )
 def test_a_wrong_question_is_one_clear_line(

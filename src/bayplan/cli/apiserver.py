@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
+from bayplan.cli.flags import Switch
 from bayplan.client.daemon import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.kubeconfig import check_place
@@ -45,7 +46,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     listen: str = "127.0.0.1:0",
     kubeconfig: Path | None = None,
     who: WhoMay | None = None,
-    allow_privileged: bool = False,
+    allow_privileged: Switch = False,
     controllers: Literal["all", "own"] = "all",
     durability: Literal["process", "power"] = "process",
 ) -> int:

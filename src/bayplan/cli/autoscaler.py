@@ -30,6 +30,7 @@ from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.daemons import settle, show
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.leading import LeaderOptions
 from bayplan.cli.logs import LogOptions
 from bayplan.cli.node_limits import ExpectedLimits
@@ -59,7 +60,7 @@ def autoscaler(  # noqa: PLR0913 - one for each option of the command
     leader: LeaderOptions | None = None,
     listen: Annotated[str, Parameter(name=["--listen", "--address"])] = "127.0.0.1:8085",
     plan_token_file: Path | None = None,
-    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    dry_run: Switch = False,
     logs: LogOptions | None = None,
 ) -> int:
     """Buy nodes for pods that wait, and give back those that nobody needs, until interrupted.

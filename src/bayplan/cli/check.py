@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 TRUE_IN_PART = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "Lease"})
 Codes = Annotated[
     tuple[str, ...],
-    Parameter(negative_iterable=(), show_default=False),
+    Parameter(show_default=False),
 ]
 
 

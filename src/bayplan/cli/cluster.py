@@ -42,7 +42,6 @@ Source = Annotated[
     Parameter(
         name=["--filename", "-f"],
         allow_leading_hyphen=True,
-        negative_iterable=(),
         show_default=False,
         help="Dump of the cluster: a file (JSON or YAML, also gzipped), a directory, or - for"
         " standard input; may be repeated, and the last word on an object counts.",

@@ -7,14 +7,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated
 
-from cyclopts import Parameter
 from rich.text import Text
 
 from bayplan.cli.apiserver import fastest_loop
 from bayplan.cli.ending import ended_by_signals
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.output import counted, is_read_by_people, show
 from bayplan.cli.simulated.living import Wish, live, quiet
 from bayplan.cli.simulated.telling import PlainTeller, Teller, Told, all_gates, typed
@@ -32,10 +31,10 @@ COMPARES = STORIES[-1]
 
 def demo(
     *,
-    story: Annotated[tuple[int, ...], Parameter(negative_iterable=())] = (),
-    keep: Annotated[bool, Parameter(negative=())] = False,
-    plain: Annotated[bool, Parameter(negative=())] = False,
-    ui: Annotated[bool, Parameter(negative=())] = False,
+    story: tuple[int, ...] = (),
+    keep: Switch = False,
+    plain: Switch = False,
+    ui: Switch = False,
 ) -> int:
     """Tell what Bayplan is for: eight stories, each on a cluster in this process, with its feature
     gate on and off beside each other.
@@ -57,7 +56,7 @@ def demo(
     """
     chosen = _chosen(story)
     if keep and len(chosen) != 1:
-        raise BadInput("--keep: say with --story N which cluster is to stay")
+        raise BadInput(f"--keep: {_which(story)}")
     if ui and not keep:
         raise BadInput("--ui: the page is of the cluster that stays; add --keep and --story N")
     teller = PlainTeller() if plain or not is_read_by_people() else Teller()
@@ -69,6 +68,13 @@ def demo(
     if keep:
         _keep(chosen[0], ui=ui)
     return EXIT_OK if all(one.is_as_promised for one in told) else EXIT_NO
+
+
+def _which(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "say with --story N which cluster is to stay"
+    named = ", ".join(map(str, dict.fromkeys(numbers)))
+    return f"one cluster can stay, and --story names {named}; give --story once"
 
 
 def _chosen(numbers: Sequence[int]) -> list[AnyStory]:

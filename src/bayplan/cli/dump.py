@@ -50,7 +50,6 @@ def dump(
     kinds: Annotated[
         tuple[str, ...],
         Parameter(
-            negative_iterable=(),
             show_default=False,
             help="Only these kinds, as kubectl names them, with commas; may be repeated.",
         ),

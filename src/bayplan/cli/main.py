@@ -26,6 +26,7 @@ from bayplan.cli.errors import (
     BadInput,
     Unwritable,
 )
+from bayplan.cli.flags import FLAGS
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
@@ -90,10 +91,14 @@ def build_app(called: str = "", program: str = "bayplan") -> App:
         help="Decide what fits in a Kubernetes cluster, and say why.",
         version=bayplan.__version__,
         result_action="return_value",
+        default_parameter=FLAGS,
     )
     for name, target in COMMANDS.items():
         summary = None if name == called else SUMMARIES.get(name)
-        app.command(target, name=name, help=summary)
+        if target.endswith(":app"):  # it tells each of its own commands what flags mean
+            app.command(target, name=name, help=summary)
+        else:
+            app.command(target, name=name, help=summary, default_parameter=FLAGS)
     for name, target in INTERNAL.items():
         app.command(target, name=name, show=False)
     return app

@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection
 from bayplan.cli.images.output import complain, say
 from bayplan.cli.leading import LeaderOptions
@@ -94,8 +95,8 @@ class CollectionOptions:
 
 async def node_agent(  # noqa: PLR0913 - one for each group of options
     *,
-    images: bool = False,
-    limits: bool = False,
+    images: Switch = False,
+    limits: Switch = False,
     node: str = "",
     connection: Connection | None = None,
     cluster: ClusterAccess | None = None,

@@ -18,6 +18,7 @@ from bayplan.autoscaler.cloud.reading import Expects, as_it_is
 from bayplan.cli.apiserver import listen_address
 from bayplan.cli.cluster import gates_from
 from bayplan.cli.errors import BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.leading import LeaderOptions
 from bayplan.client.client import Client
 from bayplan.client.daemon import elect
@@ -78,9 +79,9 @@ class LimitTerms:
 class LimitOptions:
     """How attach limits are published."""
 
-    all_nodes: bool = False
+    all_nodes: Switch = False
     """Publish for every node of the cluster, not just for this one; replicas elect a leader."""
-    write_csinodes: bool = False
+    write_csinodes: Switch = False
     """Write limits also into the CSINodes of drivers that say none themselves."""
     terms: LimitTerms = field(default_factory=LimitTerms)
 
@@ -90,7 +91,7 @@ class LimitOptions:
 class ExpectedLimits:
     """Attach limits that new nodes will publish."""
 
-    expect_limits: bool = False
+    expect_limits: Switch = False
     """Plan with the attach limits that `bayplan node-agent --limits` will publish on new nodes,
     where a group's template says none; the options below are to be the same as there."""
     expect_limits_cloud: Literal["aws", "gce", "azure", "openstack"] | None = None

@@ -47,7 +47,7 @@ def queues(  # noqa: PLR0913 - one for each option of the command
     source: ClusterSource = HERE,
     output: Output = Format.table,
     queue_policy: Policy = "capacity",
-    scheduler_name: Annotated[tuple[str, ...], Parameter(negative_iterable=())] = (),
+    scheduler_name: tuple[str, ...] = (),
     next_cycle: Annotated[bool, Parameter(name="--next", negative="")] = False,
     rules: Literal["ours", "volcano"] = "ours",
 ) -> int:

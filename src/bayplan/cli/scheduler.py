@@ -11,10 +11,8 @@ import socket
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
 from uuid import uuid4
 
-from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.cli.access import ClusterAccess
@@ -23,6 +21,7 @@ from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.comparing import compare_on_signal, compare_once
 from bayplan.cli.daemons import settle, show
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.leading import LeaderOptions
 from bayplan.cli.logs import LogOptions
 from bayplan.cli.output import printable
@@ -59,8 +58,8 @@ def scheduler(  # noqa: PLR0913 - one for each option of the command
     queues: QueueOptions | None = None,
     leader: LeaderOptions | None = None,
     listen: str = "127.0.0.1:0",
-    dry_run: Annotated[bool, Parameter(negative=())] = False,
-    compare: Annotated[bool, Parameter(negative=())] = False,
+    dry_run: Switch = False,
+    compare: Switch = False,
     logs: LogOptions | None = None,
 ) -> int:
     """Place pods until interrupted.

@@ -62,7 +62,7 @@ def ui(  # noqa: PLR0913 - one for each option
     request_timeout: str = "30s",
     listen: str = "127.0.0.1:0",
     token_file: Path | None = None,
-    host_name: Annotated[tuple[str, ...], Parameter(negative_iterable=())] = (),
+    host_name: tuple[str, ...] = (),
     groups: Path | None = None,
     partial: Partial = False,
     feature_gates: Gates = "",

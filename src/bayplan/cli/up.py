@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from bayplan.cli.apiserver import WhoMay, fastest_loop
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.output import printable, show
 from bayplan.cli.simulated.living import Wish, input_checked, live, made
 from bayplan.cli.simulated.serving import cloud_places
@@ -32,7 +33,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     *,
     file: Annotated[Path, Parameter(("--filename", "-f"))],
     for_: Annotated[str | None, Parameter("--for")] = None,
-    virtual: bool = False,
+    virtual: Switch = False,
     with_: Annotated[str, Parameter("--with")] = "",
     data: Path | None = None,
     kubeconfig: Path | None = None,
@@ -41,7 +42,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     seed: int | None = None,
     cloud_socket: Path | None = None,
     cloud_address: str | None = None,
-    ui: Annotated[bool, Parameter(negative="")] = False,
+    ui: Switch = False,
     record: Path | None = None,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",

@@ -49,15 +49,11 @@ def volumes(  # noqa: PLR0913 - one for each option
     source: ClusterSource = HERE,
     node: Annotated[
         tuple[str, ...],
-        Parameter(
-            negative_iterable=(), show_default=False, help="Only this node; may be repeated."
-        ),
+        Parameter(show_default=False, help="Only this node; may be repeated."),
     ] = (),
     driver: Annotated[
         tuple[str, ...],
-        Parameter(
-            negative_iterable=(), show_default=False, help="Only this driver; may be repeated."
-        ),
+        Parameter(show_default=False, help="Only this driver; may be repeated."),
     ] = (),
     over: Annotated[
         str,

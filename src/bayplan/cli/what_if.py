@@ -44,7 +44,6 @@ class WhatIf:
     with_nodes: Annotated[
         tuple[str, ...],
         Parameter(
-            negative_iterable=(),
             show_default=False,
             help="As if there were so many more nodes, as 3xGROUP (of --groups), or 3xNODE for some"
             " like a node that is there; may be repeated.",
@@ -53,7 +52,6 @@ class WhatIf:
     without_node: Annotated[
         tuple[str, ...],
         Parameter(
-            negative_iterable=(),
             show_default=False,
             help="As if this node were gone, and its pods waited; may be repeated.",
         ),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from cyclopts import App
 
+from bayplan.cli.flags import FLAGS
+
 _LIST = """List node groups with their bounds, sizes and prices, or the instances of one group.
 
 Asks any provider that speaks Cluster Autoscaler's externalgrpc protocol."""
@@ -29,4 +31,4 @@ COMMANDS = {
 
 app = App(name="cloud", help="List, resize and disturb the simulated cloud of `bayplan up`.")
 for _name, (_target, _help) in COMMANDS.items():
-    app.command(f"bayplan.cli.cloud.{_target}", name=_name, help=_help)
+    app.command(f"bayplan.cli.cloud.{_target}", name=_name, help=_help, default_parameter=FLAGS)

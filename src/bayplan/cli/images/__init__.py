@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from cyclopts import App
 
+from bayplan.cli.flags import FLAGS
+
 _GC = """Remove images that nobody uses, if the disk is full enough.
 
 A command knows nothing of when images were last used, so it asks for no minimum age; an agent
@@ -34,4 +36,4 @@ COMMANDS = {
 
 app = App(name="images", help="Pull, list, inspect, remove and collect images by runtime handler.")
 for _name, (_target, _help) in COMMANDS.items():
-    app.command(f"bayplan.cli.images.{_target}", name=_name, help=_help)
+    app.command(f"bayplan.cli.images.{_target}", name=_name, help=_help, default_parameter=FLAGS)

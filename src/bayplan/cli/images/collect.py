@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.output import (
     Format,
@@ -30,8 +31,8 @@ async def collect(  # noqa: PLR0913 - one for each option of the command
     output: Format = "table",
     high: int = 85,
     low: int = 80,
-    unused: bool = False,
-    dry_run: bool = False,
+    unused: Switch = False,
+    dry_run: Switch = False,
 ) -> int:
     """Remove images that nobody uses, if the disk is full enough.
 

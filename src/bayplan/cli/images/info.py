@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import find, image_to_pull
 from bayplan.cli.images.offers import show_offers
@@ -30,7 +31,7 @@ async def info(  # noqa: PLR0913 - one for each option of the command
     runtime: str = "",
     connection: Connection | None = None,
     output: Format = "table",
-    platform: bool = False,
+    platform: Switch = False,
     config: Path | None = None,
 ) -> int:
     """Show all that the runtime tells of an image; without one, of itself.

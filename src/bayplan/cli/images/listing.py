@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bayplan.cli.errors import EXIT_OK
+from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import matches
 from bayplan.cli.images.output import (
@@ -55,10 +56,10 @@ async def list_images(  # noqa: PLR0913 - one for each option of the command
     runtime: str | None = None,
     connection: Connection | None = None,
     output: Format = "table",
-    digests: bool = False,
-    no_trunc: bool = False,
-    pinned: bool = False,
-    quiet: bool = False,
+    digests: Switch = False,
+    no_trunc: Switch = False,
+    pinned: Switch = False,
+    quiet: Switch = False,
 ) -> int:
     """List images, with the runtime handler each is for.
 

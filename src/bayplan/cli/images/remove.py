@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.finding import find
 from bayplan.cli.images.output import complain, say
@@ -16,8 +17,8 @@ async def remove(
     *images: str,
     runtime: str = "",
     connection: Connection | None = None,
-    all_images: bool = False,
-    prune: bool = False,
+    all_images: Switch = False,
+    prune: Switch = False,
 ) -> int:
     """Remove images, each with all its tags, for one runtime handler.
 

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.output import Format, complain, say, show_data, warn
 from bayplan.client.errors import ClientError
@@ -31,7 +32,7 @@ class Scope:
 
     node: str = ""
     """Restart this node's pods that have a runtime class; without it no pod is touched."""
-    bare_pods: bool = False
+    bare_pods: Switch = False
     """Also delete pods that no controller would bring back."""
     patience: float = PATIENCE
     """Seconds to wait for the pods' images to be out of use."""
@@ -43,7 +44,7 @@ async def reset(
     cluster: ClusterAccess | None = None,
     scope: Scope | None = None,
     output: Format = "table",
-    dry_run: bool = False,
+    dry_run: Switch = False,
 ) -> int:
     """Clean up after the gate RuntimeClassInImageCriApi was switched.
 

@@ -30,7 +30,7 @@ from bayplan.lab.simulating.orders import Inputs, Order
 from bayplan.lab.simulating.pool import Failure, run_all
 from bayplan.lab.simulating.results import Results
 
-_REPEATED = {"negative_iterable": (), "consume_multiple": False, "show_default": False}
+_REPEATED = {"consume_multiple": False, "show_default": False}
 
 
 def simulate(  # noqa: PLR0913 - one for each option of the command

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import BadInput
+from bayplan.cli.flags import Switch
 from bayplan.cli.output import printable
 from bayplan.cli.simulate.progress import told
 from bayplan.client.client import Tuning
@@ -35,7 +36,7 @@ TUNING = Tuning(qps=50.0, burst=100, in_flight=8)
 class OnCluster:
     """Runs in pods of a cluster instead of processes of this machine."""
 
-    on_cluster: Annotated[bool, Parameter(negative="")] = False
+    on_cluster: Switch = False
     """Make the runs as an indexed Job on the cluster of the kubeconfig; needs --image."""
     image: str = ""
     """The image of Bayplan that the pods run, of the same version as this command."""

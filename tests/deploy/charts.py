@@ -33,7 +33,7 @@ def rendered(namespace: str = "kube-system", **said: Any) -> list[Mapping[str, A
     words: dict[str, Callable[..., Any]] = {
         "toYaml": _yaml,
         "nindent": _nindent,
-        "quote": lambda text: json.dumps(str(text)),
+        "quote": lambda text: json.dumps(str(text), ensure_ascii=False),
     }
     found = []
     for path in sorted((FOLDER / "templates").iterdir()):

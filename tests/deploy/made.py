@@ -7,21 +7,21 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
 import bayplan
 from bayplan.cli.main import run
 from bayplan.deploy.holes import Filling
 from bayplan.deploy.rendering import objects, plain, without_helm
-from bayplan.deploy.values import Values, over_usual
+from bayplan.deploy.sense import read
+from bayplan.deploy.values import Values
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 def values(**said: object) -> Values:
     """Values, as a file would say them."""
-    return msgspec.convert(over_usual(said), Values)
+    return read(said)
 
 
 def made(*names: str, namespace: str = "kube-system", **said: object) -> list[dict[str, Any]]:

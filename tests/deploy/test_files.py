@@ -14,7 +14,8 @@ import yaml
 
 from bayplan.deploy.components import COMPONENTS
 from bayplan.deploy.rendering import CHART, KUSTOMIZE, USUAL, files
-from bayplan.deploy.values import Values, schema
+from bayplan.deploy.sense import schema
+from bayplan.deploy.values import Values
 from tests.deploy.charts import FOLDER, rendered
 from tests.deploy.made import DEPLOY, made, printed, printed_objects
 from tests.deploy.pages import PAGE, page
@@ -29,7 +30,7 @@ OTHERS: dict[str, Any] = {
     "scheduler": {
         "replicas": 3,
         "schedulerNames": ["bayplan", "default-scheduler"],
-        "extraArgs": ["--missing-driver=opt-in", "--x={{ y }} \"quoted\" #"],
+        "extraArgs": ["--missing-driver=opt-in", "--scheduler-name={{ y }} \"é😀\", #"],
         "nodeSelector": {"pool": "system"},
         "tolerations": [{"operator": "Exists"}],
         "podAnnotations": {"a": "true"},
@@ -41,7 +42,7 @@ OTHERS: dict[str, Any] = {
         "resources": {"requests": {"memory": "1Gi", "cpu": None}, "limits": {"memory": "1Gi"}},
     },
     "nodeLimits": {"enabled": True, "limits": "csi: {d: {'*': 8}}\n"},
-    "nodeAgent": {"enabled": True, "images": True},
+    "nodeAgent": {"enabled": True, "images": True, "limits": False},
     "monitoring": {"enabled": True, "labels": {"release": "prometheus"}},
     "networkPolicies": {"enabled": True},
 }  # fmt: skip

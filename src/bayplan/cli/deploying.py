@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import yaml
-from cyclopts import Parameter
+from cyclopts import CycloptsError, Parameter
 
 import bayplan
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.cli.cluster import Gates, gates_from
 from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.main import build_app
 from bayplan.cli.output import printable
-from bayplan.deploy.components import BY_NAME, COMPONENTS
-from bayplan.deploy.holes import Filling
+from bayplan.deploy.components import BY_NAME, COMPONENTS, DAEMONS
+from bayplan.deploy.holes import Filling, Node
 from bayplan.deploy.rendering import objects, plain, without_helm
-from bayplan.deploy.values import REPOSITORY, Values, over_usual
+from bayplan.deploy.sense import read, refuse_clashes
+from bayplan.deploy.values import REPOSITORY, Values, find
 from bayplan.deploy.writing import write
-from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, read_text, shaped
+from bayplan.images.references import InvalidReferenceError
+from bayplan.images.references import parse as parse_image
+from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, read_text
 from bayplan.kube.loading.yaml_values import YamlError, build
 from bayplan.kube.misspelt import suggestion
 from bayplan.kube.names import is_dns_label, is_label_value
 
-_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,1000}")
+_DOT = re.compile(r"(?<!\\)\.")
 
 
 def manifests(  # noqa: PLR0913 - one for each option of the command
@@ -65,17 +70,16 @@ def manifests(  # noqa: PLR0913 - one for each option of the command
     """
     chosen = _values(values, set_)
     if feature_gates:
+        gates_from(feature_gates)
         chosen.feature_gates = feature_gates
-    gates_from(chosen.feature_gates)
-    _refuse_what_cannot_start(chosen)
-    said = chosen.image if chosen.image != Values().image else REPOSITORY
-    chosen.image = _image(image or said, version)
     if not is_label_value(version) or not version:
         raise BadInput(f"--version {printable(version[:80])}: cannot be a label and a tag")
     if not is_dns_label(namespace):
         raise BadInput(f"--namespace {printable(namespace[:80])}: cannot be a name")
+    chosen.image = _image(image, chosen.image, version)
     names = _names(components, chosen, crds=crds)
     made = objects(Filling(without_helm(chosen), namespace, version), names)
+    _refuse_what_cannot_start(chosen, plain(made) if version == bayplan.__version__ else ())
     if output == "json":
         listed = {"apiVersion": "v1", "kind": "List", "items": plain(made)}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(listed)).decode() + "\n")
@@ -84,20 +88,44 @@ def manifests(  # noqa: PLR0913 - one for each option of the command
     return EXIT_OK
 
 
-def _refuse_what_cannot_start(values: Values) -> None:
-    """BadInput for words that a daemon would only refuse once it runs."""
+def _refuse_what_cannot_start(values: Values, made: Iterable[Node]) -> None:
+    """BadInput for words that a daemon of our version would only refuse once it runs."""
     try:
         parse_expanders(values.autoscaler.expander)
+        refuse_clashes(values)
     except ExpanderError as error:
         raise BadInput(f"autoscaler.expander: {printable(str(error))}") from None
+    except FieldProblem as problem:
+        raise BadInput(printable(str(problem))) from None
+    sections = {one.name: one.values for one in DAEMONS}
+    for one in cast("Iterable[dict[str, Any]]", made):
+        if one["kind"] in {"Deployment", "DaemonSet"}:
+            (container,) = one["spec"]["template"]["spec"]["containers"]
+            section = sections[one["metadata"]["name"]]
+            if find(values, f"{section}.extraArgs"):
+                _refuse_arguments(container, section)
 
 
-def _image(image: str, version: str) -> str:
-    """With a tag, if it has neither tag nor digest."""
-    if not _IMAGE.fullmatch(image):
-        raise BadInput(f"--image {printable(image[:80])}: is no image")
-    last = image.rpartition("/")[2]
-    return image if ":" in last or "@" in last else f"{image}:{version}"
+def _refuse_arguments(container: dict[str, Any], section: str) -> None:
+    """All that we say ourselves is sound, so what is wrong is what somebody adds."""
+    words = [*container["command"][1:], *container["args"]]
+    try:
+        build_app(words[0]).parse_args(words, exit_on_error=False, print_error=False)
+    except CycloptsError as problem:
+        said = printable(" ".join(str(problem).split()))
+        raise BadInput(f"{section}.extraArgs: {said}") from None
+
+
+def _image(asked: str, said: str, version: str) -> str:
+    """With a tag, if it has neither tag nor digest; the option counts before the value."""
+    ours = said == Values().image
+    image = asked or (REPOSITORY if ours else said)
+    try:
+        found = parse_image(image)
+    except InvalidReferenceError as error:
+        where = "--image" if asked else "image"
+        raise BadInput(f"{where}: {printable(str(error))}") from None
+    return image if found.tag or found.digest else f"{image}:{version}"
 
 
 def _names(components: tuple[str, ...], values: Values, *, crds: bool) -> list[str]:
@@ -128,11 +156,19 @@ def _values(path: Path | None, settings: tuple[str, ...]) -> Values:
         file = parse(text, "--set" if path is None else str(path), dict[str, object])
         for one in settings:
             _set(file.value, one)
-        return shaped(over_usual(file.value), Values)
+        return read(file.value)
     except ConfigFileError as error:
         raise BadInput(str(error)) from None
     except FieldProblem as problem:
+        if path is None or any(_is_within(problem.field, one) for one in settings):
+            raise BadInput(f"--set {printable(str(problem))}") from None
         raise BadInput(str(file.error(problem))) from None
+
+
+def _is_within(field: str, setting: str) -> bool:
+    """Whether a field is what a setting names, or a part of it."""
+    name = setting.partition("=")[0].replace("\\.", ".")
+    return field == name or field.startswith((f"{name}.", f"{name}["))
 
 
 def _set(said: dict[str, object], setting: str) -> None:
@@ -140,10 +176,13 @@ def _set(said: dict[str, object], setting: str) -> None:
     if not equals or not name:
         raise BadInput(f"--set {printable(setting[:80])}: must be NAME=VALUE")
     try:
-        value = build(yaml.parse(text, Loader=yaml.CSafeLoader))
+        # Nothing is an empty text, as it is for Helm.
+        value = build(yaml.parse(text, Loader=yaml.CSafeLoader)) if text else ""
     except (YamlError, yaml.YAMLError, UnicodeError):
-        raise BadInput(f"--set {printable(setting[:80])}: the value cannot be read") from None
-    *above, last = name.split(".")
+        raise BadInput(
+            f"--set {printable(setting[:80])}: the value cannot be read; quote a text"
+        ) from None
+    *above, last = (one.replace("\\.", ".") for one in _DOT.split(name))
     at = said
     for step in above:
         inner = at.setdefault(step, {})

@@ -140,7 +140,6 @@ NODE_AGENT = Daemon(
         _mounted("images", "nodeAgent.imageFolder", readOnly=True),
         _mounted("state", "nodeAgent.stateFolder"),
     ),
-    priority="system-node-critical",
     root="nodeAgent.images",
     says_logs=False,
 )

@@ -10,7 +10,9 @@ import msgspec
 from bayplan.deploy.components import BY_NAME, COMPONENTS, Component
 from bayplan.deploy.dashboard import dashboard_text
 from bayplan.deploy.holes import Filling, Node, Remark, Text, When, bare, fill_all
-from bayplan.deploy.values import OURS, WHY, Values, schema
+from bayplan.deploy.sense import schema
+from bayplan.deploy.values import OURS, WHY, Values
+from bayplan.deploy.words import Strict, is_section
 from bayplan.deploy.writing import write
 
 USUAL = tuple(one.name for one in COMPONENTS if one.usual)
@@ -82,7 +84,7 @@ def _escaped(node: Node) -> Node:
             return node
 
 
-def _documented(values: msgspec.Struct, above: str) -> Iterator[str]:
+def _documented(values: Strict, above: str) -> Iterator[str]:
     """values.yaml: every field, its usual value, and what is to be said of it."""
     pad = "  " * above.count(".")
     for one in msgspec.structs.fields(values):
@@ -90,11 +92,11 @@ def _documented(values: msgspec.Struct, above: str) -> Iterator[str]:
         held = getattr(values, one.name)
         if path in WHY:
             yield f"{pad}# {WHY[path]}\n"
-        if isinstance(held, msgspec.Struct):
+        if is_section(held):
             yield f"{pad}{one.encode_name}:\n"
             yield from _documented(held, f"{path}.")
         else:
-            lines = write([{one.encode_name: held}])[4:].splitlines()
+            lines = write([{one.encode_name: msgspec.to_builtins(held)}])[4:].splitlines()
             yield from (f"{pad}{line}\n" for line in lines)
 
 

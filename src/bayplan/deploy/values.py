@@ -8,64 +8,81 @@ Kubernetes wherever a field is handed on as it is.
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 from msgspec import Meta
 
-Count = Annotated[int, Meta(ge=0)]
-Free = dict[str, Any]
-"""A part of an object that is handed on as it is."""
+from bayplan.deploy.words import (
+    Address,
+    Affinity,
+    Annotations,
+    Argument,
+    Expanders,
+    Folder,
+    Gates,
+    Image,
+    Interval,
+    Labels,
+    Name,
+    NoName,
+    Replicas,
+    Resources,
+    SecretName,
+    Strict,
+    Toleration,
+)
+
 _STAYS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 REPOSITORY = "registry.example.com/bayplan"
 OURS = version("bayplan")
 
 
-class Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=False):
-    """What has no fields but its own."""
-
-
-def _requests(cpu: str, memory: str) -> Free:
-    return {"requests": {"cpu": cpu, "memory": memory}}
+def _requests(cpu: str, memory: str) -> Resources:
+    return Resources(requests={"cpu": cpu, "memory": memory})
 
 
 class Workload(Strict, kw_only=True):
     """What every daemon has."""
 
     enabled: bool = True
-    resources: Free = {}
-    extra_args: list[str] = []
-    node_selector: dict[str, str] = {}
-    tolerations: list[Free] = []
-    pod_annotations: dict[str, str] = {}
+    resources: Resources = msgspec.field(default_factory=Resources)
+    extra_args: list[Argument] = []
+    node_selector: Labels = {}
+    tolerations: list[Toleration] = []
+    affinity: Affinity = msgspec.field(default_factory=Affinity)
+    priority_class_name: NoName = "system-cluster-critical"
+    pod_annotations: Annotations = {}
 
 
 class Scheduler(Workload, kw_only=True):
     """Whose pods are placed."""
 
-    replicas: Count = 2
-    resources: Free = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
-    scheduler_names: list[str] = msgspec.field(default_factory=lambda: ["bayplan"])
-    lease: str = "bayplan-scheduler"
+    replicas: Replicas = 2
+    resources: Resources = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
+    scheduler_names: Annotated[list[Name], Meta(min_length=1)] = msgspec.field(
+        default_factory=lambda: ["bayplan"]
+    )
+    lease: Name = "bayplan-scheduler"
 
 
 class Autoscaler(Workload, kw_only=True):
     """Which cloud is asked for nodes."""
 
-    replicas: Count = 2
-    resources: Free = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
-    pod_annotations: dict[str, str] = msgspec.field(default_factory=lambda: dict(_STAYS))
+    replicas: Replicas = 2
+    resources: Resources = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
+    pod_annotations: Annotations = msgspec.field(default_factory=lambda: dict(_STAYS))
     cloud_provider: Literal["externalgrpc", "clusterapi", "aws"] = "externalgrpc"
-    cloud_config_secret: str = "bayplan-cloud"  # noqa: S105 - the name of one
+    cloud_config_secret: NoName = "bayplan-cloud"  # noqa: S105 - the name of one
     cluster_api: bool = False
-    expander: str = "least-waste"
+    expander: Expanders = "least-waste"
 
 
 class Webhook(Workload, kw_only=True):
     """Who vouches for the webhook."""
 
-    replicas: Count = 2
-    resources: Free = msgspec.field(default_factory=lambda: _requests("100m", "128Mi"))
+    replicas: Replicas = 2
+    resources: Resources = msgspec.field(default_factory=lambda: _requests("100m", "128Mi"))
     failure_policy: Literal["Fail", "Ignore"] = "Fail"
     cert_manager: bool = False
 
@@ -74,8 +91,8 @@ class NodeLimits(Workload, kw_only=True):
     """Attach limits for all nodes, from one place."""
 
     enabled: bool = False
-    replicas: Count = 2
-    resources: Free = msgspec.field(default_factory=lambda: _requests("50m", "128Mi"))
+    replicas: Replicas = 2
+    resources: Resources = msgspec.field(default_factory=lambda: _requests("50m", "128Mi"))
     limits: str = "# aws-ebs: {m5.large: 20}\n"
 
 
@@ -83,12 +100,16 @@ class NodeAgent(Workload, kw_only=True):
     """An agent on every node: its attach limits, its images, or both."""
 
     enabled: bool = False
-    resources: Free = msgspec.field(default_factory=lambda: _requests("10m", "128Mi"))
+    resources: Resources = msgspec.field(default_factory=lambda: _requests("10m", "128Mi"))
+    tolerations: list[Toleration] = msgspec.field(
+        default_factory=lambda: [Toleration(operator="Exists")]
+    )
+    priority_class_name: NoName = "system-node-critical"
     limits: bool = True
     images: bool = False
-    cri_socket: str = "/run/containerd/containerd.sock"
-    image_folder: str = "/var/lib/containerd"
-    state_folder: str = "/var/lib/bayplan"
+    cri_socket: Folder = "/run/containerd/containerd.sock"
+    image_folder: Folder = "/var/lib/containerd"
+    state_folder: Folder = "/var/lib/bayplan"
 
 
 class Switch(Strict):
@@ -108,18 +129,18 @@ class Monitoring(Strict):
     """What Prometheus' operator and Grafana are told."""
 
     enabled: bool = False
-    labels: dict[str, str] = {}
-    interval: str = "30s"
+    labels: Labels = {}
+    interval: Interval = "30s"
 
 
 class Values(Strict):
     """All that can be chosen."""
 
-    image: str = f"{REPOSITORY}:{OURS}"
+    image: Image = f"{REPOSITORY}:{OURS}"
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
-    image_pull_secrets: list[dict[str, str]] = []
-    feature_gates: str = ""
-    listen_address: str = "0.0.0.0"  # noqa: S104 - of a pod: probes and Prometheus come from outside
+    image_pull_secrets: list[SecretName] = []
+    feature_gates: Gates = ""
+    listen_address: Address = "0.0.0.0"  # noqa: S104 - of a pod: probes and Prometheus come from outside
     log_format: Literal["json", "text"] = "json"
     crds: Kinds = msgspec.field(default_factory=Kinds)
     scheduler: Scheduler = msgspec.field(default_factory=Scheduler)
@@ -155,6 +176,7 @@ WHY: dict[str, str] = {
     "nodeLimits": "Publishes attach limits of all nodes from one Deployment.",
     "nodeLimits.limits": "Your own limits by plugin and instance type; docs/node.md.",
     "nodeAgent": "A DaemonSet: each agent looks after its own node.",
+    "nodeAgent.tolerations": "Where it also goes; all nodes unless said otherwise.",
     "nodeAgent.limits": "Publish attach limits; not together with nodeLimits.",
     "nodeAgent.images": "Pull and collect images by runtime class; runs as root on the node.",
     "nodeAgent.criSocket": "The runtime's socket on the nodes.",
@@ -172,10 +194,10 @@ def find(values: Values, path: str) -> object:
     """The value of a field such as `scheduler.replicas`, by its name in values.yaml."""
     found: object = values
     for step in path.split("."):
-        held = cast("msgspec.Struct", found)
+        held = cast("Strict", found)
         names = {one.encode_name: one.name for one in msgspec.structs.fields(held)}
         found = getattr(held, names[step])
-    return found
+    return msgspec.to_builtins(found)
 
 
 def layered(below: object, above: object) -> object:
@@ -184,29 +206,3 @@ def layered(below: object, above: object) -> object:
         return above
     made = {**below, **{key: layered(below.get(key), one) for key, one in above.items()}}
     return {key: one for key, one in made.items() if one is not None}
-
-
-def over_usual(said: Free) -> object:
-    """What somebody says over what is usual, all in plain values."""
-    return layered(msgspec.to_builtins(Values()), said)
-
-
-def schema() -> Free:
-    """values.yaml's JSON schema, self-contained, as Helm checks it."""
-    made = msgspec.json.schema(Values)
-    whole = cast("Free", _inlined(made["$defs"][Values.__name__], made["$defs"]))
-    # Helm adds a field of its own.
-    whole["properties"]["global"] = {"type": "object"}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}
-
-
-def _inlined(node: object, definitions: Free) -> object:
-    """A schema without references; what is to be said of fields is in values.yaml."""
-    if isinstance(node, list):
-        return [_inlined(one, definitions) for one in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        return _inlined(definitions[str(node["$ref"]).rpartition("/")[2]], definitions)
-    left = {key: one for key, one in node.items() if key not in {"title", "description", "default"}}
-    return {key: _inlined(one, definitions) for key, one in left.items()}

@@ -37,7 +37,6 @@ class Daemon:
     volumes: tuple[Node, ...] = ()
     mounts: tuple[Node, ...] = ()
     env: tuple[Node, ...] = ()
-    priority: str = "system-cluster-critical"
     grace: int = 15
     drain: int = 0
     """Seconds for which it still answers after it was told to go."""
@@ -93,7 +92,7 @@ def daemon_set(daemon: Daemon) -> Node:
         "spec": {
             "selector": {"matchLabels": chosen(daemon.component)},
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
-            "template": _template(daemon, {"tolerations": [{"operator": "Exists"}]}),
+            "template": _template(daemon, {}),
         },
     }
 
@@ -147,18 +146,18 @@ def _ports(daemon: Daemon) -> list[tuple[str, int]]:
 
 
 def _template(daemon: Daemon, more: dict[str, Node]) -> Node:
-    tolerations = more.pop("tolerations", When(daemon.value("tolerations")))
     annotations = When(daemon.value("podAnnotations"))
     volumes: dict[str, Node] = {"volumes": list(daemon.volumes)} if daemon.volumes else {}
     return {
         "metadata": {"labels": dict(labels(daemon.component)), "annotations": annotations},
         "spec": {
             "serviceAccountName": daemon.name,
-            "priorityClassName": daemon.priority,
+            "priorityClassName": When(daemon.value("priorityClassName")),
             "terminationGracePeriodSeconds": daemon.grace + daemon.drain,
             "imagePullSecrets": When("imagePullSecrets"),
             "nodeSelector": When(daemon.value("nodeSelector")),
-            "tolerations": tolerations,
+            "tolerations": When(daemon.value("tolerations")),
+            "affinity": When(daemon.value("affinity")),
             **more,
             "containers": [_container(daemon)],
             **volumes,

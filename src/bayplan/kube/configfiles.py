@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
 
 from bayplan.kube.codec.objects import JsonValue
-from bayplan.kube.codec.places import locate, reason
+from bayplan.kube.codec.places import locate, pattern, reason
 from bayplan.kube.codec.problems import printable
 from bayplan.kube.loading.yaml_values import YamlError, build
 from bayplan.kube.misspelt import suggestion
@@ -114,6 +114,8 @@ def shaped(value: object, shape: type[T], field: str = "") -> T:
             known = suggestion(unknown[1], _fields(annotation))
             said = f"there is no such field{known}"
             raise FieldProblem(_joined(path, unknown[1]), said) from None
+        if what := _called(shape, pattern(message)):
+            raise FieldProblem(path, f"expected {what}, got {str(found)[:80]!r}") from None
         choices = _choices(annotation)
         meant = suggestion(found, choices) if choices and isinstance(found, str) else ""
         raise FieldProblem(path, reason(message) + meant) from None
@@ -131,6 +133,20 @@ def refuse_unknown(value: object, shape: type[msgspec.Struct], field: str) -> No
             many = isinstance(inner, list)
             for index, one in enumerate(inner if many else [inner]):
                 refuse_unknown(one, part, f"{place}[{index}]" if many else place)
+
+
+def _called(shape: object, regex: str) -> str:
+    """What people call texts that match; nothing if the shape has no word for it."""
+    if not regex:
+        return ""
+    if get_origin(shape) is Annotated:
+        for one in get_args(shape)[1:]:
+            if isinstance(one, msgspec.Meta) and one.pattern == regex:
+                return one.description or ""
+    inner = get_args(shape)
+    if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
+        inner = tuple(get_type_hints(shape, include_extras=True).values())
+    return next((said for one in inner if (said := _called(one, regex))), "")
 
 
 def _at(shape: object, path: str) -> object:

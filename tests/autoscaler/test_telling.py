@@ -86,7 +86,7 @@ def test_the_same_is_told_again_only_after_a_while_and_news_at_once() -> None:
 def told(writer: StatusWriter, minutes: float = 0, **fields: Any) -> dict[str, Any]:
     status = ClusterStatus(groups=(GroupStatus(GROUP, **fields),))
     read: dict[str, Any] = yaml.safe_load(
-        writer.data(status, NOW + timedelta(minutes=minutes))["status"]
+        writer.tell(status, NOW + timedelta(minutes=minutes)).data()["status"]
     )
     return read
 
@@ -124,7 +124,7 @@ def test_the_status_counts_nodes_that_are_being_deleted() -> None:
 def test_times_of_groups_that_are_gone_are_forgotten() -> None:
     writer = StatusWriter(FeatureGates())
     told(writer, state=GroupState())
-    writer.data(ClusterStatus(), NOW + timedelta(minutes=1))
+    writer.tell(ClusterStatus(), NOW + timedelta(minutes=1))
     again = told(writer, 2, state=GroupState())["nodeGroups"][0]
     assert again["health"]["lastTransitionTime"] == "2026-01-01T00:02:00Z"
 
@@ -149,7 +149,7 @@ def test_a_group_that_rests_says_why_and_since_when() -> None:
 
 def test_a_status_that_only_the_time_changes_is_the_same() -> None:
     writer = StatusWriter(FeatureGates())
-    one, other = (writer.data(ClusterStatus(), NOW + timedelta(minutes=m)) for m in (0, 1))
-    needed = writer.data(ClusterStatus(needed=True), NOW)
+    one, other = (writer.tell(ClusterStatus(), NOW + timedelta(minutes=m)) for m in (0, 1))
+    needed = writer.tell(ClusterStatus(needed=True), NOW)
     assert same_but_for_time(one, other)
     assert not same_but_for_time(one, needed)

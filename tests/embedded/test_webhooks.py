@@ -261,3 +261,24 @@ async def test_a_webhook_cannot_make_a_request_be_about_another_object(
         refused = await http.post(PODS, POD)
     assert refused.code == 400
     assert (await http.get(f"{PODS}/other")).code == 404
+
+
+async def test_a_configuration_counts_as_it_is_at_each_write(
+    server: ApiServer, http: Http, tmp_path: Path
+) -> None:
+    async with running(server, tmp_path, lambda _: {}) as hook:
+        place = f"{HOOKS}/validatingwebhookconfigurations/validating"
+        await install(http, server, "Validating", hook.url)
+        await http.post(PODS, POD)
+        assert len(hook.asked) == 1
+        others = configured(server, "Validating", hook.url)
+        others["webhooks"][0]["rules"][0]["resources"] = ["services"]
+        await http.patch(place, {"webhooks": others["webhooks"]})
+        await http.post(PODS, {**POD, "metadata": {"name": "b"}})
+        assert len(hook.asked) == 1
+        await http.patch(place, {"webhooks": configured(server, "", hook.url)["webhooks"]})
+        await http.delete(f"{PODS}/b")
+        assert len(hook.asked) == 2
+        await http.delete(place)
+        await http.delete(f"{PODS}/a")
+        assert len(hook.asked) == 2

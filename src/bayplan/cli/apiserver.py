@@ -22,9 +22,7 @@ from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
-
-RARELY = (100_000, 20, 50)
-"""How seldom to look for garbage in cycles: a store of many small objects makes looking slow."""
+from bayplan.kube.loading.garbage import RARELY
 
 
 @Parameter(name="*")

@@ -6,8 +6,8 @@ import asyncio
 import gc
 import sys
 
-from bayplan.cli.apiserver import RARELY
 from bayplan.cli.output import printable
+from bayplan.kube.loading.garbage import RARELY
 
 
 async def settle(ready: asyncio.Event) -> None:

@@ -20,7 +20,7 @@ from bayplan.admission.configurations import FailurePolicy, Registration
 from bayplan.admission.daemon import WebhookDaemon
 from bayplan.admission.rules import AdmissionSettings
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import RARELY, fastest_loop, listen_address
+from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.cluster import Gates, gates_from
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.logs import LogOptions
@@ -32,6 +32,7 @@ from bayplan.client.pages import Pages, serve_pages
 from bayplan.client.serving.sockets import address_of
 from bayplan.client.serving.sockets import listen as listen_on
 from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.kube.loading.garbage import RARELY
 from bayplan.kube.names import is_subdomain
 
 log = logging.getLogger(__name__)

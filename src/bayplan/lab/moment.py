@@ -27,8 +27,8 @@ class MomentKeeper:
         self._due = clock.now()
 
     def observe(self, _: Change) -> None:
-        """Something is written: the time goes with it."""
-        if self._clock.now() >= self._due:
+        """Something is written: the time goes with it, if there is a file to go to."""
+        if self._database.path is not None and self._clock.now() >= self._due:
             self.keep()
 
     def keep(self) -> None:

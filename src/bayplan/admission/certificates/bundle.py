@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -135,8 +136,15 @@ def _has_signed(root: x509.Certificate, leaf: x509.Certificate) -> bool:
 
 
 def _certificate(pair: KeyPair) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(pair.certificate)
+    return _read_one(pair.certificate)
 
 
-def _certificates(pem: bytes) -> list[x509.Certificate]:
-    return x509.load_pem_x509_certificates(pem)
+@lru_cache(maxsize=8)
+def _read_one(pem: bytes) -> x509.Certificate:
+    """The same few are looked at again and again, to see whether they are due."""
+    return x509.load_pem_x509_certificate(pem)
+
+
+@lru_cache(maxsize=8)
+def _certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
+    return tuple(x509.load_pem_x509_certificates(pem))

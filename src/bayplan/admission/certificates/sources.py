@@ -12,7 +12,7 @@ import base64
 import binascii
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -72,7 +72,7 @@ def _read(path: Path) -> bytes:
     return content
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SharedSecret:
     """A certificate of our own making, in a Secret that all replicas read."""
 
@@ -81,6 +81,8 @@ class SharedSecret:
     names: Collection[str]
     """By which API servers call the webhook."""
     lives: Lives = LIVES
+    _checked: Bundle | None = field(default=None, init=False, repr=False)
+    """What was last found good: the same, read again, is not checked again."""
 
     async def current(self, client: Client) -> Proof:
         """What the Secret has, renewed if that was due."""
@@ -122,10 +124,13 @@ class SharedSecret:
     def _kept(self, found: Untyped) -> Bundle | None:
         """What the Secret has; None if that cannot be used."""
         try:
-            return checked(_decoded(found))
+            bundle = _decoded(found)
+            if bundle != self._checked:
+                self._checked = checked(bundle)
         except BundleError as error:
             log.warning("Secret %s/%s is replaced: %s", self.namespace, self.name, error)
             return None
+        return self._checked
 
 
 def _encoded(bundle: Bundle) -> dict[str, str]:

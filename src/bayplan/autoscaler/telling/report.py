@@ -5,8 +5,8 @@ cannot be used.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bayplan.autoscaler.cloud.reading import Cloud
@@ -21,6 +21,7 @@ from bayplan.autoscaler.telling.status import (
     ClusterStatus,
     GroupStatus,
     StatusWriter,
+    Told,
     same_but_for_time,
 )
 from bayplan.autoscaler.telling.teller import Teller
@@ -46,7 +47,7 @@ class Report:
     teller: Teller
     writer: StatusWriter
     deletions: Callable[[], Deletions]
-    _written: Mapping[str, str] = field(default_factory=dict)
+    _written: Told | None = None
     _due: datetime | None = None
 
     def problems(self, cloud: Cloud) -> None:
@@ -65,25 +66,25 @@ class Report:
         self.gauges.show(cloud, status)
         if self.client is None or not self.options.write_status_configmap:
             return
-        data = self.writer.data(status, now)
-        news = not same_but_for_time(data, self._written)
+        told = self.writer.tell(status, now)
+        news = self._written is None or not same_but_for_time(told, self._written)
         if news or self._due is None or now >= self._due:
-            await self._write(self.client, data, now)
+            await self._write(self.client, told, now)
 
-    async def _write(self, client: Client, data: Mapping[str, str], now: datetime) -> None:
+    async def _write(self, client: Client, told: Told, now: datetime) -> None:
         place = self.options.namespace, self.options.status_config_map_name
         meta: Untyped = {
             "namespace": place[0],
             "name": place[1],
             "annotations": {LAST_UPDATED: now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC")},
         }
-        wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
+        wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": told.data()}
         try:
             await client.patch(CONFIG_MAPS, *place, change=apply(wanted, MANAGER, force=True))
         except ClientError as error:
             log.warning("the status could not be written: %s", error)
             return
-        self._written, self._due = data, now + SELDOM
+        self._written, self._due = told, now + SELDOM
 
     def _status(self, cloud: Cloud, plan: Plan, now: datetime) -> ClusterStatus:
         sight = self.sight

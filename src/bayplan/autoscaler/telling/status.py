@@ -6,7 +6,7 @@ that a scheduler which holds pods back for their drivers knows that somebody und
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,6 +20,8 @@ from bayplan.nodegroups import NodeGroup
 
 LAST_UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 Fields = dict[str, object]
+_TIMES = frozenset({"time", "lastProbeTime"})
+"""Fields that say only when a status was made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +49,31 @@ class ClusterStatus:
     groups: tuple[GroupStatus, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """A status, before it is a text: most are like the one before, and are never written."""
+
+    fields: Fields
+    gates: FeatureGates
+
+    def data(self) -> dict[str, str]:
+        """The ConfigMap's data."""
+        gates = ",".join(f"{name}={str(on).lower()}" for name, on in self.gates.as_dict().items())
+        text = yaml.dump(self.fields, Dumper=_Dumper, sort_keys=False)
+        return {"status": text, "featureGates": gates}
+
+
+def same_but_for_time(one: Told, other: Told) -> bool:
+    """Whether two statuses say the same, but for when."""
+    return one.gates == other.gates and _timeless(one.fields) == _timeless(other.fields)
+
+
+def _timeless(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _timeless(one) for name, one in value.items() if name not in _TIMES}
+    return [_timeless(one) for one in value] if isinstance(value, list) else value
+
+
 @dataclass(slots=True)
 class StatusWriter:
     """Makes statuses, and remembers since when things are as they are."""
@@ -54,21 +81,20 @@ class StatusWriter:
     gates: FeatureGates
     _since: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
-    def data(self, status: ClusterStatus, now: datetime) -> dict[str, str]:
-        """The ConfigMap's data."""
+    def tell(self, status: ClusterStatus, now: datetime) -> Told:
+        """How everything stands at a moment."""
         moment = timestamp(now)
         names = {one.group.id for one in status.groups}
         self._since = {key: kept for key, kept in self._since.items() if key[1] in {"", *names}}
         groups = [self._group(one, moment) for one in status.groups]
-        told = {
+        fields: Fields = {
             "time": now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC"),
             "autoscalerStatus": "Running",
             **({"message": status.message} if status.message else {}),
             "clusterWide": self._whole(status, moment),
             "nodeGroups": groups,
         }
-        gates = ",".join(f"{name}={str(on).lower()}" for name, on in self.gates.as_dict().items())
-        return {"status": yaml.dump(told, Dumper=_Dumper, sort_keys=False), "featureGates": gates}
+        return Told(fields, self.gates)
 
     def _whole(self, status: ClusterStatus, moment: str) -> Fields:
         counts = _counted(status.groups)
@@ -152,17 +178,3 @@ def _counted(groups: Sequence[GroupStatus]) -> Fields:
         "longUnregistered": sum(len(one.long_unregistered) for one in states),
         "unregistered": sum(len(one.unregistered) for one in states),
     }
-
-
-def same_but_for_time(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether two statuses say the same, but for when."""
-    return _timeless(one) == _timeless(other)
-
-
-def _timeless(data: Mapping[str, str]) -> list[str]:
-    return [
-        line
-        for text in data.values()
-        for line in text.splitlines()
-        if not line.lstrip().startswith(("time:", "lastProbeTime:"))
-    ]

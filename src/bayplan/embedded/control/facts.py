@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cached_property
 
 import msgspec
 
@@ -70,8 +71,8 @@ class _Status(Struct):
     conditions: list[_PodCondition] | None = None
 
 
-class PodFacts(Struct):
-    """A pod as controllers see it."""
+class PodFacts(Struct, dict=True, gc=True):
+    """A pod as controllers see it, at one version: what they ask again and again is kept."""
 
     metadata: _Meta
     spec: _Spec
@@ -102,12 +103,12 @@ class PodFacts(Struct):
         """Whether it has ended, well or badly."""
         return self.status.phase in TERMINAL
 
-    @property
+    @cached_property
     def active(self) -> bool:
         """Whether a controller counts it: neither ended nor on its way out."""
         return not self.terminal and not self.deleting
 
-    @property
+    @cached_property
     def ready(self) -> bool:
         """Whether its Ready condition holds."""
         return self.has("Ready")
@@ -141,7 +142,10 @@ class PodFacts(Struct):
 
     def condition(self, type_: str) -> _PodCondition | None:
         """One of its conditions."""
-        return next((one for one in self.status.conditions or () if one.type == type_), None)
+        for one in self.status.conditions or ():
+            if one.type == type_:
+                return one
+        return None
 
     def has(self, type_: str) -> bool:
         """Whether a condition holds."""

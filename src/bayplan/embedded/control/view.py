@@ -30,6 +30,8 @@ class View:
         self.pods: dict[Key, PodFacts] = {}
         self.attachments: dict[str, AttachmentFacts] = {}
         self._places: dict[Place, set[Key]] = defaultdict(set)
+        self._order: dict[Place, list[Key]] = {}
+        """The keys of a place in order, until one comes or goes."""
         self._attached_to: dict[str, set[str]] = defaultdict(set)
         self._attached: dict[str, set[str]] = defaultdict(set)
         self._decoded: dict[Key, tuple[int, JsonObject]] = {}
@@ -90,7 +92,13 @@ class View:
         return [self.attachments[name] for name in sorted(self._attached.get(volume, ()))]
 
     def _sorted(self, place: Place) -> list[tuple[Key, PodFacts]]:
-        return [(key, self.pods[key]) for key in sorted(self._places.get(place, ()))]
+        order = self._order.get(place)
+        if order is None:
+            order = sorted(self._places.get(place, ()))
+            if order:
+                self._order[place] = order
+        pods = self.pods
+        return [(key, pods[key]) for key in order]
 
     def _decode(self, entry: Entry) -> JsonObject:
         found = self._decoded.get(entry.key)
@@ -114,15 +122,20 @@ class View:
         """Of what a pod is found by, only its node can change."""
         if before != after:
             self._drop(key, ("node", before))
-            self._places["node", after].add(key)
+            self._put(key, ("node", after))
 
     def _replace(self, key: Key, before: PodFacts | None, after: PodFacts | None) -> None:
         for place in _places(before) if before is not None else ():
             self._drop(key, place)
         for place in _places(after) if after is not None else ():
-            self._places[place].add(key)
+            self._put(key, place)
+
+    def _put(self, key: Key, place: Place) -> None:
+        self._places[place].add(key)
+        self._order.pop(place, None)
 
     def _drop(self, key: Key, place: Place) -> None:
+        self._order.pop(place, None)
         keys = self._places[place]
         keys.discard(key)
         if not keys:

@@ -55,6 +55,11 @@ class Workload(Controller[Key]):
         """Whether a pod has been ready for as long as the workload wants."""
         return available(pod, owner, self._stage.seconds())
 
+    def count_available(self, pods: Iterable[PodFacts], owner: JsonObject) -> int:
+        """How many of these pods have been ready for as long as the workload wants."""
+        now = self._stage.seconds()
+        return sum(pod.ready and available(pod, owner, now) for pod in pods)
+
 
 def available(pod: PodFacts, owner: JsonObject, now: float) -> bool:
     """Whether a pod has been ready for as long as its workload wants."""

@@ -37,7 +37,7 @@ class ReplicaSets(Workload):
 
     def _count(self, key: Key, owner: JsonObject, active: list[PodFacts]) -> Plan:
         ready = sum(pod.ready for pod in active)
-        available = sum(self.available(pod, owner) for pod in active)
+        available = self.count_available(active, owner)
         wanted = {
             "replicas": len(active),
             "fullyLabeledReplicas": len(active),

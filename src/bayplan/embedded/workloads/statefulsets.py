@@ -138,7 +138,7 @@ class StatefulSets(Workload):
                 {
                     "replicas": len(pods),
                     "readyReplicas": sum(pod.ready for pod in active),
-                    "availableReplicas": sum(self.available(pod, owner) for pod in active),
+                    "availableReplicas": self.count_available(active, owner),
                     "currentReplicas": sum(_revision(pod) == before for pod in active),
                     "updatedReplicas": updated,
                     "currentRevision": revision if done else before,

@@ -15,6 +15,7 @@ from bayplan.fit import Profile, Snapshot
 from bayplan.fit.explanation.cause import Cause, why_it_waits
 from bayplan.fit.explanation.waiting import likeness
 from bayplan.kube.gates import FeatureGates
+from bayplan.kube.loading.garbage import rarely_collected
 from bayplan.kube.pods import Pod
 from bayplan.lab.crew import Aboard, Crew, members, muster
 from bayplan.lab.lab import Daemon
@@ -36,7 +37,8 @@ def carry_out(
     """Run it, with others who look on beside our daemons; ConfigFileError if the API server refuses
     what the cluster file says.
     """
-    return run_virtually(_carry_out(order, progress, beside))
+    with rarely_collected():
+        return run_virtually(_carry_out(order, progress, beside))
 
 
 async def _carry_out(order: Order, progress: Progress, beside: Sequence[Daemon]) -> Measured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
@@ -18,6 +19,7 @@ class Catalog:
         self._by_kind: dict[tuple[str, str], Kind] = {}
         self._custom: dict[str, tuple[Kind, ...]] = {}
         self._primary: dict[str, Kind] = {}
+        self._by_storage: dict[str, tuple[Kind, ...]] = {}
         self._rebuild()
 
     def __iter__(self) -> Iterator[Kind]:
@@ -34,6 +36,10 @@ class Catalog:
     def stored(self, storage: str) -> Kind | None:
         """The kind whose form is the one kept under a storage name."""
         return self._primary.get(storage)
+
+    def sharing(self, storage: str) -> tuple[Kind, ...]:
+        """The kinds whose objects are kept under a storage name: versions of one, and views."""
+        return self._by_storage.get(storage, ())
 
     def serves_group(self, group: str, version: str) -> bool:
         """Whether anything is served under a group and version."""
@@ -67,6 +73,10 @@ class Catalog:
         self._by_path = {(kind.group, kind.version, kind.plural): kind for kind in kinds}
         self._by_kind = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._primary = {}
+        sharing: dict[str, list[Kind]] = defaultdict(list)
+        for kind in self:
+            sharing[kind.storage].append(kind)
+        self._by_storage = {storage: tuple(found) for storage, found in sharing.items()}
         for kind in kinds:
             if kind.verbs != ("create",):
                 self._primary.setdefault(kind.storage, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from bayplan.embedded.apiserver.admission.webhooks.matching import Hook, matching
+from bayplan.embedded.apiserver.admission.webhooks.matching import Configurations, Hook
 from bayplan.embedded.apiserver.admission.webhooks.posting import CallFailed, Poster, ask
 from bayplan.embedded.apiserver.admission.webhooks.review import (
     BadReview,
@@ -36,6 +36,8 @@ class Webhooks:
     def __init__(self, backend: Backend, poster: Poster) -> None:
         self._backend = backend
         self._poster = poster
+        self._mutating = Configurations(backend, MUTATING)
+        self._validating = Configurations(backend, VALIDATING)
 
     async def close(self) -> None:
         """Let go of all connections."""
@@ -43,7 +45,7 @@ class Webhooks:
 
     async def mutate(self, request: AdmissionRequest) -> None:
         """Ask mutating webhooks in order; those that wish are asked again after later changes."""
-        hooks = matching(self._backend, MUTATING, request)
+        hooks = self._mutating.matching(request)
         if not hooks:
             return
         again: list[Hook] = []
@@ -57,7 +59,7 @@ class Webhooks:
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Ask validating webhooks all at once; the first refusal counts."""
-        hooks = matching(self._backend, VALIDATING, request)
+        hooks = self._validating.matching(request)
         if not hooks:
             return
         verdicts = await asyncio.gather(*(self._ask(request, hook) for hook in hooks))

@@ -1,18 +1,25 @@
-"""Which webhooks a write concerns."""
+"""Which webhooks a write concerns.
+
+Every write asks, and configurations hardly ever change: they are decoded once, and what their rules
+say of a kind, an operation and a subresource is found out once. Only selectors look at the write.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.rest.selectors import select
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.entry import Entry, Key
 
 _EXEMPT = "admissionregistration.k8s.io"
 """A webhook must not be able to lock its own configuration."""
+Write: TypeAlias = tuple[str, str, str, str, str]
+"""What rules look at: operation, group, version, resource and subresource."""
 
 
 class Hook(NamedTuple):
@@ -28,25 +35,56 @@ class Hook(NamedTuple):
         return str(self.hook.get("name", ""))
 
 
-def matching(backend: Backend, storage: str, request: AdmissionRequest) -> list[Hook]:
-    """The webhooks of a storage name that a write concerns, in order."""
-    configurations = backend.store.list(storage)
-    if not configurations or request.call.kind.group == _EXEMPT:
-        return []
-    found = []
-    for entry in configurations:
-        for hook in entry.object().get("webhooks") or ():
-            kind = _wanted_kind(backend, hook, request)
-            if kind is not None and _selected(backend, hook, request):
-                found.append(Hook(entry.key.name, hook, kind))
-    return found
+class Configurations:
+    """The webhook configurations of one storage name."""
+
+    def __init__(self, backend: Backend, storage: str) -> None:
+        self._backend = backend
+        self._storage = storage
+        self._listed: Sequence[Entry] = ()
+        self._generation = -1
+        self._hooks: list[tuple[str, JsonObject]] = []
+        self._ruled: dict[Write, list[Hook]] = {}
+
+    def matching(self, request: AdmissionRequest) -> list[Hook]:
+        """The webhooks that a write concerns, in order."""
+        self._refresh()
+        if not self._hooks or request.call.kind.group == _EXEMPT:
+            return []
+        return [one for one in self._by_rules(request) if _selected(self._backend, one, request)]
+
+    def _refresh(self) -> None:
+        """Begin anew if a configuration changed, or what is served."""
+        listed = self._backend.store.list(self._storage)  # the same list until one changes
+        generation = self._backend.catalog.generation
+        if listed is self._listed and generation == self._generation:
+            return
+        self._listed, self._generation, self._ruled = listed, generation, {}
+        self._hooks = [
+            (entry.key.name, hook)
+            for entry in listed
+            for hook in entry.object().get("webhooks") or ()
+        ]
+
+    def _by_rules(self, request: AdmissionRequest) -> list[Hook]:
+        call, kind = request.call, request.call.kind
+        write = (request.operation, kind.group, kind.version, kind.plural, call.subresource)
+        found = self._ruled.get(write)
+        if found is None:
+            wanted = (
+                (name, hook, _wanted_kind(self._backend, hook, request))
+                for name, hook in self._hooks
+            )
+            found = [Hook(name, hook, one) for name, hook, one in wanted if one is not None]
+            self._ruled[write] = found
+        return found
 
 
 def _wanted_kind(backend: Backend, hook: JsonObject, request: AdmissionRequest) -> Kind | None:
     own = request.call.kind
     kinds = [own]
     if hook.get("matchPolicy") == "Equivalent":
-        kinds += [k for k in backend.catalog if k.storage == own.storage and k is not own]
+        kinds += [kind for kind in backend.catalog.sharing(own.storage) if kind is not own]
     for kind in kinds:
         if any(_rule_matches(rule, kind, request) for rule in hook.get("rules") or ()):
             return kind
@@ -77,7 +115,8 @@ def _resource_matches(pattern: str, plural: str, subresource: str) -> bool:
     return resource in ("*", plural) and wanted in (subresource, "*" if subresource else "")
 
 
-def _selected(backend: Backend, hook: JsonObject, request: AdmissionRequest) -> bool:
+def _selected(backend: Backend, found: Hook, request: AdmissionRequest) -> bool:
+    hook = found.hook
     spaces, objects = hook.get("namespaceSelector") or {}, hook.get("objectSelector") or {}
     labels = _namespace_labels(backend, request)
     if spaces and labels is not None and not select(spaces, labels):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bayplan.client import Untyped
 from bayplan.client.informers.changes import Change
 from bayplan.client.informers.store import Store
+from bayplan.client.objects import key_of
 from bayplan.client.verbs.watching import WatchEvent
 from tests.client.scripted import config_map
 
@@ -64,14 +65,14 @@ def test_lives_have_no_gaps_however_lists_and_watches_alternate(
         elif step == "delete":
             history.delete(name)
         elif step == "list":
-            told += store.replace(history.there.values())
+            told += store.replace({key_of(one): one for one in history.there.values()})
             seen = len(history.events)
         else:
             # A repeated event is what a server that resumes generously would send.
             for event in history.events[seen if step == "watch" else max(0, seen - 1) :]:
                 told += store.apply(event)
             seen = len(history.events)
-    told += store.replace(history.there.values())
+    told += store.replace({key_of(one): one for one in history.there.values()})
     assert dict(store) == {f"here/{name}": item for name, item in history.there.items()}
     assert fold(told) == dict(store)
 

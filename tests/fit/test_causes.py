@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.fit import Snapshot
 from bayplan.fit.explanation.cause import Cause, Waiting, why_it_waits
 from bayplan.fit.explanation.waiting import waiting_alike, waiting_pods
+from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.state.columns import ALL_ROWS
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
 from tests.builders import (
@@ -28,6 +32,7 @@ from tests.builders import (
     make_storage_class,
     node_term,
 )
+from tests.fit.worlds import random_object
 
 DISK, FILES = "disk.csi.example.com", "files.csi.example.com"
 
@@ -231,3 +236,16 @@ def test_taints_that_leave_no_node_are_the_cause_whatever_those_nodes_lack_besid
     nodes = [make_node(f"t{n}").taint("team", "a").capacity(cpu="1").obj() for n in range(2)]
     cordoned = make_node("c").unschedulable().obj()
     assert cause(make_pod().cpu("2"), *nodes, cordoned).cause is Cause.TAINTS
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=60)
+def test_what_many_nodes_lack_is_told_as_of_each_alone(seed: int) -> None:
+    rng = random.Random(seed)
+    snapshot = Snapshot(random_object(rng) for _ in range(60))
+    for record in list(snapshot.cluster.pods.by_key.values()):
+        evaluation = snapshot.evaluation(record.pod)
+        for one in () if isinstance(evaluation, Refusal) else evaluation.filters:
+            if isinstance(one, NodeResourcesFit):
+                slots = np.flatnonzero(snapshot.cluster.alive & ~one.passes(ALL_ROWS))
+                assert one.refusals(slots) == [one.refusal(slot) for slot in slots.tolist()]

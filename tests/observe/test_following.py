@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from bayplan.client import Client, Untyped, merge
+from bayplan.client import Client, Untyped, deletion, merge
 from bayplan.fit.events import Event
+from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
@@ -74,6 +75,41 @@ async def test_a_live_snapshot_starts_whole_and_then_follows(
         await client.delete(Pod, namespace, "late")
         await heard.until("deleted", f"{namespace}/late")
         assert live.snapshot.get(Pod, f"{namespace}/late") is None
+
+
+async def _churn(client: Client, namespace: str, names: list[str], until: LiveSnapshot) -> None:
+    """Let pods change, go and come, until somebody has the whole picture."""
+    number = 0
+    while not until.is_synced:
+        name = names[number % len(names)]
+        labels = {"metadata": {"labels": {"round": str(number)}}}
+        if number % 3:
+            await client.patch(Pod, namespace, name, change=merge(labels))
+        else:
+            await client.delete(Pod, namespace, name, options=deletion(grace=0))
+            await client.create(pod(namespace, name))
+        number += 1
+
+
+async def test_what_happens_while_a_snapshot_is_filled_is_neither_lost_nor_told_twice(
+    client: Client, namespace: str, node: str
+) -> None:
+    names = [f"p{number}" for number in range(40)]
+    for name in names:
+        await client.create(pod(namespace, name))
+    # A turn that is over at once: after each object, everybody else has theirs.
+    async with follow(client, kinds=(Namespace, Node, Pod), turn=0.0) as live:
+        heard = Heard(live)
+        await asyncio.gather(live.synced(), _churn(client, namespace, names, live))
+        await client.create(pod(namespace, "last"))
+        await heard.until("added", f"{namespace}/last")
+        assert (await compare(live, client)).equal
+        known: dict[tuple[type, str], KubeObject] = {}
+        for event in heard.events:
+            assert event.before is known.pop((event.kind, event.key), None)
+            if event.after is not None:
+                known[event.kind, event.key] = event.after
+        assert len([kind for kind, _ in known if kind is Pod]) == len(live.copy_of(Pod))
 
 
 async def test_a_pod_that_ends_is_gone(client: Client, namespace: str, node: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import logging
 import sys
@@ -16,7 +17,7 @@ from cyclopts import Parameter
 
 from bayplan.checkup.subject import LONG_AGO, latest_moment
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import listen_address
+from bayplan.cli.apiserver import RARELY, listen_address
 from bayplan.cli.cluster import (
     Gates,
     Missing,
@@ -97,6 +98,7 @@ def ui(  # noqa: PLR0913 - one for each option
     rules = profile_from(feature_gates, missing_driver)
     told = answers(rules, groups)
     how = serving(listen, token_file, host_name)
+    gc.set_threshold(*RARELY)
     if recording is not None:
         with opened(recording) as found:
             replay = Replay(found, recording.name, profile=judged_as(rules, None), answers=told)

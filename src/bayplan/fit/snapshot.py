@@ -179,6 +179,10 @@ class Snapshot:
         """All objects, as they would have to be put to get this snapshot again."""
         return (one if isinstance(one, Pod) else private_copy(one) for one in self._objects)
 
+    def shared_objects(self) -> Iterator[KubeObject]:
+        """The same as the snapshot itself has them, for whoever changes nothing."""
+        return iter(self._objects)
+
     def pods_on(self, node: str) -> list[Pod]:
         """The pods on a node, assumed ones too."""
         return [shown(record) for record in self.cluster.pods.by_node.get(node, {}).values()]

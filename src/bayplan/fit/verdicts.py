@@ -15,6 +15,7 @@ from bayplan.fit.evaluation import Evaluation, has_say
 from bayplan.fit.filters import Filter
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
+from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.scores import LocalScore, RelativeScore
@@ -56,8 +57,12 @@ def verdicts(evaluation: Evaluation, beside: Mapping[int, Refusal] = NOBODY) -> 
     refusals: dict[str, Refusal] = {}
     for one, slots in refusers(evaluation):
         left[slots] = False
-        for slot in slots.tolist():
-            refusals[names[slot]] = one.refusal(slot)
+        told = (
+            one.refusals(slots)
+            if isinstance(one, NodeResourcesFit)
+            else map(one.refusal, slots.tolist())
+        )
+        refusals.update(zip((names[slot] for slot in slots.tolist()), told, strict=True))
     for slot, refusal in beside.items():
         left[slot] = False
         refusals[names[slot]] = refusal

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
 from bayplan.kube.times import timestamp
-from bayplan.ui.tables import Changes, Tables
+from bayplan.ui.tables import COLUMNS, Changes, Tables
 
 FORMAT = 1
 _GZIP = 31
 """Window bits by which zlib writes gzip."""
 _QUICK = 1
+_PART = 2000
+"""Rows that are encoded at a time: other threads have their turn in between."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -37,18 +40,40 @@ class Encoded(NamedTuple):
     gzipped: bytes
 
 
-def state(seq: int, now: datetime, source: Source, notes: list[str], tables: Tables) -> bytes:
-    """The whole state."""
-    return _encode(
-        {
+class State:
+    """The whole state of one moment: taken at once, and encoded in any thread."""
+
+    def __init__(
+        self, seq: int, now: datetime, source: Source, notes: list[str], tables: Tables
+    ) -> None:
+        self._head: dict[str, object] = {
             "format": FORMAT,
             "seq": seq,
             "time": timestamp(now),
             "source": source,
             "notes": notes,
-            "tables": tables.as_data(),
         }
-    )
+        self._rows = tables.rows()
+
+    def encoded(self) -> Encoded:
+        """Plain and compressed."""
+        packer, plain, packed = _packer(), list[bytes](), list[bytes]()
+        for part in self._parts():
+            plain.append(part)
+            packed.append(packer.compress(part))
+        return Encoded(b"".join(plain), b"".join((*packed, packer.flush())))
+
+    def _parts(self) -> Iterator[bytes]:
+        yield _encode(self._head)[:-1] + b',"tables":{'
+        for number, (name, columns) in enumerate(COLUMNS.items()):
+            opening = b'%b:{"columns":%b,"rows":[' % (_encode(name), _encode(columns))
+            yield b"," + opening if number else opening
+            rows = self._rows[name]
+            for first in range(0, len(rows), _PART):
+                part = _encode(rows[first : first + _PART])[1:-1]
+                yield b"," + part if first else part
+            yield b"]}"
+        yield b"}}"
 
 
 def change(seq: int, now: datetime, changes: Changes, notes: list[str] | None = None) -> bytes:
@@ -70,5 +95,9 @@ def as_event(seq: int, data: bytes) -> bytes:
 
 def gzipped(data: bytes) -> bytes:
     """Compressed quickly: what is sent once need not be small to the last byte."""
-    packer = zlib.compressobj(_QUICK, zlib.DEFLATED, _GZIP)
+    packer = _packer()
     return packer.compress(data) + packer.flush()
+
+
+def _packer() -> zlib._Compress:
+    return zlib.compressobj(_QUICK, zlib.DEFLATED, _GZIP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from bayplan.ui.page import Page
 from bayplan.ui.picture.picture import Picture
 
 NOTES_SECONDS = 5.0
+FREEZE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,11 @@ async def live_page(client: Client, source: LiveSource) -> AsyncIterator[Page]:
             page.stir()
 
         live.observer.listen(hear)
-        tasks = [lambda: _run(live, page), lambda: _note(live, also, page)]
+        tasks = [
+            lambda: _run(live, page),
+            lambda: _note(live, also, page),
+            lambda: _keep_collector_short(page),
+        ]
         if source.provider is not None:
             provider = source.provider
             tasks.append(lambda: poll_cloud(provider, page))
@@ -79,6 +85,16 @@ async def _run(live: LiveSnapshot, page: Page) -> None:
     await live.synced()
     async with page.running():
         await asyncio.Event().wait()
+
+
+async def _keep_collector_short(page: Page) -> None:
+    """Until there is a first picture, what has been looked through once for garbage stays: a large
+    cluster is millions of objects, and looking through them again holds the loop for a second.
+    """
+    while not page.ready.is_set():
+        if gc.get_count()[1]:
+            gc.freeze()
+        await asyncio.sleep(FREEZE_SECONDS)
 
 
 async def _note(live: LiveSnapshot, also: list[Informer[KubeObject]], page: Page) -> None:

@@ -21,7 +21,7 @@ import msgspec
 
 from bayplan.fit import Snapshot
 from bayplan.kube.clock import Clock
-from bayplan.kube.loading import paused_collector
+from bayplan.kube.turns import Turns
 from bayplan.ui import encoding
 from bayplan.ui.answers import Answers, Still
 from bayplan.ui.backend import BusyError, NotOfferedError
@@ -29,14 +29,11 @@ from bayplan.ui.encoding import Encoded, Source
 from bayplan.ui.extras import Extras
 from bayplan.ui.journal import Journal, Listener
 from bayplan.ui.picture.picture import Picture
-from bayplan.ui.tables import Tables
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 COLLECT = 0.15
 """Seconds for which changes are collected."""
-SLICE = 0.02
-"""Seconds for which the event loop is held at most."""
 CAUSES_EVERY, CAUSES_FOR = 1.0, 0.2
 """How often the causes of waiting are asked for, and how many seconds of that time it may take."""
 THOUGHTS_EVERY, THOUGHTS_SHARE = 2.0, 8.0
@@ -118,11 +115,14 @@ class Page:
     async def _draw_once(self) -> None:
         picture, now = self.picture, asyncio.get_running_loop().time
         picture.tick()
-        while not picture.work(_until(now() + SLICE, now)):  # noqa: ASYNC110 - in slices
-            await asyncio.sleep(0)
+        turns = Turns()
+        while not picture.work(lambda: not turns.is_over):
+            await turns.next()
         picture.finish()
-        self._tell()
-        if not self.ready.is_set():
+        if self.ready.is_set():
+            self._tell()
+        else:
+            picture.tables.forget_changes()
             gc.freeze()  # the first picture stays, and need not be looked through again and again
             self.ready.set()
         if now() >= self._waiting_due:
@@ -140,7 +140,7 @@ class Page:
         changes = self.picture.tables.take_changes()
         notes = self._notes if self._notes_changed else None
         self._notes_changed = False
-        if not self.ready.is_set() or not (changes or notes is not None):
+        if not changes and notes is None:
             return
         seq = self.journal.seq + 1
         data = encoding.change(seq, self._now(), changes, notes)
@@ -176,8 +176,7 @@ class Page:
     def still(self) -> Still:
         """The cluster as it now is."""
         snapshot = self.picture.snapshot
-        with paused_collector():
-            objects = [*snapshot.objects(), *self.extras.kept.values()]
+        objects = [*snapshot.shared_objects(), *self.extras.kept.values()]
         return Still(objects, snapshot.profile, self._now())
 
     def _now(self) -> datetime:
@@ -203,9 +202,10 @@ class Page:
         loop = asyncio.get_running_loop()
         try:
             self._tell()  # so that the state is exactly that after the last change
-            tables: Tables = self.picture.tables
-            plain = encoding.state(self.journal.seq, self._now(), self.source, self._notes, tables)
-            encoded = Encoded(plain, await loop.run_in_executor(None, encoding.gzipped, plain))
+            taken = encoding.State(
+                self.journal.seq, self._now(), self.source, self._notes, self.picture.tables
+            )
+            encoded = await loop.run_in_executor(None, taken.encoded)
             self._state = (loop.time(), encoded)
             return encoded
         finally:
@@ -250,7 +250,3 @@ class Page:
 def _only_now(at: float | None) -> None:
     if at is not None:
         raise NotOfferedError("at: only a recording has other moments than now")
-
-
-def _until(end: float, now: Callable[[], float]) -> Callable[[], bool]:
-    return lambda: now() < end

@@ -105,12 +105,13 @@ class Tables:
                     found.set.setdefault(table, []).append(row)
         return found
 
-    def as_data(self) -> dict[str, dict[str, object]]:
-        """All of it, as the page is told."""
-        return {
-            name: {"columns": columns, "rows": list(self._rows[name].values())}
-            for name, columns in COLUMNS.items()
-        }
+    def forget_changes(self) -> None:
+        """Take what is here for known."""
+        self._touched = {}
+
+    def rows(self) -> dict[str, list[Row]]:
+        """By table all rows of this moment; a row is never changed, only replaced."""
+        return {name: list(rows.values()) for name, rows in self._rows.items()}
 
     def __iter__(self) -> Iterator[tuple[str, Mapping[str, Row]]]:
         return iter(self._rows.items())

@@ -70,8 +70,7 @@ class Told:
             raise NotOfferedError("at: only now")
         self.states += 1
         source = Source("live", self.name, live=True)
-        plain = encoding.state(self.journal.seq, NOW, source, self.notes, self.tables)
-        return Encoded(plain, encoding.gzipped(plain))
+        return encoding.State(self.journal.seq, NOW, source, self.notes, self.tables).encoded()
 
     def listen(self, after: int) -> Listener | None:
         return self.journal.listen(after)

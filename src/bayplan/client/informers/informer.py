@@ -31,6 +31,7 @@ from bayplan.client.objects import key_of
 from bayplan.client.resources import Resource, T, resource_of
 from bayplan.client.verbs.reading import Selection
 from bayplan.client.verbs.watching import WatchEvent
+from bayplan.kube.turns import Turns
 
 log = logging.getLogger(__name__)
 UnfitHandler = Callable[[str, MalformedError | None], None]
@@ -80,6 +81,13 @@ class Informer(Generic[T]):
             handler(Change("added", new=item))
         self._handlers.append(handler)
 
+    def listen(self, handler: Callable[[Change[T]], None]) -> list[T]:
+        """Everything there is now, for whoever takes it in turns; the handler is called for every
+        change from now on.
+        """
+        self._handlers.append(handler)
+        return list(self._store.values())
+
     def on_unfit(self, handler: UnfitHandler) -> None:
         """Call that for every object that is there but does not fit its type, now and later.
 
@@ -102,7 +110,12 @@ class Informer(Generic[T]):
     async def replace(self, items: Iterable[T], unfit: frozenset[str]) -> None:
         """Take a complete list from the reflector."""
         self.lists += 1
-        await self._publish(self._store.replace(items, keep=unfit))
+        turns, listed = Turns(), dict[str, T]()
+        for item in items:
+            listed[key_of(item)] = item
+            if turns.is_over:
+                await turns.next()
+        await self._publish(self._store.replace(listed, keep=unfit), turns)
         for key in [key for key in self._unfit if key not in unfit]:
             del self._unfit[key]
             self._tell_unfit(key, None)
@@ -116,14 +129,18 @@ class Informer(Generic[T]):
             self._unfit.pop(key_of(event.object), None)
         await self._publish(self._store.apply(event))
 
-    async def _publish(self, changes: list[Change[T]]) -> None:
+    async def _publish(self, changes: Iterable[Change[T]], turns: Turns | None = None) -> None:
         """Tell those who listened before; whoever joins meanwhile has seen the store after it."""
         handlers, subscriptions = tuple(self._handlers), tuple(self._subscriptions)
+        if not handlers and not subscriptions:
+            return
         for change in changes:
             for handler in handlers:
                 handler(change)
             for subscription in subscriptions:
                 await subscription.put(change)
+            if turns is not None and turns.is_over:
+                await turns.next()
 
     def _report(self, error: ClientError) -> None:
         is_news = not isinstance(error, REFUSALS) or str(error) != str(self.last_error)

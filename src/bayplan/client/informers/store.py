@@ -31,12 +31,17 @@ class Store(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def replace(self, items: Iterable[T], keep: frozenset[str] = frozenset()) -> list[Change[T]]:
-        """Take a whole new list; deletions are told first, then the rest in the list's order.
+    def replace(
+        self, listed: dict[str, T], keep: frozenset[str] = frozenset()
+    ) -> Iterable[Change[T]]:
+        """Take a whole new list, by key; deletions are told first, then the rest in the list's
+        order.
 
         Objects in `keep` are there but could not be read: what was known of them stays.
         """
-        listed = {key_of(item): item for item in items}
+        if not self._items:
+            self._items = listed.copy()
+            return (Change("added", new=item) for item in listed.values())
         gone = [key for key in self._items if key not in listed and key not in keep]
         changes = [Change("deleted", old=self._items.pop(key)) for key in gone]
         for item in listed.values():

@@ -171,7 +171,8 @@ def _refused_by_nodes(
         main = _main_refusal(evaluation, refusals)
     if main is None:
         return Waiting(Cause.RESOURCES, NO_NODES)
-    node = min((name for name, refusal in refusals.items() if refusal == main), default="")
+    same = (name for name, refusal in refusals.items() if refusal is main or refusal == main)
+    node = min(same, default="")
     return _of_refusal(snapshot, pod, main, node)
 
 

@@ -56,6 +56,25 @@ class NodeResourcesFit(UsageFilter):
         """Everything that is short; lasting if the node is too small even when empty."""
         return self.refusal_given(self._resources.free[slot], slot)
 
+    def refusals(self, slots: SlotArray) -> list[Refusal]:
+        """The same of many nodes: those that lack the same are told the same."""
+        _, first, kinds = np.unique(
+            self._lacks(slots), axis=0, return_index=True, return_inverse=True
+        )
+        told = [self.refusal(slot) for slot in slots[first].tolist()]
+        return [told[kind] for kind in kinds.reshape(-1).tolist()]
+
+    def _lacks(self, slots: SlotArray) -> BoolArray:
+        """A row for each node, of all that its refusal rests on."""
+        free, has = self._resources.free[slots], self._resources.allocatable[slots]
+        columns = [self._resources.columns[name] for name in self._requests]
+        short = free[:, columns] < np.array(list(self._requests.values()), dtype=np.int64)
+        for number, column in enumerate(columns):
+            if column in self._from_devices:
+                short[:, number] &= has[:, column] != 0
+        found: BoolArray = np.column_stack((free[:, 0] < 1, self.unresolvable(slots), short))
+        return found
+
     def refusal_given(self, free: IntArray, slot: int) -> Refusal:
         """The same if so much were free on the node."""
         short = self._short_of(free, slot)

@@ -73,6 +73,8 @@ class Groups:
         self._nodes: defaultdict[str, set[str]] = defaultdict(set)
         self._pool_source: dict[str, str] = {}
         self._provider_ids: dict[str, str] = {}
+        self._ghosts: set[str] = set()
+        self._ghost_rails_drawn: set[str] = set()
         self.dirty = True
 
     def say(self, who: str, facts: Iterable[GroupFacts]) -> bool:
@@ -97,15 +99,17 @@ class Groups:
     def assign(self, node: Node) -> str:
         """The group of a node; empty if nobody says."""
         found, source = self._group_of(node)
-        self._provider_ids[node.name] = node.spec.provider_id
-        if self._of.get(node.name) != found:
+        moved = self._of.get(node.name) != found
+        if moved:
             self.forget(node.name)
             self._of[node.name] = found
             self._nodes[found].add(node.name)
-            self._provider_ids[node.name] = node.spec.provider_id
-        if source:
-            self._pool_source[found] = source
-        self.dirty = True
+        if source and self._pool_source.get(found) != source:
+            self._pool_source[found], moved = source, True
+        if self._provider_ids.get(node.name) != node.spec.provider_id:
+            self._provider_ids[node.name], moved = node.spec.provider_id, True
+        if moved or self._ghosts:  # ghosts look like their fellows
+            self.dirty = True
         return texts.identity(found)
 
     def forget(self, node: str) -> None:
@@ -131,22 +135,23 @@ class Groups:
         self._tables.replace("groups", rows)
         for row in ghosts.values():
             self._tables.set("nodes", row)
-        gone = [
-            name
-            for name, row in self._tables["nodes"].items()
-            if row[9] is True and name not in ghosts
-        ]
-        for name in gone:
-            self._tables.drop("nodes", name)
+        for name in self._ghosts - ghosts.keys():
+            if self._is_ghost(name):
+                self._tables.drop("nodes", name)
+        self._ghosts = set(ghosts)
         self._write_rails(ghosts)
 
     def ghosts(self) -> dict[str, list[str]]:
         """By group the ids of its ghosts, as they are drawn."""
         found: dict[str, list[str]] = {}
-        for name, row in self._tables["nodes"].items():
-            if row[9] is True:
-                found.setdefault(str(row[1]), []).append(name)
+        for name in filter(self._is_ghost, self._ghosts):
+            found.setdefault(str(self._tables["nodes"][name][1]), []).append(name)
         return {group: sorted(names) for group, names in found.items()}
+
+    def _is_ghost(self, name: str) -> bool:
+        """Whether a node of that name is drawn, and is not there yet."""
+        row = self._tables["nodes"].get(name)
+        return row is not None and row[9] is True
 
     def _names(self) -> list[str]:
         said = {name for told in self._said.values() for name in told}
@@ -194,13 +199,11 @@ class Groups:
         wanted = {str(row[0]): row for row in self._ghost_rails(ghosts)}
         for row in wanted.values():
             self._tables.set("rails", row)
-        stale = [
-            name
-            for name, row in self._tables["rails"].items()
-            if row[5] == TEMPLATE and name not in wanted
-        ]
-        for name in stale:
-            self._tables.drop("rails", name)
+        for name in self._ghost_rails_drawn - wanted.keys():
+            there = self._tables["rails"].get(name)
+            if there is not None and there[5] == TEMPLATE:
+                self._tables.drop("rails", name)
+        self._ghost_rails_drawn = set(wanted)
 
     def _ghost_rails(self, ghosts: Mapping[str, Row]) -> Iterator[Row]:
         for name, ghost in ghosts.items():

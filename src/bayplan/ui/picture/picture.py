@@ -35,6 +35,7 @@ from bayplan.kube.workloads import PriorityClass
 from bayplan.ui import texts
 from bayplan.ui.picture.events import Events
 from bayplan.ui.picture.groups import Groups
+from bayplan.ui.picture.members import Members
 from bayplan.ui.picture.nodes import (
     missing_drivers,
     node_row,
@@ -50,6 +51,8 @@ from bayplan.ui.tables import Tables
 SLICE = 64
 """So many rows are drawn between two looks at the clock."""
 TRIGGERED = "TriggeredScaleUp"
+MOST_MEANT = 10_000
+"""Events tell of pods that may not be there any more; so many are kept before that is looked at."""
 _BOUGHT = re.compile(r"\{([^{}]{1,500}) \d+->\d+ \(max: \d+\)\}")
 _STORAGE = frozenset({CSIDriver, StorageClass, PersistentVolume})
 """Kinds of which one may change what many pods' volumes are."""
@@ -65,6 +68,8 @@ class Picture:
         self.events = Events(self.tables)
         self.groups = Groups(self.tables, snapshot.cluster.node_named)
         self.pod_groups: dict[str, PodGroup] = {}
+        self._members: Members | None = None
+        """Of which group pods are, once there are groups."""
         self._cluster = snapshot.cluster
         self._now = now
         self._pods: dict[str, None] = {}
@@ -74,6 +79,8 @@ class Picture:
         self._zones: Counter[str] = Counter()
         self._zone_of: dict[str, str] = {}
         self._starting: list[tuple[datetime, str]] = []
+        self._stuck_from: dict[str, datetime] = {}
+        """The same by pod, so that none is in there again each time that it is told of."""
         self._wanted: Counter[VolumeIdentity] = Counter()
         self._wanted_by: dict[str, tuple[VolumeIdentity, ...]] = {}
         self._wanted_drawn: frozenset[VolumeIdentity] = frozenset()
@@ -96,13 +103,17 @@ class Picture:
 
     def hear(self, change: Change) -> None:
         """The snapshot shows a change."""
-        self.waiting.stir()
         kind = change.kind
         if kind is Pod:
             self._pods[change.key] = None
-        elif kind is Node:
+            if _is_nominated(change.before) or _is_nominated(change.after):
+                self.waiting.stir()
+            return
+        if kind is Node:
             self._nodes[change.key] = None
-        elif kind is CSINode:
+            return
+        self.waiting.stir()
+        if kind is CSINode:
             self._hear_csinode(change)
         elif kind is PersistentVolumeClaim:
             self._pods.update(dict.fromkeys(self._cluster.pods.by_claim.of(change.key)))
@@ -119,13 +130,10 @@ class Picture:
         if group is not None:
             self.pod_groups[key] = group
         queues = {one.spec.queue if one is not None else None for one in (before, group)}
-        if len(queues) > 1:  # seldom: which pods are of a group is not indexed
-            namespace = key.partition("/")[0]
-            self._pods.update(
-                (name, None)
-                for name, one in self._cluster.pods.by_key.items()
-                if one.shape.namespace == namespace
-            )
+        if self._members is None:
+            self._members = Members(one.pod for one in self._cluster.pods.by_key.values())
+        if len(queues) > 1:
+            self._pods.update(dict.fromkeys(self._members.of(key)))
 
     def put_event(self, event: Event) -> None:
         """An event is told."""
@@ -191,7 +199,9 @@ class Picture:
         """Look at pods that have been starting for too long by now."""
         now = self._now()
         while self._starting and self._starting[0][0] <= now:
-            self._pods[heapq.heappop(self._starting)[1]] = None
+            key = heapq.heappop(self._starting)[1]
+            self._stuck_from.pop(key, None)
+            self._pods[key] = None
 
     def settle(self) -> None:
         """Draw all that is to be drawn, causes of waiting included, however long it takes."""
@@ -218,12 +228,16 @@ class Picture:
                 if cluster.nodes[slot] is not None:
                     self._nodes[names[slot]] = None
         self._usage_seen, self._nodes_seen = cluster.usage_changes.end, cluster.node_changes.end
+        if cluster.usage_changes.is_long or cluster.node_changes.is_long:
+            cluster.tidy()  # where nobody waits, nobody else does it
 
     def _draw_pod(self, key: str) -> None:
         record = self._cluster.pods.by_key.get(key)
         if record is None or record.pod.is_terminal:
             self._forget_pod(key)
             return
+        if self._members is not None:
+            self._members.put(record.pod)
         pod, waits = record.pod, not record.node and not record.pod.is_terminating
         state = state_of(pod, record.node, self._now())
         if waits:
@@ -234,12 +248,19 @@ class Picture:
         if not waits and self._upcoming.pop(key, None) is not None:
             self.groups.dirty = True
         if state == "starting" and (moment := stuck_from(pod)) is not None:
-            heapq.heappush(self._starting, (moment, key))
+            self._look_again(moment, key)
         queue = queue_of(pod, self.pod_groups)
         priority, upcoming = self.snapshot.priority(pod), self._upcoming.get(key, "")
         self.tables.set("pods", pod_row(record, priority, state, queue, upcoming))
 
+    def _look_again(self, moment: datetime, key: str) -> None:
+        if self._stuck_from.get(key) != moment:
+            self._stuck_from[key] = moment
+            heapq.heappush(self._starting, (moment, key))
+
     def _forget_pod(self, key: str) -> None:
+        if self._members is not None:
+            self._members.drop(key)
         self.waiting.drop(key)
         self._want(key, ())
         self._meant.pop(key, None)
@@ -311,6 +332,8 @@ class Picture:
         """Share the pods that a group was bought from for among the ghosts of that group."""
         meant: dict[str, str] = {}
         ghosts = self.groups.ghosts()
+        if len(self._meant) > MOST_MEANT:  # most of them are long gone
+            self._meant = {pod: one for pod, one in self._meant.items() if pod in self.waiting}
         by_group: dict[str, list[str]] = {}
         for pod, group in self._meant.items():
             if pod in self.waiting and texts.identity(group) in ghosts:
@@ -324,6 +347,10 @@ class Picture:
         ]
         self._upcoming = meant
         self._pods.update(dict.fromkeys(changed))
+
+
+def _is_nominated(pod: KubeObject | None) -> bool:
+    return isinstance(pod, Pod) and bool(pod.status.nominated_node_name)
 
 
 def _like(volume: VolumeIdentity) -> VolumeIdentity:

@@ -1,7 +1,8 @@
 """The quay: pods that wait, those alike together, each with the true cause of its waiting.
 
 Which pods are alike is kept as they come and go. Causes are asked for off the path of changes: one
-likeness at a time, for as long as whoever asks has time, and again only after something changed.
+likeness at a time, for as long as whoever asks has time, and again only after something changed on
+which a cause may rest: that a node or a pod says again how it is does not count.
 A row of the page is all pods of one owner (or of none) that ask for the same and wait for the same
 cause, so that its id stays the same while pods of it come and go.
 """
@@ -34,15 +35,15 @@ _encode = msgspec.msgpack.Encoder().encode
 class Alike:
     """Pods of one likeness, all of them held back by the same word of a queue or by none."""
 
-    __slots__ = ("base", "held", "pods", "round", "why")
+    __slots__ = ("asked", "base", "held", "pods", "why")
 
     def __init__(self, base: bytes, held: str | None) -> None:
         self.base = base
         self.held = held
         self.pods: dict[str, Pod] = {}
         self.why = NOT_YET
-        self.round = -1
-        """When the cause was last asked for."""
+        self.asked = -1
+        """Of which cluster the cause was last asked for."""
 
 
 class Waiting:
@@ -56,7 +57,7 @@ class Waiting:
         self._rows: defaultdict[str, dict[Hashable, Alike]] = defaultdict(dict)
         """By the id of a row the likenesses in it."""
         self._dirty: set[str] = set()
-        self._round = 0
+        self._stirred = 0
         self.held: Mapping[str, str] = {}
         """By pod what its queue says, where that holds it back."""
 
@@ -97,16 +98,24 @@ class Waiting:
             self._leave(key, alike)
 
     def stir(self) -> None:
-        """Something has changed that causes may rest on."""
-        self._round += 1
+        """Something has changed that causes may rest on, besides nodes and what is used of them."""
+        self._stirred += 1
 
     def ask_one(self) -> bool:
         """Ask for the cause of one likeness; False if all are known."""
+        version = self._version()
         for key, alike in self._alike.items():
-            if alike.round != self._round:
+            if alike.asked != version:
                 self._ask(key, alike)
+                self._stirred -= self._version() - version  # trying pods out is no change
+                alike.asked = version
                 return True
         return False
+
+    def _version(self) -> int:
+        """Moves with nodes, with what is used of them, and with all else that causes rest on."""
+        cluster = self._snapshot.cluster
+        return cluster.node_changes.end + cluster.usage_changes.end + self._stirred
 
     def write(self) -> None:
         """Write the rows of what changed."""
@@ -124,7 +133,6 @@ class Waiting:
         self._alike[key] = self._alike.pop(key)
         sample = min(alike.pods)
         why = why_it_waits(self._snapshot, alike.pods[sample], alike.held)
-        alike.round = self._round
         if why != alike.why:
             self._leave(key, alike)
             alike.why = why

@@ -125,10 +125,9 @@ class Replay:
             return known
         scene = self._scene(state)
         scene.settle()
-        plain = encoding.state(
+        found = encoding.State(
             state.seq, scene.moment, self._source, self._notes, scene.picture.tables
-        )
-        found = Encoded(plain, encoding.gzipped(plain))
+        ).encoded()
         _keep(self._states, which, found, MOST_STATES)
         self._keep_player(Player(scene, self._recording.after(state.seq)))
         return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 import sys
@@ -81,13 +80,8 @@ def record(
 
 
 async def _recorded(client: Client, recorder: Recorder, seconds: float | None) -> None:
-    async def work() -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await recorder.lead(client)
-
     try:
-        await until_signalled(work())
+        await until_signalled(recorder.lead(client, seconds))
     except* RecordingFullError as full:
         _tell(str(full.exceptions[0]))
 

@@ -9,6 +9,7 @@ or not for this client, are left out and told; if they are granted later they ar
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 
@@ -45,8 +46,11 @@ class Recorder:
         self.changes = 0
         """How many have been recorded."""
 
-    async def lead(self, client: Client) -> None:
-        """Record until cancelled; RecordingFullError when the file is as large as it may be."""
+    async def lead(self, client: Client, seconds: float | None = None) -> None:
+        """Record until cancelled, or for so long from the moment when the cluster is known.
+
+        RecordingFullError when the file is as large as it may be.
+        """
         clock = client.clock
         async with Informers(client) as informers:
             followed = _all_of(informers)
@@ -62,7 +66,9 @@ class Recorder:
                         self._noting(writer, lambda: 0.0 if here else clock.monotonic() - began)
                     )
                 here = False
-                await self._flush(writer, clock)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await self._flush(writer, clock)
             finally:
                 with contextlib.suppress(RecordingFullError):
                     writer.mark(clock.monotonic() - began)

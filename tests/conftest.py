@@ -78,11 +78,16 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.fixture(autouse=True)
 def _logs_as_before() -> Iterator[None]:
-    """Commands that are run in this process say what is logged; it must not last."""
-    logger, disabled = logging.getLogger("bayplan"), logging.root.manager.disable
-    level = logger.level
+    """Commands that are run in this process say what is logged, and where; it must not last."""
+    loggers = (logging.root, logging.getLogger("bayplan"))
+    levels, disabled = [logger.level for logger in loggers], logging.root.manager.disable
+    handlers = set(logging.root.handlers)
     yield
-    logger.setLevel(level)
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    for left in set(logging.root.handlers) - handlers:
+        if type(left) is logging.StreamHandler:  # those of pytest are kinds of it
+            logging.root.removeHandler(left)  # it writes to a stream that ends with the test
     logging.disable(disabled)
 
 

@@ -117,7 +117,7 @@ async def test_kubectl_applies_and_shows_them_as_volcanos(tmp_path: Path) -> Non
     async with ApiServer(ServerConfig(kubeconfig=path)):
         kubectl = runner(path, tmp_path)
         await kubectl("apply", "-f", str(CRDS))
-        await kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+        await kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=300s")
         await kubectl("apply", "-f", "-", stdin=f"{QUEUE}---{PODGROUP}")
         assert (await kubectl("get", "q")).out.split() == ["NAME", "PARENT", "research", "root"]
         heading, row = (await kubectl("get", "pg", "-o", "wide")).out.splitlines()
@@ -132,7 +132,7 @@ async def test_kubectl_explains_them(tmp_path: Path) -> None:
     async with ApiServer(ServerConfig(kubeconfig=path)):
         kubectl = runner(path, tmp_path)
         await kubectl("apply", "-f", str(CRDS))
-        await kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+        await kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=300s")
         for kind in ("queue", "podgroup", "nodegroup"):
             for place in (kind, f"{kind}.spec", f"{kind}.status"):
                 told = (await kubectl("explain", place)).out

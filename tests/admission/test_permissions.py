@@ -18,6 +18,7 @@ from tests.accounts import restricted, write_token
 from tests.admission.manifests import install_kinds
 from tests.admission.test_registration import OURS, daemon
 from tests.deploy.made import made
+from tests.patience import PATIENCE
 
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-webhook"
 
@@ -35,8 +36,8 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
             for _ in range(2):  # the second time all is there, and has to be put right
                 hook = daemon()
                 leading = asyncio.ensure_future(hook.lead(client))
-                await asyncio.wait_for(hook.ready.wait(), 20)
-                await asyncio.wait_for(hook.app.knows_queues.wait(), 20)
+                await asyncio.wait_for(hook.ready.wait(), PATIENCE)
+                await asyncio.wait_for(hook.app.knows_queues.wait(), PATIENCE)
                 leading.cancel()
                 await asyncio.gather(leading, return_exceptions=True)
                 empty = merge({"data": {"tls.crt": "", "tls.key": ""}})

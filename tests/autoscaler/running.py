@@ -23,10 +23,10 @@ from bayplan.nodegroups import Provider
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.cloud.clouds import Served
+from tests.patience import PATIENCE
 
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
 CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
-LIVE_PATIENCE = 120.0
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Town:
         async with Informers(self.client) as informers:
             pods = informers.of(Pod)
             pods.on_change(lambda _: news.set())
-            async with asyncio.timeout(within if virtual else LIVE_PATIENCE):
+            async with asyncio.timeout(within if virtual else PATIENCE):
                 while not holds(dict(pods.objects)):
                     news.clear()
                     await news.wait()

@@ -19,6 +19,7 @@ from bayplan.kube.nodes import Node
 from bayplan.nodegroups import Provider
 from tests.autoscaler.running import CONFIG_MAPS
 from tests.cloud.clouds import Sky
+from tests.patience import PATIENCE
 from tests.scheduler.running import node, pod, scheduling
 from tests.scheduler.storied import DRIVER, claim, csinode, with_volume
 
@@ -30,7 +31,6 @@ GROUP = NodeGroup(
     drivers={DRIVER: GroupDriver(limit=2)},
 )
 OPTIONS = AutoscalerOptions(scan_interval=0.2)
-PATIENCE = 60.0
 
 
 @asynccontextmanager

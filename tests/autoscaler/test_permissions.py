@@ -20,6 +20,7 @@ from bayplan.kube.nodes import Node
 from bayplan.lab import LiveLab
 from tests.autoscaler.running import Town, over_tls
 from tests.deploy.made import made
+from tests.patience import PATIENCE
 
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-autoscaler"
 TOKEN = "bayplan-test"
@@ -71,7 +72,7 @@ async def _until_removed(lab: LiveLab) -> None:
     gone = asyncio.Event()
     cloud = lab.simulation.cloud
     cloud.listeners.append(lambda name: gone.set() if name not in cloud.instances else None)
-    await asyncio.wait_for(gone.wait(), 60)
+    await asyncio.wait_for(gone.wait(), PATIENCE)
 
 
 def _as_account(kubeconfig: Path) -> str:

@@ -11,8 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-PATIENCE = 60.0
-"""Seconds that everything together may take."""
+from tests.patience import PATIENCE
 
 
 class Command:

@@ -20,7 +20,8 @@ from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.lab import LiveLab
 from bayplan.nodegroups.externalgrpc.server import Places, serve
-from tests.cli.commands import PATIENCE, Command, command
+from tests.cli.commands import Command, command
+from tests.patience import PATIENCE
 from tests.scheduler.running import pod
 
 CLUSTER = b"""

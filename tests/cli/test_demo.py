@@ -26,11 +26,11 @@ from bayplan.cli.main import run
 from bayplan.cli.simulated.telling import typed
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.lab.stories import STORIES, Check
+from tests.patience import PATIENCE
 
 KUBECTL = shutil.which("kubectl")
 needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 Captured = pytest.CaptureFixture[str]
-PATIENCE = 120.0
 
 
 @dataclass
@@ -216,7 +216,7 @@ def test_a_cluster_that_is_kept_answers_kubectl_until_it_is_ended(tmp_path: Path
 
 def _kubectl(kubeconfig: str, *arguments: str) -> str:
     command = [str(KUBECTL), "--kubeconfig", kubeconfig, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return done.stdout
 
 

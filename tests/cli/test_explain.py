@@ -16,6 +16,7 @@ from bayplan.cli.fix_text import RISKS
 from bayplan.cli.main import run
 from bayplan.fit.explanation.fix import Risk
 from tests.cli.clusters import EXAMPLE, dump, node, pod
+from tests.patience import PATIENCE
 
 Captured = pytest.CaptureFixture[str]
 
@@ -287,7 +288,7 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
 def test_a_reader_that_stops_reading_is_no_error() -> None:
     command = f"{sys.executable} -m bayplan volumes -o wide -f {EXAMPLE} | true"
     ended = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert ended.stderr == ""
 
@@ -299,7 +300,7 @@ def bayplan(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
         env={**os.environ, "COLUMNS": "80"},
     )

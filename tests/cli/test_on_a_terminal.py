@@ -14,6 +14,7 @@ import pytest
 
 from bayplan.cli.main import run
 from tests.cli.clusters import EXAMPLE, Wire, dump, node, pod
+from tests.patience import PATIENCE
 
 Captured = pytest.CaptureFixture[str]
 
@@ -41,7 +42,7 @@ def on_terminal(*arguments: str, columns: int, output: Path | None = None) -> st
         while piece := os.read(ours, 65536):
             seen += piece
     os.close(ours)
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE)
     return seen.decode()
 
 
@@ -95,7 +96,7 @@ def test_nothing_but_answers_goes_to_pipes(tmp_path: Path) -> None:
         [sys.executable, "-m", "bayplan", "explain", "-f", where, "p", "-o", "json"],
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert json.loads(done.stdout)
     assert not done.stderr

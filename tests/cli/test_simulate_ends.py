@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.simulating.runs import SMALL
+from tests.patience import PATIENCE
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -28,7 +29,7 @@ def test_no_process_is_left(number: signal.Signals, tmp_path: Path) -> None:
     )
     _wait_for_workers(process.pid)
     process.send_signal(number)
-    process.communicate(timeout=60)  # whoever still works holds the pipe open
+    process.communicate(timeout=PATIENCE)  # whoever still works holds the pipe open
     if number is not signal.SIGKILL:
         assert process.returncode == 130
         assert list(kept.iterdir()) == []

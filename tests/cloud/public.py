@@ -21,6 +21,8 @@ import yaml
 from google.protobuf.json_format import MessageToDict
 from grpc_tools import protoc
 
+from tests.patience import PATIENCE
+
 PACKAGE = "clusterautoscaler.cloudprovider.v1.externalgrpc"
 TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
 ANY = "google.protobuf.Any"
@@ -133,7 +135,7 @@ class Buyer:
         """The answer, or the name of the code that was given instead."""
         message = getattr(self.pb, request or f"{method}Request")(**fields)
         try:
-            answer = getattr(self.stub, method)(message, timeout=10)
+            answer = getattr(self.stub, method)(message, timeout=PATIENCE)
         except grpc.RpcError as error:
             answer = None
             self.told[key or method] = error.code().name

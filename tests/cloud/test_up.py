@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from bayplan.cli.main import run as bayplan
+from tests.patience import PATIENCE
 
 CLUSTER = """
 csiDrivers: [{name: disk.csi.example.com}]
@@ -92,7 +93,9 @@ def test_a_client_made_from_the_public_protocol_scales_a_group_up_and_down(tmp_p
     with up(tmp_path, "--cloud-address", "127.0.0.1:0") as exported:
         command = [sys.executable, "-m", "tests.cloud.public"]
         command += [exported["BAYPLAN_CLOUD"], str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     node = base64.b64decode(told.pop("NodeGroupTemplateNodeInfo")["nodeBytes"])

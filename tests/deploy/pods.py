@@ -27,12 +27,12 @@ import yaml
 
 from bayplan.client import Client, untyped
 from tests.accounts import token_of
+from tests.patience import PATIENCE
 
 SECRETS = untyped("", "v1", "secrets", "Secret")
 CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 DEPLOYMENTS = untyped("apps", "v1", "deployments", "Deployment")
 DAEMON_SETS = untyped("apps", "v1", "daemonsets", "DaemonSet")
-PATIENCE = 90.0
 _VARIABLE = re.compile(r"\$\((\w+)\)")
 _NUMBERS = count(1)
 _TOLD = 3000

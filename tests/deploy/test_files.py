@@ -19,6 +19,7 @@ from bayplan.deploy.values import Values
 from tests.deploy.charts import FOLDER, rendered
 from tests.deploy.made import DEPLOY, made, printed, printed_objects
 from tests.deploy.pages import PAGE, page
+from tests.patience import PATIENCE
 
 KUBECTL = shutil.which("kubectl") or ""
 with_kubectl = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
@@ -128,7 +129,7 @@ def test_definitions_outlive_a_release_unless_somebody_says_otherwise() -> None:
 
 def _kustomized(folder: Path) -> list[Mapping[str, Any]]:
     command = [KUBECTL, "kustomize", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
 

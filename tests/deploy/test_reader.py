@@ -17,6 +17,7 @@ from bayplan.observe.permissions import rules_for
 from tests.accounts import restricted, write_token
 from tests.cli.commands import command
 from tests.deploy.made import made
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = """
@@ -88,7 +89,7 @@ async def _cluster(folder: Path) -> AsyncIterator[Client]:
 
 async def _until_there_is_a_node(client: Client) -> None:
     there = asyncio.Event()
-    async with Informers(client) as informers, asyncio.timeout(60):
+    async with Informers(client) as informers, asyncio.timeout(PATIENCE):
         informers.of(Node).on_change(lambda _: there.set())
         await there.wait()
 
@@ -100,7 +101,7 @@ async def _asked(kubeconfig: Path, *words: str, wanted: int | None = None) -> tu
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     code = process.returncode
     assert code in ((0, 1) if wanted is None else (wanted,)), err.decode()
     return out.decode(), err.decode()

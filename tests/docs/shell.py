@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.docs.consoles import ROOT, Step, is_shown
+from tests.patience import PATIENCE
 
-_PATIENCE = 240.0
-"""Seconds that a command may take; nothing depends on how much of it is used."""
 _NOT_FOUND_IS_AN_ANSWER = re.compile(r"\bbayplan (explain|plan|check|simulate|images status)\b")
 _END = "--- ended with "
 
@@ -47,7 +46,7 @@ class Shell:
         log = self._folder / f"daemon-{self._daemons}.log"
         command = step.command.removesuffix("&")
         self._answer(f"exec 3>{log}; {{ {command}\n}} >&3 2>&3 3>&- </dev/null &\nexec 3>&-")
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + PATIENCE
         while not _said(step, log):
             alive = self._answer("kill -0 $!")[1] == 0
             assert alive, f"$ {command}\n{log.read_text()}has ended"
@@ -65,7 +64,7 @@ class Shell:
 
     def _read(self, command: str) -> str:
         assert self._shell.stdout
-        printed, until = b"", time.monotonic() + _PATIENCE
+        printed, until = b"", time.monotonic() + PATIENCE
         while not re.search(rf"{_END}\d+\n$".encode(), printed):
             ready, _, _ = select.select([self._shell.stdout], [], [], until - time.monotonic())
             assert ready, f"$ {command}\n{printed.decode()}does not end"

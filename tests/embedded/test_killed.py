@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from tests.embedded.processes import MANNERS, Cut, Manner, Place, Process, Speaker
+from tests.patience import PATIENCE
 
 ROUNDS, LONG_ROUNDS = 6, 50
 WRITERS = 6
@@ -129,7 +130,7 @@ async def one_round(process: Process, ledger: Ledger) -> None:
     for number in range(WRITERS):
         ask = Speaker(place, MANNERS[number % len(MANNERS)])
         work.append(asyncio.create_task(write(ask, ledger, str(number), wrote=wrote)))
-    await asyncio.wait_for(enough.wait(), 60)
+    await asyncio.wait_for(enough.wait(), PATIENCE)
     await process.kill()
     await asyncio.gather(*work)
 

@@ -195,7 +195,7 @@ async def test_diff_shows_what_apply_would_change(kubectl: Kubectl) -> None:
 
 async def test_delete_and_wait(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", stdin=POD)
-    waiting = asyncio.create_task(kubectl("wait", "--for=delete", "pod/one", "--timeout=20s"))
+    waiting = asyncio.create_task(kubectl("wait", "--for=delete", "pod/one", "--timeout=300s"))
     await kubectl("delete", "pod", "one")
     assert (await waiting).code == 0
     assert "NotFound" in (await kubectl("get", "pod", "one", ok=False)).err
@@ -204,7 +204,7 @@ async def test_delete_and_wait(kubectl: Kubectl) -> None:
 async def test_waiting_for_a_condition(kubectl: Kubectl, http: Http) -> None:
     await kubectl("apply", "-f", "-", stdin=POD)
     waiting = asyncio.create_task(
-        kubectl("wait", "--for=condition=Ready", "pod/one", "--timeout=20s")
+        kubectl("wait", "--for=condition=Ready", "pod/one", "--timeout=300s")
     )
     status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     await http.patch("/api/v1/namespaces/default/pods/one/status", status)
@@ -213,7 +213,7 @@ async def test_waiting_for_a_condition(kubectl: Kubectl, http: Http) -> None:
 
 async def test_rollout_status_follows_a_deployment(kubectl: Kubectl, http: Http) -> None:
     await kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
-    following = asyncio.create_task(kubectl("rollout", "status", "deploy/web", "--timeout=20s"))
+    following = asyncio.create_task(kubectl("rollout", "status", "deploy/web", "--timeout=300s"))
     counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
     status = {"status": {"observedGeneration": 1, **dict.fromkeys(counts, 2)}}
     await http.patch("/apis/apps/v1/namespaces/default/deployments/web/status", status)
@@ -309,7 +309,7 @@ async def test_draining_a_node_evicts_its_pods(kubectl: Kubectl, http: Http) -> 
     await kubectl("cordon", "n1")
     assert "SchedulingDisabled" in (await kubectl("get", "nodes")).out
     drained = asyncio.create_task(
-        kubectl("drain", "n1", "--force", "--grace-period=1", "--timeout=20s")
+        kubectl("drain", "n1", "--force", "--grace-period=1", "--timeout=300s")
     )
     async with http.watch("/api/v1/namespaces/default/pods") as events:
         async for event in events:

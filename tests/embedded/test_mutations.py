@@ -19,6 +19,7 @@ from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.asgi import Asked, calling
 from tests.embedded.mutations import Wire, mutated, recorded
+from tests.patience import PATIENCE
 
 SAMPLE, MANY = 1500, 100_000
 CLUSTER = 5000
@@ -27,8 +28,6 @@ STALL = 1.0
 """Seconds of work that one request may be."""
 MEMORY = 512 * 1024 * 1024
 """Bytes by which the process may grow."""
-ENOUGH = 60.0
-"""Seconds after which an answer is not waited for any more."""
 FOUR_HUNDREDS = range(400, 500)
 UNFORESEEN = b'"message":"Internal error occurred"'
 
@@ -61,7 +60,7 @@ async def answer_to(plane: ControlPlane, wire: Wire) -> Answer:
     """An answer, which is read to its end unless it may have none."""
     asked = Asked(wire.method, wire.path, wire.query, wire.headers, wire.body, {"peer": ADMIN})
     begun = b""
-    async with asyncio.timeout(ENOUGH), calling(plane.app, asked) as reply:
+    async with asyncio.timeout(PATIENCE), calling(plane.app, asked) as reply:
         endless = "watch" in wire.query and reply.status == 200
         while not endless and (chunk := await reply.next_chunk()):
             begun = begun or chunk[:1000]

@@ -14,6 +14,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.http_client import Http
 from tests.embedded.test_objects import CMS, config_map
+from tests.patience import PATIENCE
 
 
 async def take(events: AsyncIterator[Any], count: int) -> list[tuple[str, str]]:
@@ -41,7 +42,7 @@ async def test_a_watch_whose_client_is_gone_is_not_kept(server: ApiServer, http:
     async with http.watch(CMS) as events:
         await take(events, 1)
         assert server.plane.metrics.in_flight == 1
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while server.plane.metrics.in_flight:
             await http.get(CMS)  # each a turn in which the server can notice
 

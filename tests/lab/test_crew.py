@@ -22,6 +22,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, Queue
 from bayplan.lab import Lab, LiveLab, VirtualLab
 from bayplan.lab.crew import MEMBERS, Aboard, Crew, CrewError, members, muster
+from tests.patience import PATIENCE
 
 CLUSTER = """
 seed: 3
@@ -95,7 +96,7 @@ async def registered(client: Client) -> None:
 
 async def _followed(client: Client, kind: Any, holds: Callable[[list[Any]], bool]) -> None:
     news = asyncio.Event()
-    async with asyncio.timeout(60), Informers(client) as informers:
+    async with asyncio.timeout(PATIENCE), Informers(client) as informers:
         followed = informers.of(kind)
         followed.on_change(lambda _: news.set())
         await followed.synced.wait()

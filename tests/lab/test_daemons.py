@@ -30,6 +30,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
 from bayplan.lab import DaemonFailedError, LiveLab, VirtualLab, run_virtually
 from tests.lab.daemons import POLICIES, STAMP, as_identity, lead, main, stamping, webhook
+from tests.patience import PATIENCE
 
 CLUSTER = """
 seed: 3
@@ -135,7 +136,7 @@ async def test_over_https_on_the_wall_clock(tmp_path: Path) -> None:
     ):
         simulating = asyncio.create_task(lab.run())
         daemon = asyncio.create_task(main(client, "over-https"))
-        assert await asyncio.wait_for(all_run(client, client_config), 60) == (6, "over-https")
+        assert await asyncio.wait_for(all_run(client, client_config), PATIENCE) == (6, "over-https")
         daemon.cancel()
         await asyncio.gather(daemon, return_exceptions=True)
         lease = await client.get(Lease, "kube-system", "test-placer")
@@ -151,7 +152,7 @@ async def test_a_live_cluster_has_the_time_of_its_clock() -> None:
             lambda change: made.set() if change.entry.key.storage == "nodes" else None
         )
         simulating = asyncio.create_task(lab.run())
-        await asyncio.wait_for(made.wait(), 60)
+        await asyncio.wait_for(made.wait(), PATIENCE)
         lab.stop()
         await simulating
         (node, *_) = (await lab.client().list(Node)).items

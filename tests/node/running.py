@@ -18,6 +18,7 @@ from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.storage import CSINode
 from bayplan.node.agent import LimitsAgent
 from bayplan.node.deciding import Settings
+from tests.patience import PATIENCE
 
 K = TypeVar("K", bound=KubeObject)
 EBS_KEY = "attachable-volumes-aws-ebs"
@@ -25,7 +26,7 @@ EBS_KEY = "attachable-volumes-aws-ebs"
 
 async def seen(client: Client, kind: type[K], holds: Callable[[K], bool]) -> K:
     """The first object of a kind of which that holds, once there is one."""
-    async with asyncio.timeout(30), Informers(client) as informers:
+    async with asyncio.timeout(PATIENCE), Informers(client) as informers:
         news, found = asyncio.Event(), informers.of(kind)
         found.on_change(lambda _: news.set())
         while True:
@@ -83,7 +84,7 @@ async def publishing(
     at.agent = LimitsAgent(lambda: at.settings, node=node, registry=registry)
     task = asyncio.ensure_future(at.agent.lead(by or client))
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await at.agent.ready.wait()
         yield at
         assert not task.done()

@@ -20,6 +20,7 @@ from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.nodes import Node
 from bayplan.node.agent import NAME
 from tests.node.running import EBS_KEY, At, limits_of, node, retype
+from tests.patience import PATIENCE
 
 RUN = (sys.executable, "-m", "bayplan", "node-agent", "--limits")
 
@@ -40,7 +41,7 @@ async def agent(kubeconfig: Path, *options: str) -> AsyncIterator[Process]:
 async def _line(process: Process, pattern: str) -> re.Match[str]:
     """The first line that it writes and that fits."""
     assert process.stderr is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while line := (await process.stderr.readline()).decode():
             if found := re.search(pattern, line):
                 return found

@@ -31,6 +31,7 @@ from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import BIND_COMPLETED
+from bayplan.kube.times import timestamp
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.admission.manifests import CRDS, documents
@@ -40,8 +41,19 @@ Lead = Coroutine[object, object, None]
 DRIVER = "disk.csi.example.com"
 PODS = 20
 WORKERS = "MachineDeployment/default/workers"
-READY = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
 SIZE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+
+
+async def kubelet(client: Client, name: str) -> None:
+    """A node that is registered gets ready, and a little later its driver reports."""
+    since = timestamp(client.clock.now())
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+    status = {"status": {"capacity": SIZE, "allocatable": SIZE, "conditions": ready}}
+    await client.patch(Node, name, change=merge(status), subresource="status")
+    await client.patch(Node, name, change=merge({"spec": {"taints": None}}))
+    driver = {"name": DRIVER, "nodeID": name, "topologyKeys": [], "allocatable": {"count": 8}}
+    csi_node: Untyped = {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
+    await client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", **csi_node})
 
 
 class Kubelets(Capi):
@@ -52,14 +64,7 @@ class Kubelets(Capi):
         name = machine["metadata"]["name"]
         if "nodeRef" in machine.get("status", {}):
             return
-        status = {"status": {"capacity": SIZE, "allocatable": SIZE, "conditions": READY}}
-        await self.workload.patch(Node, name, change=merge(status), subresource="status")
-        await self.workload.patch(Node, name, change=merge({"spec": {"taints": None}}))
-        driver = {"name": DRIVER, "nodeID": name, "topologyKeys": [], "allocatable": {"count": 8}}
-        csi_node: Untyped = {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
-        await self.workload.create(
-            {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", **csi_node}
-        )
+        await kubelet(self.workload, name)
 
     async def run(self, client: Client) -> None:
         """Do what there is to do after every change."""

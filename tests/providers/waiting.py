@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from tests.patience import PATIENCE
+
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Let everybody else work until something holds."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while not await holds():
             await others()
 

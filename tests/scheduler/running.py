@@ -14,6 +14,7 @@ from bayplan.observe import LiveSnapshot
 from bayplan.scheduler.config import SchedulerSettings, default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from bayplan.scheduler.scheduler import Scheduler
+from tests.patience import PATIENCE
 
 NAME = "bayplan"
 NOT_READY: Untyped = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
@@ -44,7 +45,7 @@ class Running:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for something that the cluster must come to say."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while not holds():
                 self._news.clear()
                 await self._news.wait()
@@ -77,7 +78,7 @@ async def scheduling(
     daemon = SchedulerDaemon(settings or default_settings([NAME]), profile=profile)
     task = asyncio.ensure_future(daemon.lead(client))
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await daemon.ready.wait()
         running = Running(client, daemon)
         yield running

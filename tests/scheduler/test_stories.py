@@ -23,6 +23,7 @@ from bayplan.kube.pods import Pod
 from bayplan.lab import Lab, LiveLab, VirtualLab
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
+from tests.patience import PATIENCE
 from tests.scheduler import storied
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "stories"
@@ -112,7 +113,7 @@ async def _until(lab: Lab, client: Client, holds: Callable[[Pods], bool]) -> Pod
     async with Informers(client) as informers:
         pods = informers.of(Pod)
         pods.on_change(lambda _: news.set())
-        async with asyncio.timeout(1800 if isinstance(lab, VirtualLab) else 90):
+        async with asyncio.timeout(1800 if isinstance(lab, VirtualLab) else PATIENCE):
             while not holds(dict(pods.objects)):
                 news.clear()
                 await news.wait()

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from bayplan.cli.main import run as bayplan
+from tests.patience import PATIENCE
 
 KUBECTL = shutil.which("kubectl")
 LEDGER = Path(__file__).parents[2] / "examples" / "stories" / "workloads" / "ledger.yaml"
@@ -55,7 +56,7 @@ class Cluster:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        out, errors = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
+        out, errors = await asyncio.wait_for(process.communicate(stdin.encode()), PATIENCE)
         assert process.returncode == 0, errors.decode()
         return out.decode()
 
@@ -66,7 +67,7 @@ class Cluster:
 
     async def until(self, kind: str, holds: Callable[[list[Any]], bool]) -> list[Any]:
         """Ask for a kind until it is as it should be."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 found = await self.items(kind)
                 if holds(found):
@@ -96,12 +97,12 @@ async def up(folder: Path, *options: str, text: str = CLUSTER) -> AsyncIterator[
     )
     try:
         assert process.stdout is not None
-        lines = [await asyncio.wait_for(process.stdout.readline(), 30) for _ in range(2)]
+        lines = [await asyncio.wait_for(process.stdout.readline(), PATIENCE) for _ in range(2)]
         yield Cluster(process, lines[1].decode().strip().removeprefix("export KUBECONFIG="))
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGINT)
-        assert await asyncio.wait_for(process.wait(), 30) == 0
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
 
 
 @needs_kubectl
@@ -161,13 +162,13 @@ async def test_kept_data_is_there_the_next_time_and_its_nodes_go_on(tmp_path: Pa
 async def test_a_workload_can_be_placed_scaled_and_rolled_with_kubectl(tmp_path: Path) -> None:
     async with up(tmp_path, "--with", "scheduler") as cluster:
         await cluster.kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3")
-        await cluster.kubectl("rollout", "status", "deployment/web", "--timeout=50s")
+        await cluster.kubectl("rollout", "status", "deployment/web", "--timeout=300s")
         await cluster.kubectl("set", "image", "deployment/web", "web=web:2")
-        await cluster.kubectl("rollout", "status", "deployment/web", "--timeout=50s")
+        await cluster.kubectl("rollout", "status", "deployment/web", "--timeout=300s")
         await cluster.kubectl("scale", "deployment/web", "--replicas=1")
         pods = await cluster.until("pods", lambda pods: len(pods) == 1)
         node = pods[0]["spec"]["nodeName"]
-        await cluster.kubectl("drain", node, "--timeout=50s")
+        await cluster.kubectl("drain", node, "--timeout=300s")
         await cluster.until(
             "pods", lambda pods: _phases(pods) == ["Running"] and _node(pods[0]) != node
         )

@@ -92,7 +92,7 @@ def take(browser: Browser, picture: Picture, address: str, folder: Path) -> Path
     try:
         window = Watched(context.new_page(), address)
         window.visit(address + picture.address)
-        expect(window.page.locator(picture.ready).first).to_be_visible(timeout=30_000)
+        expect(window.page.locator(picture.ready).first).to_be_visible()
         path = folder / f"{picture.name}.png"
         window.page.screenshot(path=path, animations="disabled")
         if window.complaints:

@@ -14,6 +14,7 @@ from yarl import URL
 from bayplan.ui.serving import Guard, Serving, serve
 from bayplan.ui.serving.doors import Doors
 from bayplan.ui.serving.files import read_files
+from tests.patience import PATIENCE
 from tests.ui.pages import page_of
 
 TOKEN = "a-token-that-is-long-enough"
@@ -85,7 +86,7 @@ async def test_a_reader_that_takes_nothing_of_its_answers_is_gone() -> None:
     async with served(doors) as url:
         reader, writer = await knock(url, f"GET /{script} HTTP/1.1\r\n{head}".encode() * 400)
         assert await reader.readexactly(12) == b"HTTP/1.1 200"
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while len(doors):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.01)
         writer.close()

@@ -21,6 +21,7 @@ from bayplan.recordings import Identity, Recorded, Recording, RecordingWriter, i
 from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.serving import Serving, serve
 from tests.accounts import restricted, write_token
+from tests.patience import PATIENCE
 from tests.ui.pages import Browser, apply, tables_of
 
 READER = "reader"
@@ -67,7 +68,7 @@ async def followed(
     """The page's tables, as soon as they are as wanted."""
     state = await browser.state()
     tables = tables_of(state)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         stream = browser.changes(state["seq"])
         while not until(tables):
             kind, change = await anext(stream)
@@ -80,7 +81,7 @@ async def _notes(browser: Browser) -> list[str]:
     """What the page says it could not read, as soon as it says so."""
     state = await browser.state()
     found: list[str] = state["notes"]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         stream = browser.changes(state["seq"])
         while not found:
             _, change = await anext(stream)
@@ -156,7 +157,7 @@ async def test_a_recording_of_a_live_cluster_has_its_changes(tmp_path: Path) -> 
             return opened.result()
 
         task = asyncio.ensure_future(Recorder(begin).lead(client))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             writer = await opened
             await writer.seen[Identity("v1", "Node", "n1")].wait()
             await client.create(pod("web"))

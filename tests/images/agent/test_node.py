@@ -19,6 +19,7 @@ from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import Push
 from tests.images.peers.service import running_bayplan_cri
 from tests.images.shelf import ShelfRuntime
+from tests.patience import PATIENCE
 
 APP = Image("sha256:app", ("app:1",), size=5)
 
@@ -106,7 +107,7 @@ async def test_a_restarted_runtime_still_has_its_images_and_is_found_again(
     home = tmp_path / "home"
     home.mkdir()
     socket = tmp_path / "cri.sock"
-    async with CriRuntime(str(socket), timeout=30) as runtime:
+    async with CriRuntime(str(socket), timeout=PATIENCE) as runtime:
         desk = Desk(runtime, tmp_path / "state")
         with running_bayplan_cri(home, socket):
             assert (await desk.ready(pod_of(image.name))).pulled
@@ -114,7 +115,7 @@ async def test_a_restarted_runtime_still_has_its_images_and_is_found_again(
         assert gone.reason == "ImageInspectError"
         assert "UNAVAILABLE" in gone.message
         with running_bayplan_cri(home, socket):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 while isinstance(await desk.ensure(pod_of(image.name, "lucky")), ImageWaiting):
                     pass  # gRPC needs a moment to find the socket again
             assert not (await desk.ready(pod_of(image.name, "lucky"))).pulled

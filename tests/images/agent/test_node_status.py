@@ -34,6 +34,7 @@ from tests.clocks import VirtualClock
 from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import push_for_all
 from tests.images.shelf import ShelfRuntime
+from tests.patience import PATIENCE
 from tests.scheduler.running import pod
 
 GIB = 1024**3
@@ -214,7 +215,7 @@ async def agent(
 
 async def until_told(client: Client, node: str, name: str) -> Node:
     """Wait until a node's status tells of an image."""
-    async with asyncio.timeout(60), client.watch(Node) as stream:
+    async with asyncio.timeout(PATIENCE), client.watch(Node) as stream:
         async for event in stream:
             found = event.object
             if found and found.name == node and name in sizes(found.status.images):
@@ -233,7 +234,7 @@ async def test_a_real_runtimes_images_are_told_over_https_and_nothing_else_is_to
         subresource="status",
     )
     before = await cluster.get(Node, "n1")
-    async with CriRuntime(bayplan_socket, timeout=30) as runtime:
+    async with CriRuntime(bayplan_socket, timeout=PATIENCE) as runtime:
         for handler in ("", "wcow-2019"):
             await runtime.pull_image(ImageSpec(name, handler), None, None)
         async with agent(cluster, runtime, tmp_path, "n1"):
@@ -261,7 +262,7 @@ async def test_the_scheduler_puts_a_pod_where_its_image_is(cluster: Client, tmp_
 
 
 async def node_of(client: Client, name: str) -> str:
-    async with asyncio.timeout(60), client.watch(Pod) as stream:
+    async with asyncio.timeout(PATIENCE), client.watch(Pod) as stream:
         async for event in stream:
             if event.object and event.object.name == name and event.object.spec.node_name:
                 return event.object.spec.node_name

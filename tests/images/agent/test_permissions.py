@@ -27,6 +27,7 @@ from tests.images.desk import PaperCluster, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
 from tests.node.running import EBS_KEY, node
+from tests.patience import PATIENCE
 
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-node-agent"
 ON: dict[str, Any] = {"nodeAgent": {"enabled": True, "images": True}}
@@ -90,7 +91,7 @@ async def _pulls(admin: Client, image: str, host: str) -> None:
 async def _told(admin: Client) -> None:
     """The node's status has its images and its attach limits."""
     news = asyncio.Event()
-    async with Informers(admin) as informers, asyncio.timeout(60):
+    async with Informers(admin) as informers, asyncio.timeout(PATIENCE):
         nodes = informers.of(Node)
         nodes.on_change(lambda _: news.set())
         while not any(_has_all(one) for one in nodes.objects.values()):

@@ -34,6 +34,7 @@ from tests.images.desk import PaperCluster, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push, push_for_all
 from tests.images.peers.process import running
+from tests.patience import PATIENCE
 
 NODE = "n1"
 HANDLERS = {"ws2019": "wcow-2019", "ws2022": "wcow-2022"}
@@ -54,7 +55,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def runtime(bayplan_socket: str) -> AsyncIterator[CriRuntime]:
-    async with CriRuntime(bayplan_socket, timeout=30) as connected:
+    async with CriRuntime(bayplan_socket, timeout=PATIENCE) as connected:
         yield connected
 
 
@@ -68,7 +69,7 @@ async def create_pod(client: Client, image: str, name: str, runtime_class: str |
 async def until_told(client: Client, reason: str, *pods: str) -> dict[str, Event]:
     """Wait until every one of the pods has such an event."""
     told: dict[str, Event] = {}
-    async with asyncio.timeout(60), client.watch(Event) as stream:
+    async with asyncio.timeout(PATIENCE), client.watch(Event) as stream:
         async for event in stream:
             if event.object and event.object.reason == reason:
                 told[event.object.regarding.name] = event.object
@@ -123,7 +124,7 @@ async def test_two_pods_two_manifests_one_node_and_collecting_one_leaves_the_oth
         assert set(await images_named(runtime, name)) == {"wcow-2019", "wcow-2022"}
 
         await cluster.delete(Pod, old.namespace, old.name, options=deletion(grace=0))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while 'bayplan_node_images{runtime_handler="wcow-2019"}' in counted(metrics):
                 await clock.until_sleeping()  # the round before is over
                 await clock.advance(300)

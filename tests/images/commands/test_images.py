@@ -17,6 +17,7 @@ from bayplan.cli.main import run
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.parts.service import CONFIG
 from tests.images.peers.fixtures import Push, push_for_all
+from tests.patience import PATIENCE
 
 Bayplan = Callable[..., tuple[int, str, str]]
 
@@ -273,7 +274,7 @@ def test_the_endpoint_can_come_from_crictls_variable(bayplan_socket: str) -> Non
         env=environment,
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 

@@ -15,6 +15,7 @@ from bayplan.images.runtime.objects import ImageSpec
 from bayplan.images.runtime.progress import PullStep, pull_steps
 from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import Push
+from tests.patience import PATIENCE
 
 
 async def test_every_piece_of_a_pull_is_told_until_it_is_done(
@@ -32,7 +33,7 @@ async def test_every_piece_of_a_pull_is_told_until_it_is_done(
         raise AssertionError("the runtime says nothing")
 
     listening = asyncio.ensure_future(listen())
-    async with asyncio.timeout(60), CriRuntime(bayplan_socket, timeout=30) as runtime:
+    async with asyncio.timeout(PATIENCE), CriRuntime(bayplan_socket, timeout=PATIENCE) as runtime:
         while not listening.done():  # the first pulls may be over before anybody listens
             await runtime.remove_image(spec)
             await runtime.pull_image(spec, None, None)
@@ -68,7 +69,7 @@ def test_bars_are_drawn_on_a_terminal(bayplan_socket: str, registry: Registry, p
             stdout=subprocess.PIPE,
             stderr=theirs,
             env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-            timeout=60,
+            timeout=PATIENCE,
             check=True,
         )
         os.close(theirs)

@@ -14,6 +14,7 @@ from bayplan.images.cri import cri_pb2 as cri
 from tests.images.parts.crashing import cri_process
 from tests.images.parts.registry import free_port
 from tests.images.parts.service import CONFIG
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ async def test_it_exposes_its_metrics(short: Path) -> None:
     port = free_port()
     async with cri_process(short, *configured(short), "--metrics-port", str(port)):
         url = f"http://127.0.0.1:{port}/metrics"
-        text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())
+        text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=PATIENCE).read())
     assert b'bayplan_cri_images{default="true",runtime_handler="runc"} 0.0' in text
 
 

@@ -17,11 +17,12 @@ from bayplan.images.runtime.objects import ImageKey, ImageSpec
 from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push, push_for_all
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
 async def runtime(bayplan_socket: str) -> AsyncIterator[CriRuntime]:
-    async with CriRuntime(bayplan_socket, timeout=30) as connected:
+    async with CriRuntime(bayplan_socket, timeout=PATIENCE) as connected:
         for image in await connected.list_images():
             await connected.remove_image(ImageSpec(image.id, image.handler))
         yield connected

@@ -17,6 +17,7 @@ from tests.images.parts.layouts import WINDOWS_BUILDS, ImageBuilder, linux, tar_
 from tests.images.parts.registry import Registry, missing, running_registry
 from tests.images.peers import containerd
 from tests.images.peers.service import running_bayplan_cri
+from tests.patience import PATIENCE
 
 _numbers = itertools.count()
 
@@ -67,7 +68,7 @@ def runtime_socket(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 async def runtime(runtime_socket: str) -> AsyncIterator[CriRuntime]:
     """Each runtime in turn."""
-    async with CriRuntime(runtime_socket, timeout=30) as connected:
+    async with CriRuntime(runtime_socket, timeout=PATIENCE) as connected:
         yield connected
 
 

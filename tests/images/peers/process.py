@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-START_TIMEOUT = 60.0
-STOP_TIMEOUT = 20.0
+from tests.patience import PATIENCE
 
 
 class Peer:
@@ -35,18 +34,18 @@ class Peer:
         self._event.set()
 
     def wait_until_ready(self) -> None:
-        self._event.wait(START_TIMEOUT)
+        self._event.wait(PATIENCE)
         if self.ready is None:
             raise RuntimeError(f"{self.process.args!r} did not start:\n{''.join(self.log)}")
 
     def stop(self) -> None:
         self.process.terminate()
         try:
-            self.process.wait(STOP_TIMEOUT)
+            self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(STOP_TIMEOUT)
-        self._reader.join(STOP_TIMEOUT)
+            self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
         if self.process.stdout is not None:
             self.process.stdout.close()
 

@@ -41,8 +41,8 @@ from bayplan.lab.simulating.results import encode
 from bayplan.lab.simulating.running import carry_out
 from tests.accounts import token_of, write_tokens
 from tests.lab.simulating.runs import inputs, variant
+from tests.patience import PATIENCE
 
-PATIENCE = 180.0
 NAME = "sim"
 INPUTS = inputs(variant(), seeds=2, seconds=300.0)
 

@@ -8,18 +8,17 @@ from pathlib import Path
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptions, open_provider
-from bayplan.client import Client, Untyped, merge
-from bayplan.kube.nodes import Node
+from bayplan.client import Client, Untyped
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
+from tests.patience import PATIENCE
 from tests.providers.aws.account import TEMPLATE, Account
 from tests.providers.aws.wire import Wire
 from tests.providers.test_stories import (
     DRIVER,
-    READY,
-    SIZE,
     at_work,
     https,
+    kubelet,
     said,
     until_placed,
     waiting,
@@ -30,7 +29,7 @@ RESIZE = "SetDesiredCapacity"
 
 async def boot(client: Client, account: Account, wire: Wire) -> None:
     """Once the group is resized, its instances become nodes with a driver."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not (found := await asyncio.to_thread(account.read))["Instances"]:
             await wire.news.wait()
             wire.news.clear()
@@ -39,12 +38,7 @@ async def boot(client: Client, account: Account, wire: Wire) -> None:
         place = f"aws:///{one['AvailabilityZone']}/{name}"
         node: Untyped = {"metadata": {"name": name}, "spec": {"providerID": place}}
         await client.create({"apiVersion": "v1", "kind": "Node", **node})
-        status = {"status": {"capacity": SIZE, "allocatable": SIZE, "conditions": READY}}
-        await client.patch(Node, name, change=merge(status), subresource="status")
-        await client.patch(Node, name, change=merge({"spec": {"taints": None}}))
-        driver = {"name": DRIVER, "nodeID": name, "topologyKeys": [], "allocatable": {"count": 8}}
-        csi_node: Untyped = {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
-        await client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", **csi_node})
+        await kubelet(client, name)
 
 
 async def test_from_zero_over_https(account: Account, wire: Wire, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from bayplan.kube.clock import WallClock
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
+from tests.patience import PATIENCE
 from tests.scheduler.faults.wire import FaultyWire, Plan
 from tests.scheduler.running import Running, node, pod, scheduling
 
@@ -64,7 +65,7 @@ async def served(folder: Path, listen: str = "127.0.0.1:0") -> AsyncIterator[Acc
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait for something that must come true."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not await holds():  # noqa: ASYNC110 - there is nobody to tell us
             await asyncio.sleep(0.05)
 

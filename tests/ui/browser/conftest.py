@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
+from tests.patience import PATIENCE
 from tests.ui.browser.dumps import EXAMPLES, SHOP
 from tests.ui.browser.processes import Command, page_of
 from tests.ui.browser.told import Teller, Told
@@ -35,6 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     """Ends with this folder, since no other event loop runs while it does."""
+    expect.set_options(timeout=PATIENCE * 1000)
     with sync_playwright() as driver:
         yield driver
 
@@ -67,7 +69,7 @@ def opened(browser: Browser) -> Iterator[Opened]:
         settings = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **look}
         context = browser.new_context(**settings)  # type: ignore[arg-type]
         page: Page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE * 1000)
         watched = Watched(page, url)
         made.append((context, watched))
         watched.visit(url)

@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 from typing import IO
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[3]
 BAYPLAN = str(Path(sys.executable).with_name("bayplan"))
-LONGEST = 60.0
 
 
 class Command:
@@ -30,7 +31,7 @@ class Command:
         )
         self._said = b""
 
-    def says(self, pattern: str, within: float = LONGEST) -> str:
+    def says(self, pattern: str, within: float = PATIENCE) -> str:
         """What the first group of the pattern matches, as soon as the command prints it."""
         end = time.monotonic() + within
         out = self._process.stdout
@@ -46,7 +47,7 @@ class Command:
         """End it as an operator would."""
         self._process.terminate()
         try:
-            self._process.communicate(timeout=20)
+            self._process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,14 @@ import pytest
 from kubernetes import client, config
 from playwright.sync_api import expect
 
+from bayplan.recordings import Recording, RecordingError
+from tests.patience import PATIENCE
 from tests.ui.browser.conftest import Opened, Started
 from tests.ui.browser.processes import Command, page_of
 
 STORY = Path(__file__).with_name("story.yaml")
+LONG = 6.0
+"""Seconds of a recording in which one can see that it is played."""
 
 
 @pytest.fixture(scope="module")
@@ -63,34 +68,36 @@ def test_pods_are_seen_as_they_come_wait_and_go(
     window = opened(page_of(started("ui", "--kubeconfig", kubeconfig)) + "#/nodes")
     expect(window.status).to_contain_text("live")
     rows = window.page.get_by_role("table", name="Nodes").locator("tbody tr")
-    expect(rows).to_have_count(2, timeout=30_000)
-    expect(rows.filter(has_text="0 of 2 places taken")).to_have_count(2, timeout=30_000)
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="0 of 2 places taken")).to_have_count(2)
 
     for i in range(5):
         core.create_namespaced_persistent_volume_claim("default", claim(f"data-{i}"))
         core.create_namespaced_pod("default", pod(f"ledger-{i}", f"data-{i}"))
-    expect(rows.filter(has_text="2 of 2 places taken")).to_have_count(2, timeout=30_000)
+    expect(rows.filter(has_text="2 of 2 places taken")).to_have_count(2)
 
     window.page.get_by_role("navigation", name="Views").get_by_role("link", name="Quay").click()
     crate = window.page.locator("section.cause.volumes a.crate")
-    expect(crate).to_be_visible(timeout=30_000)
+    expect(crate).to_be_visible()
     crate.click()
     explanation = window.page.get_by_role("region", name="Explanation")
-    expect(explanation).to_contain_text("exceed max volume count", timeout=30_000)
+    expect(explanation).to_contain_text("exceed max volume count")
 
     waits = window.page.locator(".details a.ref").last.inner_text()
     core.delete_namespaced_pod(waits.rpartition("/")[2] or waits, "default")
-    expect(window.page.locator("main")).to_contain_text("Nothing waits", timeout=30_000)
+    expect(window.page.locator("main")).to_contain_text("Nothing waits")
 
 
 def test_a_recording_is_played_back_and_forth(
     kubeconfig: Path, core: Any, started: Started, opened: Opened, tmp_path: Path
 ) -> None:
     file = tmp_path / "story.bpr"
-    record = started("record", "--kubeconfig", kubeconfig, "-o", file, "--for", "8s")
-    appears(file)
+    record = started("record", "--kubeconfig", kubeconfig, "-o", file)
+    recorded(file, bool)
+    end = time.monotonic() + LONG
     core.create_namespaced_pod("default", pod("replayed"))
-    record.says(r"(\d+) changes")
+    recorded(file, lambda keys: "default/replayed" in keys and time.monotonic() > end)
+    record.stop()
 
     window = opened(page_of(started("ui", file)) + "#/nodes?at=0&sel=pod/default/replayed")
     bar = window.page.get_by_role("region", name="Recording")
@@ -107,19 +114,22 @@ def test_a_recording_is_played_back_and_forth(
     window.page.keyboard.press("Home")
     expect(there).to_have_count(0)
 
-    bar.get_by_label("Speed").select_option("5")
     window.page.locator("main").focus()
     window.page.keyboard.press(" ")
     expect(bar.get_by_role("button", name="Pause")).to_be_visible()
+    bar.get_by_label("Speed").select_option("5")
     expect(there).to_be_visible()
-    expect(bar.get_by_role("button", name="Play")).to_be_visible(timeout=30_000)
+    expect(bar.get_by_role("button", name="Play")).to_be_visible()
     window.page.keyboard.press(",")
     expect(window.page).to_have_url(re.compile(r"at=\d"))
 
 
-def appears(file: Path) -> None:
-    """Wait until there is such a file."""
-    end = time.monotonic() + 30
-    while not file.exists():
-        assert time.monotonic() < end, f"{file} never came"
+def recorded(file: Path, holds: Callable[[set[str]], bool]) -> None:
+    """Wait until something holds of the objects in a recording that is being made."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with suppress(FileNotFoundError, RecordingError), Recording(file) as recording:
+            if holds({one.key for one in recording.state_at(recording.seconds).objects}):
+                return
         time.sleep(0.05)
+    raise AssertionError(f"{file} never came to that")

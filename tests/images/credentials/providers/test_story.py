@@ -28,6 +28,7 @@ from tests.images.credentials.providers.test_providers import TOKENS, Bench
 from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
+from tests.patience import PATIENCE
 
 POD = PodIdentity("web", "team", "uid-web")
 
@@ -122,7 +123,7 @@ async def test_a_server_that_gives_no_token_is_named(handler: Handler) -> None:
     clock = VirtualClock()
     async with Scripted(handler) as server, client_of(server, clock) as client:
         with pytest.raises(TokenUnavailableError, match="team/robot"):
-            await asyncio.wait_for(LiveCluster(client, {}).token(account(), "a", POD), 30)
+            await asyncio.wait_for(LiveCluster(client, {}).token(account(), "a", POD), PATIENCE)
 
 
 async def test_the_embedded_server_has_accounts_or_says_so(tmp_path: Path) -> None:

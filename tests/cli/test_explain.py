@@ -358,3 +358,18 @@ def test_programs_get_one_document_however_many_are_explained(
         if style == "json"
         else yaml.safe_dump(data, sort_keys=False)
     )
+
+
+def test_that_nobody_waits_in_a_namespace_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    running = pod(nodeName="n1")
+    for objects, namespace, said in (
+        ((node(), running), "default", ""),
+        ((node(), running), "nope", ": there are no pods in it"),
+        ((node(), running, known), "nope", ": there is no such namespace"),
+    ):
+        assert explain("-f", dump(tmp_path, *objects), "--all-pending", "-n", namespace) == 0
+        wanted = f"no pod waits for a node in namespace {namespace}{said}"
+        assert capsys.readouterr().out.splitlines()[0] == wanted

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
+from bayplan.cli.apiserver import kubeconfig_place
 from bayplan.cli.main import COMMANDS, INTERNAL, build_app, run
 
 Words = tuple[str, ...]
@@ -118,3 +119,17 @@ def test_a_file_that_is_not_there_is_named(
 ) -> None:
     missing = "/no-such-folder/no-such-file"
     assert missing in refused(capsys, *(word.format(missing) for word in words))
+
+
+def test_folders_made_for_a_kubeconfig_go_with_it_and_no_others(tmp_path: Path) -> None:
+    with kubeconfig_place(tmp_path / "new" / "deep" / "kubeconfig") as path:
+        assert path.parent.is_dir()
+        path.write_text("")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "there").mkdir()
+    with kubeconfig_place(tmp_path / "there" / "new" / "kubeconfig") as path:
+        (path.parent / "mine").write_text("")
+    assert [one.name for one in (tmp_path / "there" / "new").iterdir()] == ["mine"]
+    with kubeconfig_place(tmp_path / "there" / "kubeconfig"):
+        pass
+    assert (tmp_path / "there").is_dir()

@@ -7,8 +7,10 @@ from aiohttp import web
 
 from bayplan.client import Client
 from bayplan.client.errors import GoneError
+from bayplan.kube.loading import Unseen
 from bayplan.kube.nodes import Node
-from bayplan.observe.permissions import Needs
+from bayplan.kube.pods import Pod
+from bayplan.observe.permissions import NEEDS, Needs, concerning
 from bayplan.observe.reading import MOST_MOMENTS, read_once
 from tests.client.scripted import Scripted, json
 
@@ -63,3 +65,10 @@ async def test_a_server_that_forgets_again_and_again_is_an_error() -> None:
         with pytest.raises(GoneError):
             await names_of(server)
         assert len(server.requests) == MOST_MOMENTS
+
+
+def test_what_could_not_be_read_is_told_in_one_order_however_it_was_found() -> None:
+    kinds = NEEDS["check"].kinds
+    found = [Unseen(kind.__name__) for kind in kinds]
+    assert concerning(reversed(found), kinds) == concerning(found, kinds) == found
+    assert concerning(found, [Pod, Node]) == [Unseen("Pod"), Unseen("Node")]

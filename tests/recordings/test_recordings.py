@@ -203,7 +203,7 @@ def test_a_recording_grows_no_larger_than_it_may(tmp_path: Path) -> None:
         assert all(isinstance(one, Node) for one in objects)
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"bayplan recording 9\n", b"{}" * 100])
+@pytest.mark.parametrize("content", [b"hello", b"bayplan recording 9\n", b"{}" * 100])
 def test_what_is_no_recording_is_said_so(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "r").write_bytes(content)
     with pytest.raises(RecordingError, match="not a recording"):

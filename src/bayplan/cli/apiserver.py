@@ -7,7 +7,7 @@ import contextlib
 import gc
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -89,19 +89,32 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
 
 @contextlib.contextmanager
 def kubeconfig_place(wanted: Path | None) -> Iterator[Path]:
-    """Where a kubeconfig goes that is of no use afterwards, so it is removed."""
+    """Where a kubeconfig goes that is of no use afterwards, so it is removed, with the folders that
+    had to be made for it, as kubectl would make them.
+    """
     if wanted is None:
         with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
             yield Path(folder, "kubeconfig")
         return
+    new = [one for one in wanted.absolute().parents if not one.exists()]
     try:
-        check_place(wanted)
-    except OSError as problem:
-        raise BadInput(f"--kubeconfig {problem}") from problem
-    try:
-        yield wanted
+        try:
+            check_place(wanted)
+        except OSError as problem:
+            raise BadInput(f"--kubeconfig {problem}") from problem
+        try:
+            yield wanted
+        finally:
+            wanted.unlink(missing_ok=True)
     finally:
-        wanted.unlink(missing_ok=True)
+        _remove_empty(new)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """The inner ones first; where somebody has put something else, it stays."""
+    with contextlib.suppress(OSError):
+        for one in folders:
+            one.rmdir()
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -34,6 +34,7 @@ from bayplan.cli.flags import Switch
 from bayplan.cli.leading import LeaderOptions
 from bayplan.cli.logs import LogOptions
 from bayplan.cli.node_limits import ExpectedLimits
+from bayplan.cli.output import printable
 from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import elect, until_signalled
 from bayplan.client.errors import ClientError
@@ -116,8 +117,8 @@ class _Work:
             check_options(self.cloud)
             parse_expanders(self.options.expander)
             read_totals(self.options)
-        except (ProviderOptionError, ExpanderError, TotalsError) as error:
-            raise BadInput(str(error)) from None
+        except (ProviderOptionError, ConfigFileError, ExpanderError, TotalsError) as error:
+            raise BadInput(printable(str(error))) from None
 
     async def run(self) -> int:
         identity = f"{socket.gethostname()}_{uuid4()}"

@@ -19,7 +19,7 @@ from bayplan.cli.cluster import (
 )
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, EXIT_UNJUDGED, BadInput
 from bayplan.cli.explain_data import as_data, summary_data
-from bayplan.cli.explain_text import blocks
+from bayplan.cli.explain_text import NOBODY, blocks
 from bayplan.cli.held import Held, held_by_queues
 from bayplan.cli.manifests import read_manifest
 from bayplan.cli.output import Format, emit_many, notices, printable, show
@@ -35,6 +35,7 @@ from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.loading import Loaded
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import Namespace
 
 MOST_MEANT = 3
 KUBECTLS_WORDS = frozenset({"pod", "pods", "po"})
@@ -220,7 +221,8 @@ def _print(
 ) -> None:
     if output.is_for_people:
         notes = source.notes(loaded, "explain")
-        show(blocks(found, held, notes, wide=output is Format.wide))
+        nobody = _nobody(loaded, source.chosen)
+        show(blocks(found, held, notes, nobody=nobody, wide=output is Format.wide))
     else:
         told = (as_data(one, held.get(one.explanation.pod)) for one in found)
         head: JsonObject = {
@@ -229,6 +231,18 @@ def _print(
             "summary": summary_data(found, held),
         }
         emit_many(head, "explanations", told, output)
+
+
+def _nobody(loaded: Loaded, namespace: str) -> str:
+    """What is said if no pod waits: where one may have been looked for that is not there."""
+    if not namespace:
+        return NOBODY
+    said = f"{NOBODY} in namespace {printable(namespace[:200])}"
+    if any(isinstance(one, Pod) and one.namespace == namespace for one in loaded.objects):
+        return said
+    known = [one.name for one in loaded.objects if isinstance(one, Namespace)]
+    missing = bool(known) and namespace not in known
+    return f"{said}: {'there is no such namespace' if missing else 'there are no pods in it'}"
 
 
 def _exit_code(found: list[Alike], held: Held, loaded: Loaded, *, all_pending: bool) -> int:

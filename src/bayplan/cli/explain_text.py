@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from bayplan.cli.held import Held
     from bayplan.scheduler.batch.inquiry import WaitingGroup
 
+NOBODY = "no pod waits for a node"
 MOST_NODES_NAMED = 3
 MOST_FIXES_IN_BRIEF = 3
 
 
 def blocks(
-    found: list[Alike], held: Held, notes: Sequence[str], *, wide: bool
+    found: list[Alike], held: Held, notes: Sequence[str], *, nobody: str = NOBODY, wide: bool
 ) -> Iterator[RenderableType]:
     """Explanations, one after another, then what they rest on less than they should; of several,
-    only `wide` shows every node.
+    only `wide` shows every node. If there are none, `nobody` is what is said.
     """
     several = pods_in(found) > 1
     if several:
@@ -41,7 +42,7 @@ def blocks(
         yield from _heading(one, held.get(one.explanation.pod))
         yield from _one(one, wide=wide, brief=several and not wide, says_rules=not several)
     if not found:
-        yield "no pod waits for a node"
+        yield Text(nobody)
     yield from (Text(note) for note in notes)
 
 

@@ -6,7 +6,7 @@ Every kind is only ever listed. A kind that may not be listed leaves an answer t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -138,10 +138,10 @@ def note_of(unseen: Unseen) -> str:
     return f"{resource_name(kind)} could not be read{why}: {CONSEQUENCES[kind]}"
 
 
-def concerning(unseen: Iterable[Unseen], kinds: Collection[Kind]) -> list[Unseen]:
-    """Those of them that are about these kinds."""
-    names = {kind.__name__ for kind in kinds}
-    return [one for one in unseen if one.kind in names]
+def concerning(unseen: Iterable[Unseen], kinds: Iterable[Kind]) -> list[Unseen]:
+    """Those of them that are about these kinds, in the order of the kinds."""
+    order = {kind.__name__: number for number, kind in enumerate(kinds)}
+    return sorted((one for one in unseen if one.kind in order), key=lambda one: order[one.kind])
 
 
 def rules_for(kinds: Iterable[Kind] = EVERYTHING.kinds) -> list[Rule]:

@@ -92,7 +92,10 @@ class Recording:
             raise
 
     def _open(self, path: Path) -> None:
-        if self._file.read(len(MAGIC)) != MAGIC:
+        first = self._file.read(len(MAGIC))
+        if len(first) < len(MAGIC) and MAGIC.startswith(first):
+            raise RecordingError(f"{path}: cut before it began, at byte {len(first)}")
+        if first != MAGIC:
             raise RecordingError(f"{path}: not a recording of this version of Bayplan")
         self.bytes = os.fstat(self._file.fileno()).st_size
         blocks = list(self._blocks())

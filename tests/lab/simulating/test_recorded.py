@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from bayplan.lab.traces.csvfile import TraceError, checked, rows
 from bayplan.lab.traces.recorded import trace_of
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import RecordingWriter
+from tests.builders import make_pod
 from tests.lab.simulating.runs import FULL, order, variant
 from tests.lab.simulating.test_traces import CLUSTER, TRACE
 
@@ -43,6 +45,32 @@ def test_what_was_recorded_arrives_again(tmp_path: Path) -> None:
 def test_recording_changes_nothing_in_a_run(tmp_path: Path) -> None:
     text = FULL.read_bytes()
     assert _recorded(tmp_path / "run.bpr", text) == carry_out(order(variant(text))).digest
+
+
+def test_a_recording_that_was_cut_is_told_with_how_far_it_goes(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.bpr"
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    with RecordingWriter(whole, name="run", start=start) as writer:
+        for minute in range(3):
+            writer.take(60.0 * minute, make_pod(f"p{minute}").obj())
+            writer.flush()
+    data, told = whole.read_bytes(), list[str]()
+    header = data.index(b"BPRB", data.index(b"BPRB") + 1)
+    (tmp_path / "cut.bpr").write_bytes(data[:-5])
+    assert len(list(rows(checked(trace_of(tmp_path / "cut.bpr", told.append))))) == 2
+    (note,) = told
+    assert note.startswith(f"{tmp_path / 'cut.bpr'}: the last ")
+    assert note.endswith("bytes cannot be read; it goes as far as 1m of what was recorded")
+    trace_of(whole, told.append)
+    assert told == [note]
+    for length, said in ((0, "cut before it began, at byte 0"), (9, "cut before it began, at")):
+        (tmp_path / "cut.bpr").write_bytes(data[:length])
+        with pytest.raises(TraceError, match=said):
+            trace_of(tmp_path / "cut.bpr")
+    for length in (header, header + 7):
+        (tmp_path / "cut.bpr").write_bytes(data[:length])
+        with pytest.raises(TraceError, match="nothing that happened is in it"):
+            trace_of(tmp_path / "cut.bpr")
 
 
 def test_what_is_no_recording_is_named(tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
-from bayplan.autoscaler.providers.aws.opening import open_aws
-from bayplan.autoscaler.providers.clusterapi.opening import open_cluster_api
+from bayplan.autoscaler.providers.aws.opening import open_aws, wanted_groups
+from bayplan.autoscaler.providers.clusterapi.opening import management_access, open_cluster_api
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.autoscaler.providers.declared.overlay import Overlay
@@ -31,7 +30,7 @@ from bayplan.client import Client, Informers
 from bayplan.kube.misspelt import no_such
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
-from bayplan.nodegroups.externalgrpc.config import VARIABLE, read_config
+from bayplan.nodegroups.externalgrpc.config import VARIABLE, CloudConfig, read_config
 
 Opener = Callable[[ProviderOptions, Client], AbstractAsyncContextManager[Provider]]
 
@@ -44,18 +43,21 @@ async def open_provider(
 
     Without `writes`, as in a dry run, not even a NodeGroup's status is written.
     """
-    check_options(options)
-    file = read_groups(options.node_groups) if options.node_groups else ()
+    file = check_options(options)
     async with AsyncExitStack() as stack:
         inner = await stack.enter_async_context(PROVIDERS[options.cloud_provider](options, client))
         yield await _overlaid(inner, file, client, stack, writes=writes)
 
 
-def check_options(options: ProviderOptions) -> None:
-    """ProviderOptionError if they make no sense, whatever files and clouds may say."""
+def check_options(options: ProviderOptions) -> tuple[Declaration, ...]:
+    """What the file of node groups declares, once all options and their files have been read;
+    ProviderOptionError or ConfigFileError if they make no sense, whatever the cloud may say.
+    """
     if options.cloud_provider not in PROVIDERS:
         said = no_such("cloud provider", options.cloud_provider, PROVIDERS)
         raise ProviderOptionError(f"--cloud-provider: {said}")
+    CHECKS[options.cloud_provider](options)
+    return read_groups(options.node_groups) if options.node_groups else ()
 
 
 async def _overlaid(
@@ -76,25 +78,38 @@ async def _overlaid(
 
 @asynccontextmanager
 async def _external_grpc(options: ProviderOptions, _: Client) -> AsyncIterator[Provider]:
+    async with ExternalGrpc(_external(options)) as provider:
+        yield provider
+
+
+def _external(options: ProviderOptions) -> CloudConfig:
     if options.cloud_config is None:
         raise ProviderOptionError("--cloud-config: externalgrpc needs a file that says where it is")
-    place = Path(str(options.cloud_config).removeprefix("unix:"))
-    async with ExternalGrpc(read_config(place)) as provider:
-        yield provider
+    return _config_at(options.cloud_config)
 
 
 @asynccontextmanager
 async def _simulated(
-    options: ProviderOptions, client: Client, environment: Mapping[str, str] = os.environ
+    options: ProviderOptions, _: Client, environment: Mapping[str, str] = os.environ
 ) -> AsyncIterator[Provider]:
     """The cloud of `bayplan up`, where that says it is."""
+    async with ExternalGrpc(_simulation(options, environment)) as provider:
+        yield provider
+
+
+def _simulation(
+    options: ProviderOptions, environment: Mapping[str, str] = os.environ
+) -> CloudConfig:
     place = options.cloud_config or environment.get(VARIABLE)
     if not place:
         raise ProviderOptionError(
             f"--cloud-config: which cloud? give it, or export {VARIABLE} as `bayplan up` prints it"
         )
-    async with _external_grpc(replace(options, cloud_config=Path(place)), client) as provider:
-        yield provider
+    return _config_at(place)
+
+
+def _config_at(place: Path | str) -> CloudConfig:
+    return read_config(Path(str(place).removeprefix("unix:")))
 
 
 PROVIDERS: Mapping[str, Opener] = {
@@ -104,3 +119,10 @@ PROVIDERS: Mapping[str, Opener] = {
     "simulated": _simulated,
 }
 """By the name that `--cloud-provider` has for it."""
+CHECKS: Mapping[str, Callable[[ProviderOptions], object]] = {
+    "aws": wanted_groups,
+    "clusterapi": management_access,
+    "externalgrpc": _external,
+    "simulated": _simulation,
+}
+"""What of the options can be said to make no sense before any cloud is asked."""

@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.cli.errors import BadInput
+from bayplan.cli.output import notices, printable
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, plain_cluster
 from bayplan.kube.configfiles import ConfigFileError, read_text
 from bayplan.kube.durations import DurationError, parse_duration
@@ -98,9 +99,13 @@ def _trace(asked: Asked) -> str:
         return ""
     try:
         is_recording = asked.trace.suffix == ".bpr"
-        return checked(trace_of(asked.trace)) if is_recording else read_trace(asked.trace)
+        return checked(trace_of(asked.trace, _tell)) if is_recording else read_trace(asked.trace)
     except TraceError as problem:
         raise BadInput(str(problem)) from None
+
+
+def _tell(note: str) -> None:
+    notices().print(f"note: {printable(note)}", style="yellow")
 
 
 def _base(asked: Asked, file: Path, name: str) -> Variant:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bayplan.kube.durations import format_duration
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import GROUP_MIN_MEMBER, QUEUE_NAME_ANNOTATIONS
 from bayplan.kube.requests import pod_requests_milli
@@ -34,11 +36,17 @@ class _Life:
     ended: float | None = None
 
 
-def trace_of(path: Path) -> str:
-    """The trace that a recording comes to, as CSV; TraceError if it cannot be read."""
+def trace_of(path: Path, tell: Callable[[str], None] = lambda _: None) -> str:
+    """The trace that a recording comes to, as CSV; TraceError if it cannot be read, or if there is
+    nothing in it. If its end cannot be read, how far it goes is told.
+    """
     try:
         with Recording(path) as recording:
+            _refuse_nothing(path, recording)
             lives, claims = _lives(recording)
+            if recording.cut:
+                far = f"it goes as far as {format_duration(recording.seconds)} of what was recorded"
+                tell(f"{path}: the last {recording.cut} bytes cannot be read; {far}")
     except RecordingError as problem:
         raise TraceError(str(problem)) from None
     except OSError as problem:
@@ -47,6 +55,12 @@ def trace_of(path: Path) -> str:
     if len(text) > MAX_BYTES:
         raise TraceError(f"{path}: its trace is larger than {MAX_BYTES} bytes")
     return text
+
+
+def _refuse_nothing(path: Path, recording: Recording) -> None:
+    if next(recording.after(0), None) is None:
+        cut = f": it was cut at byte {recording.bytes - recording.cut}" if recording.cut else ""
+        raise TraceError(f"{path}: nothing that happened is in it{cut}")
 
 
 def _lives(

@@ -11,6 +11,7 @@ Paths are looked for beside the file.
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,4 +72,14 @@ def _credentials(file: _File, folder: Path) -> grpc.ChannelCredentials | None:
     ca, key, certificate = (
         read_text(folder / name) if name else None for name in (file.cacert, file.key, file.cert)
     )
+    if ca is not None:
+        _check_certificates(ca)
     return grpc.ssl_channel_credentials(ca, key, certificate)
+
+
+def _check_certificates(ca: bytes) -> None:
+    """gRPC would take anything, and then reach nobody."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))
+    except (ssl.SSLError, ValueError):
+        raise FieldProblem("cacert", "there is no certificate in it") from None

@@ -10,7 +10,7 @@ from typing import Any
 from bayplan.autoscaler.providers.aws.inventory import Inventory
 from bayplan.autoscaler.providers.aws.provider import Aws
 from bayplan.autoscaler.providers.aws.sdk import Limits, Sdk, new_session
-from bayplan.autoscaler.providers.aws.specs import read_specs
+from bayplan.autoscaler.providers.aws.specs import Wanted, read_specs
 from bayplan.autoscaler.providers.drivers import InstalledDrivers
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client
@@ -26,18 +26,23 @@ async def open_aws(
     session: Any = None,
 ) -> AsyncIterator[Provider]:
     """Answer for the groups that the options name or describe; boto3's session may be handed in."""
-    if options.cloud_config is not None:
-        raise ProviderOptionError(
-            "--cloud-config: AWS is set up by its own variables and files, as AWS_REGION,"
-            " AWS_PROFILE and AWS_ENDPOINT_URL"
-        )
-    wanted = read_specs(options.nodes, options.node_group_auto_discovery)
+    wanted = wanted_groups(options)
     session = session or new_session()
     sdk = Sdk(session, _region(environment, session), client.clock, client.rng, limits)
     try:
         yield Aws(sdk, Inventory(sdk, wanted, client.clock), InstalledDrivers(client))
     finally:
         sdk.close()
+
+
+def wanted_groups(options: ProviderOptions) -> Wanted:
+    """The groups that the options name or describe."""
+    if options.cloud_config is not None:
+        raise ProviderOptionError(
+            "--cloud-config: AWS is set up by its own variables and files, as AWS_REGION,"
+            " AWS_PROFILE and AWS_ENDPOINT_URL"
+        )
+    return read_specs(options.nodes, options.node_group_auto_discovery)
 
 
 def _region(known: Mapping[str, str], session: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from bayplan.autoscaler.providers.clusterapi import serving
-from bayplan.autoscaler.providers.clusterapi.discovery import common_namespace, read_spec
+from bayplan.autoscaler.providers.clusterapi.discovery import Spec, common_namespace, read_spec
 from bayplan.autoscaler.providers.clusterapi.index import Index
 from bayplan.autoscaler.providers.clusterapi.kinds import (
     Machine,
@@ -21,7 +21,9 @@ from bayplan.autoscaler.providers.clusterapi.words import GROUP, Words
 from bayplan.autoscaler.providers.following import Following
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client, Informers, Resource, Selection
+from bayplan.client.config.access import Access
 from bayplan.client.config.loading import from_service_account, load_access
+from bayplan.client.errors import ConfigError
 from bayplan.nodegroups import Provider
 
 GROUP_VARIABLE = "CAPI_GROUP"
@@ -34,9 +36,7 @@ async def open_cluster_api(
     options: ProviderOptions, client: Client, environment: Mapping[str, str] = os.environ
 ) -> AsyncIterator[Provider]:
     """Follow the management cluster's objects, and answer for its groups."""
-    specs = [read_spec(text) for text in options.node_group_auto_discovery]
-    if options.nodes:
-        raise ProviderOptionError("--nodes: Cluster API's groups say their bounds themselves")
+    specs = _specs(options)
     async with AsyncExitStack() as stack:
         management = await _management(options, client, environment, stack)
         cluster = await _cluster(management, client, environment)
@@ -56,13 +56,37 @@ async def open_cluster_api(
 async def _management(
     options: ProviderOptions, client: Client, known: Mapping[str, str], stack: AsyncExitStack
 ) -> Client:
-    if options.cloud_config is not None:
-        access = load_access(options.cloud_config)
-    elif options.clusterapi_cloud_config_authoritative:
-        access = from_service_account(known)
-    else:
+    access = _access(options, known)
+    if access is None:
         return client
     return await stack.enter_async_context(Client(access, clock=client.clock, rng=client.rng))
+
+
+def management_access(options: ProviderOptions) -> Access | None:
+    """How to reach the cluster of Cluster API's objects; None if it is the one that is scaled.
+
+    ProviderOptionError if that, or anything else in the options, makes no sense.
+    """
+    _specs(options)
+    return _access(options, os.environ)
+
+
+def _access(options: ProviderOptions, known: Mapping[str, str]) -> Access | None:
+    try:
+        if options.cloud_config is not None:
+            return load_access(options.cloud_config)
+        if options.clusterapi_cloud_config_authoritative:
+            return from_service_account(known)
+    except ConfigError as error:
+        place = "cloud-config" if options.cloud_config else "clusterapi-cloud-config-authoritative"
+        raise ProviderOptionError(f"--{place}: {error}") from None
+    return None
+
+
+def _specs(options: ProviderOptions) -> list[Spec]:
+    if options.nodes:
+        raise ProviderOptionError("--nodes: Cluster API's groups say their bounds themselves")
+    return [read_spec(text) for text in options.node_group_auto_discovery]
 
 
 async def _cluster(management: Client, workload: Client, known: Mapping[str, str]) -> Cluster:

@@ -114,9 +114,9 @@ class _Work:
     def check(self) -> None:
         """BadInput if it makes no sense."""
         try:
-            check_options(self.cloud)
             parse_expanders(self.options.expander)
             read_totals(self.options)
+            check_options(self.cloud)
         except (ProviderOptionError, ConfigFileError, ExpanderError, TotalsError) as error:
             raise BadInput(printable(str(error))) from None
 

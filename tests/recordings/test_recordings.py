@@ -26,7 +26,9 @@ from bayplan.recordings import (
     RecordingWriter,
     identity_of,
 )
+from bayplan.recordings import reader as reading
 from bayplan.recordings import writer as writing
+from bayplan.recordings.format import MAGIC, Part, packed
 from bayplan.recordings.objects import encoded
 from bayplan.recordings.reader import put
 from tests.builders import make_node, make_pod
@@ -227,3 +229,50 @@ def test_kinds_that_are_not_ours_cannot_be_recorded_unnamed() -> None:
         identity_of({"kind": "Thing"})
     with pytest.raises(ValueError, match="not a kind"):
         identity_of(KubeObject())
+
+
+def _bomb(path: Path, part: Part, before: bytes, parts: int) -> None:
+    """A small file whose objects, each with a name of its own, unpack to much."""
+    header = b'{"name":"b","start":"2026-01-01T00:00:00Z"}'
+    blocks = [packed(Part.HEADER, 0, 0.0, header)]
+    kinds = [part] * (parts - 1) + [Part.KEYFRAME_END if part is Part.KEYFRAME else part]
+    for number, kind in enumerate(kinds):
+        node = b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n%d","labels":{"a":"%b"}}}'
+        line = node % (number, b"x" * (4 << 20))
+        data = before + line + (b"}" if before else b"")
+        blocks.append(packed(kind, number if before else 0, 0.0, data))
+    path.write_bytes(MAGIC + b"".join(blocks))
+
+
+@pytest.mark.parametrize(
+    ("part", "before"), [(Part.KEYFRAME, b""), (Part.CHANGES, b'{"at":0.0,"set":')]
+)
+def test_a_small_file_that_holds_much_too_much_is_refused(
+    tmp_path: Path, part: Part, before: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "STATE_BYTES", 16 << 20)
+    _bomb(tmp_path / "r", part, before, 3)
+    with Recording(tmp_path / "r") as recording:
+        assert len(recording.state_at(0.0).objects) == 3
+    _bomb(tmp_path / "r", part, before, 6)
+    with Recording(tmp_path / "r") as recording, pytest.raises(RecordingError, match="too large"):
+        recording.state_at(0.0)
+
+
+def test_blocks_without_number_are_refused_and_never_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "MOST_BLOCKS", 20)
+    monkeypatch.setattr(reading, "MOST_BLOCKS", 20)
+    writer = RecordingWriter(tmp_path / "r", name="n", start=START)
+    for number in range(1, 19):
+        writer.mark(float(number))
+    with pytest.raises(RecordingFullError, match="as long as"):
+        writer.mark(99.0)
+    writer.close()
+    with Recording(tmp_path / "r") as recording:
+        assert recording.seconds == 18.0
+    with (tmp_path / "r").open("ab") as file:
+        file.write(packed(Part.CHANGES, 0, 99.0, b""))
+    with pytest.raises(RecordingError, match="more than 20 blocks"):
+        Recording(tmp_path / "r")

@@ -22,6 +22,8 @@ LARGEST_BLOCK = 64 << 20
 """No block is larger, packed or unpacked."""
 BLOCK_BYTES = 1 << 20
 """How much is put into a block before it is written."""
+MOST_BLOCKS = 4_000_000
+"""No recording has more: their heads are all held by who reads it."""
 LONGEST_SECONDS = 100 * 366 * 86400.0
 """A hundred years: no moment of a recording is later."""
 _LEVEL = 6

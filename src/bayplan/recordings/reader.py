@@ -7,10 +7,13 @@ damaged is an error when it is read, with its place.
 
 from __future__ import annotations
 
+import io
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -23,6 +26,7 @@ from bayplan.recordings.format import (
     HEAD_BYTES,
     LONGEST_SECONDS,
     MAGIC,
+    MOST_BLOCKS,
     Block,
     Part,
     RecordingError,
@@ -34,6 +38,10 @@ from bayplan.recordings.objects import Identity, Recorded, decoded, identity_of
 
 LATEST_YEAR = 9000
 """Such that every moment of a recording has a date."""
+STATE_BYTES, STATE_RATIO = 256 << 20, 100
+"""How much all objects of a moment may be, unpacked: so many bytes, and so many times the file's.
+JSON that is no bomb packs to a tenth or a fiftieth.
+"""
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ObjectError, ValueError)
 
 
@@ -98,7 +106,10 @@ class Recording:
         if first != MAGIC:
             raise RecordingError(f"{path}: not a recording of this version of Bayplan")
         self.bytes = os.fstat(self._file.fileno()).st_size
-        blocks = list(self._blocks())
+        self._most = STATE_BYTES + STATE_RATIO * self.bytes
+        blocks = list(islice(self._blocks(), MOST_BLOCKS + 1))
+        if len(blocks) > MOST_BLOCKS:
+            raise RecordingError(f"{path}: more than {MOST_BLOCKS} blocks")
         self.cut = self.bytes - (blocks[-1].end if blocks else len(MAGIC))
         """How many bytes at the end cannot be read."""
         if not blocks or blocks[0].part is not Part.HEADER:
@@ -143,7 +154,7 @@ class Recording:
         if index >= 0:
             last = self._keyframes[index][-1]
             seq, moment, objects = last.seq, last.at, self._keyframe(index)
-        for change in self.after(seq):
+        for change in self._after(seq, self._most):
             if not until(change):
                 break
             put(objects, change)
@@ -152,11 +163,17 @@ class Recording:
 
     def after(self, seq: int) -> Iterator[Change]:
         """The changes after that one, in order."""
+        return self._after(seq)
+
+    def _after(self, seq: int, most: float = inf) -> Iterator[Change]:
+        """The same; RecordingError if more than so many bytes are unpacked for it."""
         index = max(0, bisect_right([one.seq for one in self._changes], seq) - 1)
         while index > 0 and self._changes[index].seq == seq == self._changes[index - 1].seq:
             index -= 1
         for block in self._changes[index:]:
-            for number, line in enumerate(_lines(payload_of(self._file, block)), block.seq + 1):
+            payload = payload_of(self._file, block)
+            most = _left(most, payload, block)
+            for number, line in enumerate(_lines(payload), block.seq + 1):
                 if number > seq:
                     yield _change(number, line, block)
 
@@ -191,8 +208,11 @@ class Recording:
 
     def _keyframe(self, index: int) -> dict[Identity, Recorded]:
         found: dict[Identity, Recorded] = {}
+        most: float = self._most
         for block in self._keyframes[index]:
-            for line in _lines(payload_of(self._file, block)):
+            payload = payload_of(self._file, block)
+            most = _left(most, payload, block)
+            for line in _lines(payload):
                 obj = _object(line, block)
                 found[identity_of(obj)] = obj
         return found
@@ -200,9 +220,10 @@ class Recording:
     def _last_moment(self, blocks: list[Block]) -> float:
         last = max(one.at for one in blocks)
         if self._changes:
-            lines = list(_lines(payload_of(self._file, self._changes[-1])))
-            if lines:
-                last = max(last, _change(0, lines[-1], self._changes[-1]).at)
+            payload = payload_of(self._file, self._changes[-1])
+            if payload:
+                line = payload.rsplit(b"\n", 1)[-1]
+                last = max(last, _change(0, line, self._changes[-1]).at)
         return last
 
 
@@ -228,8 +249,15 @@ def _whole_keyframes(blocks: list[Block]) -> list[list[Block]]:
     return found
 
 
-def _lines(data: bytes) -> list[bytes]:
-    return data.split(b"\n") if data else []
+def _lines(data: bytes) -> Iterator[bytes]:
+    return iter(io.BytesIO(data))
+
+
+def _left(most: float, payload: bytes, block: Block) -> float:
+    """What may still be unpacked after a block."""
+    if len(payload) > most:
+        raise RecordingError(f"the objects up to the block at byte {block.offset} are too large")
+    return most - len(payload)
 
 
 def _change(seq: int, line: bytes, block: Block) -> Change:

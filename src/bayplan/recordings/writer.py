@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 
 from bayplan.kube.times import timestamp
-from bayplan.recordings.format import BLOCK_BYTES, LARGEST_BLOCK, MAGIC, Part, packed
+from bayplan.recordings.format import BLOCK_BYTES, LARGEST_BLOCK, MAGIC, MOST_BLOCKS, Part, packed
 from bayplan.recordings.objects import Identity, Recorded, encoded, identity_of
 
 MOST_BYTES = 2 << 30
@@ -49,6 +49,7 @@ class RecordingWriter:
         self._keyframe_bytes = LEAST_KEYFRAME
         self._has_keyframe = False
         self._written = 0
+        self._blocks = 0
         self.seq = 0
         """How many changes there have been."""
         self.at = 0.0
@@ -150,7 +151,10 @@ class RecordingWriter:
     def _append(self, data: bytes) -> None:
         if self._written + len(data) > self._most:
             raise RecordingFullError(f"{self.path}: as large as it may be ({self._most} bytes)")
+        if self._blocks >= MOST_BLOCKS:
+            raise RecordingFullError(f"{self.path}: as long as it may be ({MOST_BLOCKS} blocks)")
         self._file.write(data)
+        self._blocks += 1
         self._written += len(data)
 
 

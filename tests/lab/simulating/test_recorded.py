@@ -8,14 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bayplan.kube.queueing import GROUP_MIN_MEMBER
 from bayplan.lab.simulating.running import carry_out
 from bayplan.lab.traces.csvfile import TraceError, checked, rows
 from bayplan.lab.traces.recorded import trace_of
 from bayplan.observe.recorder import Recorder
-from bayplan.recordings import RecordingWriter
+from bayplan.recordings import RecordingWriter, identity_of
 from tests.builders import make_pod
 from tests.lab.simulating.runs import FULL, order, variant
 from tests.lab.simulating.test_traces import CLUSTER, TRACE
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def _recorded(path: Path, text: bytes, trace: str = "") -> str:
@@ -40,6 +43,32 @@ def test_what_was_recorded_arrives_again(tmp_path: Path) -> None:
     assert found[3].priority == 100
     again = msgspec.structs.replace(order(variant(CLUSTER)), trace=trace_of(tmp_path / "run.bpr"))
     assert carry_out(again).figures["podsRan"] == 6
+
+
+def test_pods_that_ran_when_the_recording_began_run_until_they_ended(tmp_path: Path) -> None:
+    pod = make_pod("early").obj()
+    pod.metadata.uid, pod.status.phase = "early", "Running"
+    with RecordingWriter(tmp_path / "run.bpr", name="run", start=START) as writer:
+        writer.take(0.0, pod)
+        writer.gone(100.0, identity_of(pod))
+    (found,) = rows(checked(trace_of(tmp_path / "run.bpr")))
+    assert (found.arrival, found.duration) == (0.0, 100.0)
+
+
+def test_pods_that_ask_for_no_amount_are_an_error(tmp_path: Path) -> None:
+    with RecordingWriter(tmp_path / "run.bpr", name="run", start=START) as writer:
+        writer.take(0.0, make_pod("odd").cpu("lots").obj())
+    with pytest.raises(TraceError, match="lots"):
+        trace_of(tmp_path / "run.bpr")
+
+
+def test_a_gang_of_more_than_can_be_counted_is_none(tmp_path: Path) -> None:
+    pod = make_pod("odd").obj()
+    pod.metadata.annotations = {GROUP_MIN_MEMBER: "9" * 6000}
+    with RecordingWriter(tmp_path / "run.bpr", name="run", start=START) as writer:
+        writer.take(0.0, pod)
+    (found,) = rows(checked(trace_of(tmp_path / "run.bpr")))
+    assert found.gang <= 1
 
 
 def test_recording_changes_nothing_in_a_run(tmp_path: Path) -> None:

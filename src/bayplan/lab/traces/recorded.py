@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bayplan.kube.durations import format_duration
 from bayplan.kube.pods import Pod
+from bayplan.kube.quantity import QuantityError
 from bayplan.kube.queueing import GROUP_MIN_MEMBER, QUEUE_NAME_ANNOTATIONS
 from bayplan.kube.requests import pod_requests_milli
 from bayplan.kube.storage import PersistentVolumeClaim
@@ -24,6 +25,7 @@ from bayplan.lab.traces.rows import MOST_REPLICAS, READERS
 from bayplan.recordings import Identity, Recorded, Recording, RecordingError
 
 _ENDED = frozenset({"Succeeded", "Failed"})
+_MOST_DIGITS = 9
 _LEFT_OUT = frozenset({"ephemeral-storage", "pods"})
 Cells = tuple[tuple[str, str], ...]
 
@@ -51,7 +53,10 @@ def trace_of(path: Path, tell: Callable[[str], None] = lambda _: None) -> str:
         raise TraceError(str(problem)) from None
     except OSError as problem:
         raise TraceError(f"{path}: {problem.strerror}") from None
-    text = _text(lives, claims)
+    try:
+        text = _text(lives, claims)
+    except QuantityError as problem:
+        raise TraceError(f"{path}: a pod asks for what is no amount: {problem}") from None
     if len(text) > MAX_BYTES:
         raise TraceError(f"{path}: its trace is larger than {MAX_BYTES} bytes")
     return text
@@ -106,9 +111,9 @@ def _text(lives: list[_Life], claims: dict[str, PersistentVolumeClaim]) -> str:
     gangs: Counter[tuple[float, str, Cells]] = Counter()
     order: list[tuple[float, str, Cells]] = []
     for number, life in enumerate(sorted(lives, key=lambda one: (one.arrival, one.pod.key))):
-        gang = life.pod.metadata.annotations.get(GROUP_MIN_MEMBER, "")
+        gang = _gang(life.pod)
         owner = next((one.uid for one in life.pod.metadata.owner_references if one.controller), "")
-        alike = owner if owner and gang.isdecimal() else str(number)
+        alike = owner if owner and gang else str(number)
         key = (life.arrival, alike, _cells(life, claims, gang))
         if not gangs[key]:
             order.append(key)
@@ -121,6 +126,12 @@ def _text(lives: list[_Life], claims: dict[str, PersistentVolumeClaim]) -> str:
     return out.getvalue()
 
 
+def _gang(pod: Pod) -> str:
+    """How many must start together, as it says; nothing if that is no number that can be."""
+    said = pod.metadata.annotations.get(GROUP_MIN_MEMBER, "")
+    return said if said.isdecimal() and len(said) <= _MOST_DIGITS else ""
+
+
 def _row(arrival: float, cells: dict[str, str], replicas: int) -> dict[str, str]:
     replicas = min(replicas, MOST_REPLICAS)
     gang = cells.get("gang", "")
@@ -131,9 +142,10 @@ def _row(arrival: float, cells: dict[str, str], replicas: int) -> dict[str, str]
 
 def _cells(life: _Life, claims: dict[str, PersistentVolumeClaim], gang: str) -> Cells:
     pod = life.pod
-    found = {"name": "recorded", "gang": gang if gang.isdecimal() and int(gang) > 1 else ""}
+    found = {"name": "recorded", "gang": gang if gang and int(gang) > 1 else ""}
     if life.ended is not None:
-        found["duration"] = f"{life.ended - (life.began or life.ended):.3f}"
+        ran = 0.0 if life.began is None else life.ended - life.began
+        found["duration"] = f"{ran:.3f}"
     further = []
     for name, milli in sorted(pod_requests_milli(pod).items()):
         if name in ("cpu", "memory"):

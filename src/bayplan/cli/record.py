@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.errors import EXIT_INTERRUPTED, EXIT_OK, BadInput
 from bayplan.cli.live import ask
 from bayplan.cli.output import notices, printable
 from bayplan.cli.ui import patience, quiet
@@ -45,18 +45,20 @@ def record(
     environments and secrets are not recorded, nor annotations that decide nothing; names, labels
     and images are. The file is whole up to the last second however this ends.
 
-    Exit codes: 0 it was recorded until the end, or until interrupted, 2 bad input.
+    Exit codes: 0 it was recorded until the end, or until interrupted, 2 bad input, 130 it was
+    interrupted before the cluster was read, and there is no file.
 
     Parameters
     ----------
     output
         The file to write, which must not be there yet; without it, one named after the time.
     for_
-        End after this long, such as 2h; without it, record until interrupted.
+        End after recording this long, such as 2h; without it, record until interrupted.
     most
         End when the file is as large as this.
     request_timeout
-        How long the cluster may take to answer at first.
+        How long the cluster may take to answer at first; kinds that it cannot tell by then are
+        recorded from when it can.
     """
     path = output or Path(f"{datetime.now(UTC):%Y%m%d-%H%M%S}.bpr")
     seconds, limit = _seconds(for_), _size(most)
@@ -66,15 +68,19 @@ def record(
         return RecordingWriter(path, name=name, start=clock.now(), most_bytes=limit)
 
     quiet()
-    recorder = Recorder(opened, tell=_tell)
+    wait = patience(request_timeout)
+    recorder = Recorder(opened, tell=_tell, patience=wait)
     with _writing(path):
         ask(
             access,
             lambda client: _recorded(client, recorder, seconds),
-            patience(request_timeout),
+            wait,
             Tuning(),
             takes_dumps=False,
         )
+    if not recorder.has_begun:
+        _tell(f"{path}: nothing was recorded: interrupted before the cluster was read")
+        return EXIT_INTERRUPTED
     sys.stdout.write(f"{path}: {recorder.changes} changes\n")
     return EXIT_OK
 
@@ -82,8 +88,8 @@ def record(
 async def _recorded(client: Client, recorder: Recorder, seconds: float | None) -> None:
     try:
         await until_signalled(recorder.lead(client, seconds))
-    except* RecordingFullError as full:
-        _tell(str(full.exceptions[0]))
+    except RecordingFullError as full:
+        _tell(str(full))
 
 
 @contextlib.contextmanager
@@ -102,9 +108,12 @@ def _tell(text: str) -> None:
 
 def _seconds(text: str | None) -> float | None:
     try:
-        return None if text is None else parse_duration(text)
+        seconds = None if text is None else parse_duration(text)
     except DurationError as error:
         raise BadInput(f"--for: {error}") from None
+    if seconds is not None and seconds <= 0:
+        raise BadInput(f"--for {printable(text or '')}: nothing happens in no time")
+    return seconds
 
 
 def _size(text: str) -> int:

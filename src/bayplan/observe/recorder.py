@@ -4,7 +4,8 @@
     await recorder.lead(client)                     # until it is cancelled
 
 `lead` is a daemon's: it works over HTTPS, and in a lab in virtual time. Kinds that are not served,
-or not for this client, are left out and told; if they are granted later they are recorded then.
+or not for this client, or that the server cannot tell, are left out and told; once they can be read
+they are recorded.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from math import inf
 
 from bayplan.client import Change, Client, Informer, Informers, Untyped
-from bayplan.client.errors import ForbiddenError
+from bayplan.client.errors import ForbiddenError, NotFoundError
 from bayplan.client.resources import EVENTS
 from bayplan.kube.clock import Clock
 from bayplan.kube.events import Event
@@ -24,6 +26,8 @@ from bayplan.observe.kinds import ALSO_SHOWN, OBSERVED, STATUSES, status_alone, 
 from bayplan.recordings import RecordingFullError, RecordingWriter, identity_of
 
 FLUSH_SECONDS = 1.0
+PATIENCE = 30.0
+"""Seconds for which the first answers are waited for; who is later is recorded from then on."""
 SYNC_EVERY = 10
 """So many flushes from one that sees everything safe on the disk to the next."""
 OpenWriter = Callable[[Clock], RecordingWriter]
@@ -39,47 +43,68 @@ class Recorder:
         *,
         tell: Told = lambda _: None,
         flush_seconds: float = FLUSH_SECONDS,
+        patience: float = PATIENCE,
     ) -> None:
         self._opened = opened
         self._tell = tell
         self._flush_seconds = flush_seconds
+        self._patience = patience
+        self.has_begun = False
+        """Whether there is a file."""
         self.changes = 0
         """How many have been recorded."""
 
     async def lead(self, client: Client, seconds: float | None = None) -> None:
         """Record until cancelled, or for so long from the moment when the cluster is known.
 
-        RecordingFullError when the file is as large as it may be.
+        RecordingFullError when the file is as large as it may be, OSError if it cannot be written.
         """
-        clock = client.clock
-        async with Informers(client) as informers:
-            followed = _all_of(informers)
-            for informer in followed:
-                await informer.answered.wait()
-                if isinstance(informer.refusal, ForbiddenError):
-                    self._tell(f"{informer.resource}: not recorded: {informer.refusal}")
-            began, writer = clock.monotonic(), self._opened(clock)
-            here = True  # what is there at first is there from the beginning
-            try:
-                for informer in followed:
-                    informer.on_change(
-                        self._noting(writer, lambda: 0.0 if here else clock.monotonic() - began)
-                    )
-                here = False
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(seconds):
-                        await self._flush(writer, clock)
-            finally:
-                with contextlib.suppress(RecordingFullError):
-                    writer.mark(clock.monotonic() - began)
-                    writer.close()
+        try:
+            async with Informers(client) as informers:
+                followed = _all_of(informers)
+                await self._wait_for(followed, client.clock)
+                await self._record(followed, client.clock, seconds)
+        except ExceptionGroup as errors:  # somebody who told a change could not have it written
+            raise errors.exceptions[0] from None
 
-    async def _flush(self, writer: RecordingWriter, clock: Clock) -> None:
+    async def _wait_for(self, followed: list[Informer[KubeObject]], clock: Clock) -> None:
+        waits = [asyncio.ensure_future(one.answered.wait()) for one in followed]
+        pause = asyncio.ensure_future(clock.sleep(self._patience))
+        everybody = asyncio.gather(*waits)
+        try:
+            await asyncio.wait((everybody, pause), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            everybody.cancel()
+            pause.cancel()
+            await asyncio.gather(everybody, pause, return_exceptions=True)
+        for informer in followed:
+            if not informer.synced.is_set() and not isinstance(informer.refusal, NotFoundError):
+                self._tell(f"{informer.resource}: {_why_not(informer)}")
+
+    async def _record(
+        self, followed: list[Informer[KubeObject]], clock: Clock, seconds: float | None
+    ) -> None:
+        began, writer = clock.monotonic(), self._opened(clock)
+        end = began + (inf if seconds is None else seconds)
+        self.has_begun = True
+        here = True  # what is there at first is there from the beginning
+        try:
+            for informer in followed:
+                informer.on_change(
+                    self._noting(writer, lambda: 0.0 if here else clock.monotonic() - began)
+                )
+            here = False
+            await self._flush(writer, clock, end)
+        finally:
+            with contextlib.suppress(RecordingFullError), writer:
+                writer.mark(clock.monotonic() - began)
+
+    async def _flush(self, writer: RecordingWriter, clock: Clock, end: float) -> None:
         flushes = 0
-        while True:
+        while (left := end - clock.monotonic()) > 0:
             writer.flush(sync=flushes % SYNC_EVERY == 0)
             flushes += 1
-            await clock.sleep(self._flush_seconds)
+            await clock.sleep(min(self._flush_seconds, left))
 
     def _noting(
         self, writer: RecordingWriter, now: Callable[[], float]
@@ -94,6 +119,12 @@ class Recorder:
                 self.changes += writer.take(now(), obj)
 
         return note
+
+
+def _why_not(informer: Informer[KubeObject]) -> str:
+    if isinstance(informer.refusal, ForbiddenError):
+        return f"not recorded: {informer.refusal}"
+    return f"not recorded until it can be read: {informer.last_error or 'no answer yet'}"
 
 
 def _all_of(informers: Informers) -> list[Informer[KubeObject]]:

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from bayplan.checkup.subject import LONG_AGO, latest_moment
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import RARELY, listen_address
+from bayplan.cli.apiserver import listen_address
 from bayplan.cli.cluster import (
     Gates,
     Missing,
@@ -37,6 +37,7 @@ from bayplan.fit import Profile
 from bayplan.kube.clock import WallClock
 from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.loading import Loaded
+from bayplan.kube.loading.garbage import RARELY
 from bayplan.kube.times import read_time
 from bayplan.recordings import Recording, RecordingError
 from bayplan.ui.answers import Answers

@@ -171,6 +171,7 @@ def test_the_table_shows_the_tree_and_who_waits(team: str, capsys: Captured) -> 
         "ALLOCATED",
         "RESERVED",
         "QUOTA",
+        "GROUPS",
         "WAITING",
     ]
     assert any(line.startswith("    vision  Open") for line in lines)

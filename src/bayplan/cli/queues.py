@@ -145,7 +145,7 @@ def _all_nodes(objects: Iterable[KubeObject]) -> Resources:
 
 
 def _blocks(found: Survey, *, wide: bool) -> Iterator[RenderableType]:
-    headings = ["QUEUE", "STATE", "SHARE", "ALLOCATED", "RESERVED", "QUOTA", "WAITING"]
+    headings = ["QUEUE", "STATE", "SHARE", "ALLOCATED", "RESERVED", "QUOTA", "GROUPS WAITING"]
     if wide:
         headings += ["DESERVED", "GUARANTEED", "ASKED FOR", "PROMISED"]
     yield table(headings, [_row(view, wide=wide) for view in found.queues])

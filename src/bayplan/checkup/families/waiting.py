@@ -10,10 +10,8 @@ from bayplan.checkup.subject import Subject
 from bayplan.fit.explanation.cause import Cause
 from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_pods
 from bayplan.kube.durations import format_duration
-from bayplan.kube.gates import QUEUE_ALLOCATION_GATE as GATE
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
 from bayplan.scheduler.messages import POD_SCHEDULED
 
 EXPLAIN = "bayplan explain NAMESPACE/POD says what each node lacks, and the nearest fixes."
@@ -85,14 +83,6 @@ BY_CAUSE = {
         EXPLAIN,
     ),
 }
-UNATTENDED = Kind(
-    "GateUnattended",
-    Severity.ERROR,
-    f"pods have the gate {QUEUE_ALLOCATION_GATE}, and the feature gate {GATE} is off",
-    "Nobody takes the gate off: the pods wait for ever.",
-    f"Run bayplan scheduler with --feature-gates {GATE}=true, or make the pods without the gate.",
-    (Pod,),
-)
 BRIEFLY = Kind(
     "PodsWaitBriefly",
     Severity.INFO,
@@ -101,13 +91,12 @@ BRIEFLY = Kind(
     "Look again later, or with --grace 0s.",
     (Pod,),
 )
-KINDS = (*BY_CAUSE.values(), UNATTENDED, BRIEFLY)
+KINDS = (*BY_CAUSE.values(), BRIEFLY)
 
 
 def find(subject: Subject) -> Iterator[Finding]:
     """What pods wait for that are not new, in the order in which a scheduler takes them."""
     pods = waiting_pods(subject.snapshot)
-    yield from _unattended(pods, subject)
     told: defaultdict[tuple[Cause, str, str], list[WaitingAlike]] = defaultdict(list)
     for one in subject.waiting:
         told[_key(one, subject)].append(one)
@@ -156,16 +145,3 @@ def _finding(cause: Cause, about: str, text: str, names: list[str]) -> Finding:
     examples = (Example(name) for name in names)
     line = f"{wait} for {text}" if cause is Cause.SCHEDULER else f"{wait}: {text}{of}"
     return found(kind, "Pod", examples, line, about=about, advice=advice)
-
-
-def _unattended(pods: list[Pod], subject: Subject) -> Iterator[Finding]:
-    if subject.profile.gates.enabled(GATE):
-        return
-    gated = [
-        Example(pod.key)
-        for pod in pods
-        if subject.tells_of(pod.key)
-        and any(gate.name == QUEUE_ALLOCATION_GATE for gate in pod.spec.scheduling_gates)
-    ]
-    if gated:
-        yield found(UNATTENDED, "Pod", gated, f"{plural(len(gated), 'pod')} with a gate for ever")

@@ -86,7 +86,7 @@ class Watching:
 
 def queue_rows(ledger: Ledger | None) -> Rows:
     """Queues below the root: what they may have, what they have, and how many pods wait."""
-    headings = ("QUEUE", "QUOTA", "ALLOCATED", "RESERVED", "WAITING")
+    headings = ("QUEUE", "QUOTA", "ALLOCATED", "RESERVED", "PODS WAITING")
     if ledger is None:
         return Rows(headings, [])
     waiting: Counter[str] = Counter()

@@ -73,9 +73,9 @@ def _entry(key: str, node: Node, indent: int) -> Iterator[str]:
     elif isinstance(node, Value) and isinstance(_usual(node.path), dict | list):
         yield f"{pad}{_key(key)}:"
         yield f"{pad}  {_yaml(node.path, indent + 2)}"
-    elif isinstance(node, str) and "\n" in node:
+    elif isinstance(node, str) and _is_block(node):
         yield f"{pad}{_key(key)}: {'|' if node.endswith(chr(10)) else '|-'}"
-        yield from (f"{pad}  {line}".rstrip() for line in node.splitlines())
+        yield from (f"{pad}  {line}".rstrip() for line in node.removesuffix("\n").split("\n"))
     elif (flow := _flow(node)) is not None and len(pad) + len(key) + len(flow) < _WIDE:
         yield f"{pad}{_key(key)}: {flow}"
     elif isinstance(node, dict | list):
@@ -118,6 +118,13 @@ def _flow(node: Node) -> str | None:
     if isinstance(node, list) and all(isinstance(one, str) and "{" not in one for one in node):
         return f"[{', '.join(_scalar(one) for one in node)}]"
     return None
+
+
+def _is_block(text: str) -> bool:
+    """Whether it has lines, and YAML gives them back as they are when they stand below each other."""
+    lines = text.removesuffix("\n").split("\n")
+    plain = all(one.isprintable() and one == one.rstrip() for one in lines)
+    return "\n" in text and plain and bool(lines[-1]) and not text[0].isspace()
 
 
 def _key(key: str) -> str:

@@ -20,13 +20,18 @@ from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
 from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
 from bayplan.client.config.kubeconfig_types import KubeConfig
 from bayplan.embedded.simulation.clusterfile.cluster import ClusterFile
+from bayplan.images.credentials.providers.config import CredentialProviderConfig
 from bayplan.images.manager.metrics import ImageMetrics
+from bayplan.images.registry.hosts import HostsFile
+from bayplan.images.settings import ContainerdFile
 from bayplan.kube.attachtables import LimitsSection
 from bayplan.node.metrics import LimitMetrics
 from bayplan.observe.limitwatch import LimitCollector
 from bayplan.scheduler.batch.metrics import QueueMetrics
 from bayplan.scheduler.config import wire
 from bayplan.scheduler.metrics import SchedulerMetrics
+from tests.docs import chart_values
+from tests.docs.flags import flags
 from tests.docs.help_pages import BEGIN
 from tests.docs.types import tables
 
@@ -43,6 +48,10 @@ def pages() -> dict[Path, str]:
         FOLDER / "cluster-file.md": tables(ClusterFile),
         FOLDER / "kubeconfig.md": tables(KubeConfig),
         FOLDER / "metrics.md": _metrics(),
+        FOLDER / "webhook.md": flags("webhook"),
+        FOLDER / "node-agent.md": f"{flags('node-agent')}\n{_file(CredentialProviderConfig)}",
+        FOLDER / "containerd.md": _containerd(),
+        FOLDER / "values.md": chart_values.table(),
     }
 
 
@@ -52,6 +61,15 @@ def page_with_reference(path: Path, generated: str) -> str:
     if not marker:
         raise ValueError(f"{path} has no line {BEGIN}")
     return f"{by_hand}{BEGIN}\n\n{generated}"
+
+
+def _file(root: type) -> str:
+    return f"## {root.__name__}\n\n{tables(root)}"
+
+
+def _containerd() -> str:
+    config = f"## config.toml\n\n{tables(ContainerdFile)}"
+    return f"{flags('cri')}\n{config}\n## hosts.toml\n\n{tables(HostsFile)}"
 
 
 def _scheduler() -> str:
@@ -65,12 +83,14 @@ def _scheduler() -> str:
         wire.DefaultPreemptionArgs,
     )
     plugins = "\n".join(tables(one) for one in arguments)
-    return f"## The file\n\n{tables(wire.Configuration)}\n## Arguments of plugins\n\n{plugins}"
+    file = f"## The file\n\n{tables(wire.Configuration)}\n## Arguments of plugins\n\n{plugins}"
+    return f"{file}\n{flags('scheduler')}"
 
 
 def _autoscaler() -> str:
     options = (ProviderOptions, LoopOptions, ScaleUpOptions, ReadinessOptions, ScaleDownOptions)
-    return "\n".join(tables(one, _flag) for one in options)
+    by_kind = "\n".join(tables(one, _flag) for one in options)
+    return f"{by_kind}\n{flags('autoscaler', by_kind)}"
 
 
 def _flag(name: str) -> str:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
+from bayplan.deploy.rendering import CHART
+from tests.deploy.made import DEPLOY
 from tests.docs import migration, reference
+from tests.docs.flags import DAEMONS, arguments, said
 from tests.docs.reference import page_with_reference
 
 PAGES = reference.pages() | migration.pages()
@@ -15,6 +19,31 @@ PAGES = reference.pages() | migration.pages()
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_is_what_the_types_say(page: Path) -> None:
     assert page.read_text() == page_with_reference(page, PAGES[page]), "run `make docs`"
+
+
+@pytest.mark.parametrize("command", DAEMONS)
+def test_every_flag_of_a_daemon_is_in_the_reference_and_explained(command: str) -> None:
+    everywhere = "".join(page.read_text() for page in PAGES)
+    for one in arguments(command):
+        assert said(one), one.names
+        assert f"| `{one.names[0]}`" in everywhere
+
+
+@pytest.mark.parametrize("page", ["webhook", "node-agent", "containerd", "values"])
+def test_no_flag_field_or_value_is_without_a_word(page: str) -> None:
+    rows = [line for line in (reference.FOLDER / f"{page}.md").read_text().splitlines()
+            if line.startswith(("| `", "| **"))]  # fmt: skip
+    assert len(rows) > 10
+    assert not [row for row in rows if row.split(" | ")[-1].strip("| ") == ""]
+
+
+def test_every_value_of_the_chart_has_its_row() -> None:
+    page = (reference.FOLDER / "values.md").read_text()
+    usual = yaml.safe_load((DEPLOY / CHART / "values.yaml").read_text())
+    paths = [f"{section}.{name}" for section, held in usual.items() if isinstance(held, dict)
+             for name in held]  # fmt: skip
+    assert len(paths) > 40
+    assert not [path for path in (*paths, *usual) if f"`{path}`" not in page]
 
 
 def test_every_flag_and_metric_people_come_from_is_the_same_or_explained() -> None:

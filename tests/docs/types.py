@@ -23,6 +23,7 @@ _WORDS: dict[object, str] = {
     object: "anything",
     Seconds: "duration",
     type(None): "",
+    msgspec.UnsetType: "",
 }
 
 
@@ -45,7 +46,7 @@ def fields_of(kind: type, written: Callable[[str], str] = str) -> list[Field]:
     """The fields of a Struct or a dataclass; `written` turns a dataclass's names into those of
     flags.
     """
-    hints, said = typing.get_type_hints(kind), _said(kind)
+    hints, said = typing.get_type_hints(kind, include_extras=True), _said(kind)
     if issubclass(kind, msgspec.Struct):
         return [
             Field(one.encode_name, hints[one.name], _default(one), said.get(one.name, ""))
@@ -79,7 +80,7 @@ def _structs(hint: object) -> Iterator[type]:
 def _table(kind: type, written: Callable[[str], str]) -> str:
     title = kind.__name__.strip("_").removesuffix("Section")
     rows = "".join(
-        f"| `{field.name}` | {_words(field.type)} | {field.default} | {field.said} |\n"
+        f"| `{field.name}` | {words(field.type)} | {field.default} | {field.said} |\n"
         for field in fields_of(kind, written)
     )
     about = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", " ")
@@ -88,30 +89,45 @@ def _table(kind: type, written: Callable[[str], str]) -> str:
     return f"### {title}\n\n{about}\n\n| field | type | default | |\n|---|---|---|---|\n{rows}"
 
 
-def _words(hint: object) -> str:  # noqa: PLR0911 - one for each kind of type
+def words(hint: object) -> str:  # noqa: PLR0911 - one for each kind of type
+    """A type, as people name it."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint in _WORDS:
         return _WORDS[hint]
     if origin is typing.Annotated:
-        return _words(inner[0])
+        return _described(inner[1:]) or words(inner[0])
     if origin is typing.Literal:
         return ", ".join(f"`{value}`" if value else "nothing" for value in inner)
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(word for word in map(_words, inner) if word)
+        return " or ".join(word for word in map(words, inner) if word)
     if origin is dict:
-        return f"map to {_words(inner[1])}"
+        return f"map to {words(inner[1])}"
     if origin in (list, tuple, frozenset):
-        return f"list of {_words(inner[0])}"
+        return f"list of {words(inner[0])}"
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         title = hint.__name__.strip("_").removesuffix("Section")
         return f"[{title}](#{title.lower()})"
     return getattr(hint, "__name__", str(hint)).lower()
 
 
+def _described(notes: tuple[object, ...]) -> str:
+    """What people call a text that has a pattern."""
+    return next((one.description or "" for one in notes if isinstance(one, msgspec.Meta)), "")
+
+
 def _default(field: dataclasses.Field[object] | msgspec.structs.FieldInfo) -> str:
     if isinstance(field, msgspec.structs.FieldInfo) and field.required:
         return "required"
-    if field.default in (dataclasses.MISSING, msgspec.NODEFAULT, None, "", (), [], {}):
+    if field.default in (
+        dataclasses.MISSING,
+        msgspec.NODEFAULT,
+        msgspec.UNSET,
+        None,
+        "",
+        (),
+        [],
+        {},
+    ):
         return ""
     if isinstance(field.default, bool):
         return f"`{str(field.default).lower()}`"

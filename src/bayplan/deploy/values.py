@@ -46,19 +46,28 @@ class Workload(Strict, kw_only=True):
     """What every daemon has."""
 
     enabled: bool = True
+    """Whether it is there."""
     resources: Resources = msgspec.field(default_factory=Resources)
+    """What its container asks for and may have; `requests: null` for nothing."""
     extra_args: list[Argument] = []
+    """Further flags of its command."""
     node_selector: Labels = {}
+    """Labels of the nodes where it may run."""
     tolerations: list[Toleration] = []
+    """Taints that do not keep it away."""
     affinity: Affinity = msgspec.field(default_factory=Affinity)
+    """Nodes and pods that it needs or likes."""
     priority_class_name: NoName = "system-cluster-critical"
+    """Its PriorityClass; empty for none."""
     pod_annotations: Annotations = {}
+    """Annotations of its pods."""
 
 
 class Scheduler(Workload, kw_only=True):
     """Whose pods are placed."""
 
     replicas: Replicas = 2
+    """How many run; of several, one leads."""
     resources: Resources = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
     scheduler_names: Annotated[list[Name], Meta(min_length=1)] = msgspec.field(
         default_factory=lambda: ["bayplan"]
@@ -70,6 +79,7 @@ class Autoscaler(Workload, kw_only=True):
     """Which cloud is asked for nodes."""
 
     replicas: Replicas = 2
+    """How many run; of several, one leads."""
     resources: Resources = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
     pod_annotations: Annotations = msgspec.field(default_factory=lambda: dict(_STAYS))
     cloud_provider: Literal["externalgrpc", "clusterapi", "aws"] = "externalgrpc"
@@ -82,6 +92,7 @@ class Webhook(Workload, kw_only=True):
     """Who vouches for the webhook."""
 
     replicas: Replicas = 2
+    """How many run; all of them answer."""
     resources: Resources = msgspec.field(default_factory=lambda: _requests("100m", "128Mi"))
     failure_policy: Literal["Fail", "Ignore"] = "Fail"
     cert_manager: bool = False
@@ -92,6 +103,7 @@ class NodeLimits(Workload, kw_only=True):
 
     enabled: bool = False
     replicas: Replicas = 2
+    """How many run; of several, one leads."""
     resources: Resources = msgspec.field(default_factory=lambda: _requests("50m", "128Mi"))
     limits: str = "# aws-ebs: {m5.large: 20}\n"
 
@@ -116,12 +128,14 @@ class Switch(Strict):
     """Something that is there or not."""
 
     enabled: bool = True
+    """Whether it is there."""
 
 
 class Kinds(Strict):
     """The definitions of custom kinds."""
 
     enabled: bool = True
+    """Whether they are there."""
     keep: bool = True
 
 
@@ -129,8 +143,10 @@ class Monitoring(Strict):
     """What Prometheus' operator and Grafana are told."""
 
     enabled: bool = False
+    """Whether they are there."""
     labels: Labels = {}
     interval: Interval = "30s"
+    """How often metrics are asked for."""
 
 
 class Values(Strict):

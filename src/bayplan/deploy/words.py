@@ -105,21 +105,27 @@ class Resources(Handed):
     """What a container asks for, and may have."""
 
     requests: Amounts | UnsetType = UNSET
+    """What is kept for it, by resource."""
     limits: Amounts | UnsetType = UNSET
+    """What it gets at most, by resource."""
 
 
 class Affinity(Handed):
     """Which nodes pods need or like, and whose company."""
 
     node_affinity: Free | UnsetType = UNSET
+    """Nodes, as a pod says it."""
     pod_affinity: Free | UnsetType = UNSET
+    """Pods to be near, as a pod says it."""
     pod_anti_affinity: Free | UnsetType = UNSET
+    """Pods to be away from, as a pod says it."""
 
 
 class SecretName(Handed):
     """A Secret of the same namespace."""
 
     name: Name
+    """Its name."""
 
 
 class Toleration(Handed, kw_only=True):
@@ -128,7 +134,12 @@ class Toleration(Handed, kw_only=True):
     key: Annotated[str, _is(rf"(?:(?:{_SUBDOMAIN}/)?{_WORD})?", "a taint's key")] | UnsetType = (
         UNSET
     )
+    """Whose taint; any, with operator Exists and without a key."""
     operator: Literal["Exists", "Equal"] | UnsetType = UNSET
+    """Whether the value counts; Equal if it is not said."""
     value: LabelValue | UnsetType = UNSET
+    """The taint's value, with operator Equal."""
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] | UnsetType = UNSET
+    """The taint's effect; any if it is not said."""
     toleration_seconds: int | UnsetType = UNSET
+    """For how long, with effect NoExecute; for ever if it is not said."""

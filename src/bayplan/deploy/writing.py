@@ -121,7 +121,7 @@ def _flow(node: Node) -> str | None:
 
 
 def _is_block(text: str) -> bool:
-    """Whether it has lines, and YAML gives them back as they are when they stand below each other."""
+    """Whether it has lines, and YAML gives them back as they are."""
     lines = text.removesuffix("\n").split("\n")
     plain = all(one.isprintable() and one == one.rstrip() for one in lines)
     return "\n" in text and plain and bool(lines[-1]) and not text[0].isspace()

@@ -37,23 +37,31 @@ class GuestPlatform(msgspec.Struct):
     """A platform as containerd's configuration spells it."""
 
     os: str = msgspec.field(default="", name="OS")
+    """The operating system; the host's if it is not said."""
     architecture: str = msgspec.field(default="", name="Architecture")
+    """The processor; the host's if it is not said."""
     variant: str = msgspec.field(default="", name="Variant")
+    """The processor's variant, such as v8."""
     os_version: str = msgspec.field(default="", name="OSVersion")
+    """The build of Windows, such as 10.0.17763."""
     os_features: list[str] = msgspec.field(default_factory=list, name="OSFeatures")
+    """What an image may ask of the system, such as win32k."""
 
 
 class RuntimeOptions(msgspec.Struct):
     """The runtime's own options, as far as images depend on them."""
 
     isolation: int = msgspec.field(default=0, name="SandboxIsolation")
+    """1 for Hyper-V."""
 
 
 class RuntimeTable(msgspec.Struct):
     """One handler's table."""
 
     guest_platform: GuestPlatform | None = None
+    """What its images are for, in place of the host's platform."""
     options: RuntimeOptions = msgspec.field(default_factory=RuntimeOptions)
+    """The runtime's own."""
 
 
 class Handler(msgspec.Struct, frozen=True):

@@ -26,43 +26,72 @@ _DOWNLOADS = 3
 
 
 class _Containerd(msgspec.Struct):
+    """Which handlers there are."""
+
     default_runtime_name: str = ""
+    """The handler of requests that name none."""
     runtimes: dict[str, RuntimeTable] = {}
+    """Handlers, by name."""
 
 
 class _Registry(msgspec.Struct):
+    """How registries are reached."""
+
     config_path: str = ""
+    """Folders, with colons between; the first has a folder with a hosts.toml for each registry."""
 
 
 class _RuntimePlatform(msgspec.Struct):
+    """The platform of a handler, as containerd 2 says it."""
+
     platform: str = ""
+    """Such as windows(10.0.17763)/amd64."""
 
 
 class _Cri(msgspec.Struct):
     """The one table of version 2; version 3 splits it into a runtime and an image half."""
 
     containerd: _Containerd = msgspec.field(default_factory=_Containerd)
+    """The handlers."""
     registry: _Registry = msgspec.field(default_factory=_Registry)
+    """The registries."""
     sandbox_image: str = ""
+    """The image of sandboxes, which is pinned."""
     pinned_images: dict[str, str] = {}
+    """Images that are never removed, by what they are for."""
     runtime_platforms: dict[str, _RuntimePlatform] = {}
+    """The platform of a handler that has no guest_platform."""
     max_concurrent_downloads: int = 0
+    """So many downloads at once; 0 for 3."""
 
 
 class _Ours(msgspec.Struct, forbid_unknown_fields=True):
+    """A table of our own."""
+
     pinned_images: list[str] = []
+    """Images that are never removed."""
     docker_config: str = ""
+    """A Docker config.json, for requests that bring no credentials."""
 
 
 class _Plugins(msgspec.Struct):
+    """The tables that are read."""
+
     second: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.grpc.v1.cri")
+    """All of it, in version 2."""
     runtime: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.cri.v1.runtime")
+    """The half of the runtimes, in version 3."""
     images: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.cri.v1.images")
+    """The half of the images, in version 3."""
     ours: _Ours = msgspec.field(default_factory=_Ours, name="io.bayplan.images")
+    """What containerd has no word for."""
 
 
-class _File(msgspec.Struct):
+class ContainerdFile(msgspec.Struct):
+    """containerd's file, as far as images depend on it; the rest is skipped."""
+
     plugins: _Plugins = msgspec.field(default_factory=_Plugins)
+    """Tables by plugin."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -80,7 +109,7 @@ def load_settings(path: Path | None, host: Platform) -> Settings:
     if path is None:
         return Settings(build_handlers("", {}, host, "no configuration"))
     try:
-        file = msgspec.convert(tomllib.loads(path.read_text()), _File)
+        file = msgspec.convert(tomllib.loads(path.read_text()), ContainerdFile)
         return _settings(file.plugins, host, str(path))
     except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from error

@@ -48,16 +48,27 @@ _Capability = Literal["pull", "resolve", "push"]
 
 
 class _HostTable(msgspec.Struct):
+    """One place that has a registry's images, and how it is asked."""
+
     capabilities: tuple[_Capability, ...] = ("pull", "resolve", "push")
+    """What it is asked for: digests (pull), tags (resolve); push is nothing to us."""
     ca: str | list[str] = []
+    """Files with the authorities that vouch for it."""
     skip_verify: bool = False
+    """Believe any certificate."""
     override_path: bool = False
+    """The address is whole: no /v2 is added."""
     header: dict[str, str | list[str]] = {}
+    """Headers that it is sent."""
 
 
-class _HostsFile(_HostTable):
+class HostsFile(_HostTable):
+    """A registry's hosts.toml: mirrors in the order in which they stand, then the registry."""
+
     server: str = ""
+    """The registry itself, if it is not what its name says."""
     host: dict[str, _HostTable] = {}
+    """Mirrors, by address."""
 
 
 def hosts_for(registry: str, directory: Path | None = None) -> list[Host]:
@@ -85,9 +96,9 @@ def _hosts_file(registry: str, directory: Path | None) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _read(path: Path) -> _HostsFile:
+def _read(path: Path) -> HostsFile:
     try:
-        return msgspec.convert(tomllib.loads(path.read_text()), _HostsFile)
+        return msgspec.convert(tomllib.loads(path.read_text()), HostsFile)
     except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from error
 

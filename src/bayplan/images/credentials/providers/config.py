@@ -27,10 +27,15 @@ CONFIG_VERSIONS = tuple(f"kubelet.config.k8s.io/{name}" for name in ("v1", "v1be
 _ENDINGS = frozenset((".json", ".yaml", ".yml"))
 
 
-class _File(Section):
+class CredentialProviderConfig(Section):
+    """A file as the kubelet takes it."""
+
     api_version: str = ""
+    """kubelet.config.k8s.io/v1, v1beta1 or v1alpha1."""
     kind: str = ""
+    """CredentialProviderConfig."""
     providers: list[ProviderSettings] = []
+    """Plugins, each of another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ def load_provider_config(path: Path, programs: Path) -> ProviderConfig:
     texts = [(str(file), read_text(file)) for file in _files(path)]
     found: dict[str, ProviderSettings] = {}
     for source, text in texts:
-        document = parse(text, source, _File)
+        document = parse(text, source, CredentialProviderConfig)
         try:
             found |= _checked(document.value, found, programs)
         except FieldProblem as problem:
@@ -57,7 +62,7 @@ def load_provider_config(path: Path, programs: Path) -> ProviderConfig:
     return ProviderConfig(tuple(found.values()), f"sha256:{sums.hexdigest()}")
 
 
-def _check_not_empty(document: Document[_File]) -> None:
+def _check_not_empty(document: Document[CredentialProviderConfig]) -> None:
     if not document.value.providers:
         raise document.error(FieldProblem("providers", "at least one provider is needed"))
 
@@ -72,7 +77,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _checked(
-    file: _File, known: dict[str, ProviderSettings], programs: Path
+    file: CredentialProviderConfig, known: dict[str, ProviderSettings], programs: Path
 ) -> dict[str, ProviderSettings]:
     if file.kind != KIND:
         raise FieldProblem("kind", f"{file.kind!r} is not {KIND}")

@@ -22,29 +22,43 @@ class EnvironmentVariable(Section):
     """A variable that a plugin is given."""
 
     name: str
+    """Its name."""
     value: str = ""
+    """What it holds."""
 
 
 class TokenAttributes(Section):
     """A wish for a token of the pod's service account."""
 
     service_account_token_audience: str = ""
+    """For whom the token is; must be said."""
     require_service_account: bool | None = None
+    """Whether pods without a service account are left out; must be said."""
     cache_type: str = ""
+    """How long an answer is good: as long as the ServiceAccount, or the Token."""
     required_service_account_annotation_keys: list[str] = []
+    """Annotations that the account must have, and that are handed on."""
     optional_service_account_annotation_keys: list[str] = []
+    """Annotations that are handed on if they are there."""
 
 
 class ProviderSettings(Section):
     """What an operator says of one plugin."""
 
     name: str = ""
+    """The program, in --image-credential-provider-bin-dir."""
     api_version: str = ""
+    """The version of what it is asked and answers, such as credentialprovider.kubelet.k8s.io/v1."""
     match_images: list[str] = []
+    """Registries for which it is asked, such as *.example.com:5000/path."""
     default_cache_duration: str | None = None
+    """How long an answer is good that does not say so itself; must be said."""
     args: list[str] = []
+    """Its arguments."""
     env: list[EnvironmentVariable] = []
+    """Variables that it is given besides ours."""
     token_attributes: TokenAttributes | None = None
+    """If it works with tokens of pods' service accounts."""
 
     @property
     def cache_seconds(self) -> float:

@@ -82,6 +82,15 @@ def test_a_limit_that_cannot_be_any() -> None:
     assert codes([fine]) == []
 
 
+def test_a_limit_that_nobody_believes() -> None:
+    found = look(with_csinode(2**31 - 1))
+    (one,) = [one for one in found if one.kind.code == "LimitBeyondBelief"]
+    assert one.severity is Severity.INFO
+    assert one.text == f"{DISK} says a limit beyond belief on 1 of 3 nodes that have it"
+    assert [example.detail for example in one.examples] == ["2,147,483,647"]
+    assert "LimitBeyondBelief" not in codes(with_csinode(100_000))
+
+
 def test_a_limit_of_zero() -> None:
     assert codes(with_csinode(0)) == ["LimitOfZero", "LimitsDiffer"]
     assert codes(with_csinode(2)) == []

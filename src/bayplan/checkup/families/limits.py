@@ -45,6 +45,17 @@ ZERO = Kind(
     " allocatable.count out of the CSINode instead of saying 0.",
     (Node, CSINode),
 )
+MOST_BELIEVED = 100_000
+"""No driver that is known attaches so many volumes to one machine, nor does any machine."""
+ABSURD = Kind(
+    "LimitBeyondBelief",
+    Severity.INFO,
+    f"a CSI driver says that a node takes more than {MOST_BELIEVED:,} volumes",
+    "It is as good as no limit: pods are placed there until the machine itself refuses a volume.",
+    "A driver that has no limit must leave allocatable.count out of the CSINode; of one that has,"
+    " set the limit of its node plugin (most have --volume-attach-limit).",
+    (Node, CSINode),
+)
 DISAGREE = Kind(
     "LimitsDisagree",
     Severity.WARNING,
@@ -64,7 +75,7 @@ DIFFER = Kind(
     " plugin on those that differ.",
     (Node, CSINode),
 )
-KINDS = (NO_LIMIT, UNREADABLE, ZERO, DISAGREE, DIFFER)
+KINDS = (NO_LIMIT, UNREADABLE, ZERO, ABSURD, DISAGREE, DIFFER)
 
 
 def find(subject: Subject) -> Iterator[Finding]:
@@ -74,6 +85,7 @@ def find(subject: Subject) -> Iterator[Finding]:
     for driver in sorted(drivers_in_use(subject) & attachable_drivers(subject)):
         yield from _of_driver(driver, said[driver])
     for driver in sorted(said):
+        yield from _beyond_belief(driver, said[driver])
         yield from _differing(driver, said[driver])
     yield from _disagreeing(subject)
 
@@ -122,6 +134,14 @@ def _of_driver(driver: str, said: Said) -> Iterator[Finding]:
     if zero:
         text = f"{driver} takes no volume on {_of_all(len(zero), len(said))}"
         yield found(ZERO, "Node", [Example(node.name) for node in zero], text, about=driver)
+
+
+def _beyond_belief(driver: str, said: Said) -> Iterator[Finding]:
+    counts = [(node, limit.count) for node, limit in said if limit.count is not None]
+    absurd = [Example(node.name, f"{count:,}") for node, count in counts if count > MOST_BELIEVED]
+    if absurd:
+        text = f"{driver} says a limit beyond belief on {_of_all(len(absurd), len(said))}"
+        yield found(ABSURD, "Node", absurd, text, about=driver)
 
 
 def _of_all(some: int, every: int) -> str:

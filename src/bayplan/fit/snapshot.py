@@ -20,16 +20,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from bayplan.fit.asking import Asking
 from bayplan.fit.copies import private_copy
 from bayplan.fit.decision import Assumption, Decision
-from bayplan.fit.defaults import DefaultSpread, default_spread
 from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation, best_of
 from bayplan.fit.filters import (
-    Arrival,
     Filter,
-    Question,
-    compile_filters,
-    refusal_before_nodes,
 )
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.named_nodes import can_be_pinned
@@ -45,8 +41,6 @@ from bayplan.fit.plugins import PluginSet
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.shapes.pins import pinned_node
-from bayplan.fit.shapes.shape import Shape
-from bayplan.fit.standing import Standing
 from bayplan.fit.state.budgets import Budgets
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import ALL_ROWS, Rows
@@ -60,16 +54,6 @@ if TYPE_CHECKING:
     from bayplan.fit.explanation.answer import Explanation
 
 T = TypeVar("T", bound=KubeObject)
-
-
-class AskedKind:
-    """Pods of one shape, asked by one set of plugins, with default spreading as it now stands."""
-
-    __slots__ = ("defaults", "generation")
-
-    def __init__(self, generation: int, defaults: DefaultSpread) -> None:
-        self.generation = generation
-        self.defaults = defaults
 
 
 class Snapshot:
@@ -90,10 +74,7 @@ class Snapshot:
         self._objects = self._layers.objects
         self._assumed = self._layers.assumed
         self._needs = NeedsBook(self.cluster)
-        self._standing = Standing(self.cluster)
-        self._kinds: dict[tuple[Shape, int], AskedKind] = {}
-        self._plugin_numbers: dict[PluginSet, int] = {self.profile.plugins: 0}
-        self._last_plugins = (self.profile.plugins, 0)
+        self._asking = Asking(self.cluster, self._needs, self.profile)
         self.problems: tuple[ObjectError, ...] = ()
         """What was wrong with objects that `load` left out."""
         self.skipped: Mapping[str, int] = {}
@@ -443,67 +424,17 @@ class Snapshot:
 
     def evaluation(self, pod: Pod, plugins: PluginSet | None = None) -> Evaluation | Refusal:
         """The standing answers for pods like this one, or why no node is even looked at."""
-        if self.cluster.usage_changes.is_long or self.cluster.node_changes.is_long:
-            self.cluster.tidy()
-        plugins = plugins or self.profile.plugins_for(pod)
-        shape = self.cluster.shapes.of(pod)
-        needs = self._needs.of(pod)
-        if not needs.ready or (shape.node_names is not None and not shape.node_names):
-            refusal = refusal_before_nodes(self._arrival(pod, shape, plugins))
-            if refusal is not None:
-                return refusal
-        kind = self._kind(shape, plugins)
-        key = (kind, needs, pod.spec.node_name)
-
-        def work_out() -> Evaluation:
-            on = pod.spec.node_name
-            return Evaluation(Question(self.cluster, shape, needs, on, kind.defaults, plugins))
-
-        return self._standing.of(key, needs, work_out)
+        return self._asking.evaluation(pod, plugins)
 
     def filters(self, pod: Pod) -> tuple[Filter, ...] | Refusal:
         """What evaluations of pods like this one ask, compiled and not kept: for whoever asks a few
         nodes at a time, and needs no standing answer.
         """
-        plugins = self.profile.plugins_for(pod)
-        shape = self.cluster.shapes.of(pod)
-        refusal = refusal_before_nodes(self._arrival(pod, shape, plugins))
-        if refusal is not None:
-            return refusal
-        needs, defaults = self._needs.of(pod), self._kind(shape, plugins).defaults
-        asked = Question(self.cluster, shape, needs, pod.spec.node_name, defaults, plugins)
-        return tuple(compile_filters(asked))
-
-    def _arrival(self, pod: Pod, shape: Shape, plugins: PluginSet) -> Arrival:
-        devices = self._needs.devices.of(pod)
-        return Arrival(pod, shape, self._needs.claims(pod), plugins, devices)
+        return self._asking.filters(pod)
 
     def claims_to_allocate(self, pod: Pod) -> tuple[str, ...]:
         """The ResourceClaims that would have to be allocated before a pod can go anywhere."""
         return self._needs.devices.to_allocate(pod)
-
-    def _number(self, plugins: PluginSet) -> int:
-        """A small integer for a plugin set, which is cheaper to look up than the set."""
-        last, number = self._last_plugins
-        if last is not plugins:
-            number = self._plugin_numbers.setdefault(plugins, len(self._plugin_numbers))
-            self._last_plugins = (plugins, number)
-        return number
-
-    def _kind(self, shape: Shape, plugins: PluginSet) -> AskedKind:
-        """What pods of a shape are asked by; the same object until that changes."""
-        number = self._number(plugins)
-        generation = self.cluster.workloads.generations[shape.namespace]
-        known = self._kinds.get((shape, number))
-        if known is None or known.generation != generation:
-            defaults = default_spread(shape, self.cluster, plugins)
-            if known is not None and known.defaults == defaults:
-                known.generation = generation
-                return known
-            if len(self._kinds) > self.limits.shapes:
-                self._kinds.clear()
-            known = self._kinds[shape, number] = AskedKind(generation, defaults)
-        return known
 
 
 _LOADING_ORDER = {"Node": 1, "VolumeAttachment": 2, "Pod": 3}

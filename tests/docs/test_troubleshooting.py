@@ -11,12 +11,21 @@ from pathlib import Path
 import pytest
 
 from bayplan.autoscaler.scaledown.reasons import BlockingReason, UnremovableReason
+from bayplan.cli import errors
+from bayplan.images.manager.cluster import EventReason
 from bayplan.observe import limitwatch
 from bayplan.queues.problems import Why
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bayplan"
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
+ADMISSION = ("amounts", "app", "bodies", "podgroups", "pods", "queues")
+IMAGES = (
+    "handlers",
+    *(f"cri/{name}" for name in ("images", "runtime", "server")),
+    *(f"manager/{name}" for name in ("errors", "manager", "pod_credentials", "pulling", "wanted")),
+    *(f"pull/{name}" for name in ("choosing", "contents", "request")),
+)
 SAYING = [
     *sorted((SOURCE / "fit" / "filters").glob("*.py")),
     SOURCE / "fit" / "needs" / "devices.py",
@@ -26,6 +35,8 @@ SAYING = [
     SOURCE / "autoscaler" / "scaleup" / "bounds.py",
     SOURCE / "autoscaler" / "scaleup" / "why.py",
     SOURCE / "autoscaler" / "scaleup" / "decide.py",
+    *(SOURCE / "admission" / f"{name}.py" for name in ADMISSION),
+    *(SOURCE / "images" / f"{name}.py" for name in IMAGES),
 ]
 NOT_SAID = {
     "the node object and its CSINode",
@@ -36,14 +47,17 @@ NOT_SAID = {
     "spread by node",
     "a spread constraint counts by domain",
     "pods by node are counted by slot",
+    "a request failed",
 }
 """Texts of errors in the code itself, and names of what an answer rests on."""
-TELLING = ("scheduler", "autoscaler", "node", "observe")
+_LOGGED = re.compile(r"%s|^grpc\.")
+"""Lines of logs, and names of types."""
+TELLING = ("scheduler", "autoscaler", "node", "observe", "images", "admission")
 
 
 @pytest.mark.parametrize("module", SAYING, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_reason_is_explained(module: Path) -> None:
-    said = {text for text in _texts(module) if text not in NOT_SAID}
+    said = {text for text in _texts(module) if text not in NOT_SAID and not _LOGGED.search(text)}
     assert not {text for text in said if text.strip() not in PAGE}
 
 
@@ -59,6 +73,35 @@ def test_every_event_is_explained() -> None:
             names |= set(_events(module))
     assert len(names) > 20
     assert not {name for name in names if f"`{name}`" not in PAGE}
+
+
+def test_every_event_of_images_is_explained() -> None:
+    assert not {one.value for one in EventReason if f"`{one.value}`" not in PAGE}
+
+
+def test_every_refusal_of_a_command_that_names_no_flag_is_explained() -> None:
+    """One that begins with a flag or a file says itself what to look at."""
+    said = {part for module in (SOURCE / "cli").rglob("*.py") for part in _refusals(module)}
+    assert len(said) > 10
+    assert not {text for text in said if text.strip(" ,;:") not in PAGE}
+
+
+def test_every_exit_code_is_explained() -> None:
+    codes = {one for name, one in vars(errors).items() if name.startswith("EXIT_")}
+    page = (ROOT / "docs" / "commands" / "index.md").read_text()
+    assert len(codes) > 5
+    assert not {code for code in codes if f"| {code} |" not in page}
+
+
+def _refusals(module: Path) -> Iterator[str]:
+    """Of each BadInput that begins with words, those of its parts that are several."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        match node:
+            case ast.Raise(exc=ast.Call(func=ast.Name(id="BadInput"), args=[message, *_])):
+                parts = message.values if isinstance(message, ast.JoinedStr) else [message]
+                words = [str(one.value) for one in parts if isinstance(one, ast.Constant)]
+                if isinstance(parts[0], ast.Constant) and not words[0].startswith("--"):
+                    yield from (one for one in words if len(one.split()) > 1)
 
 
 def _texts(module: Path) -> Iterator[str]:

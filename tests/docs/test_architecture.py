@@ -1,0 +1,76 @@
+"""The table of rooms says what the rooms import, and import-linter the same."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "bayplan"
+ROW = re.compile(r"^\| \[`(\w+)`\]\([^)]*\) \| .* \| ([^|]*) \|$", re.MULTILINE)
+ALL = {"everything above", "everything"}
+
+
+@cache
+def rooms() -> set[str]:
+    return {one.parent.name for one in SOURCE.glob("*/__init__.py")}
+
+
+def table() -> dict[str, set[str]]:
+    """What each room may import, in the order of the page."""
+    found: dict[str, set[str]] = {}
+    for room, allowed in ROW.findall((ROOT / "docs" / "architecture.md").read_text()):
+        named = set(re.split(", ", allowed))
+        found[room] = set(found) if named & ALL else named - {"nothing of ours"}
+    return found
+
+
+def layers() -> list[set[str]]:
+    """import-linter's layers, highest first."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    first = settings["contracts"][0]
+    return [{one.strip(" ()") for one in layer.split("|")} for layer in first["layers"]]
+
+
+@cache
+def imported() -> dict[str, set[str]]:
+    """What each room really imports of the others."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for room in rooms():
+        for module in (SOURCE / room).rglob("*.py"):
+            found[room] |= set(_imports(module)) - {room}
+    return found
+
+
+def _imports(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_text())):
+        names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
+        for name in names:
+            top, _, rest = name.partition(".")
+            if top == "bayplan" and rest.split(".")[0] in rooms():
+                yield rest.split(".")[0]
+
+
+def test_every_room_has_its_row_and_its_layer() -> None:
+    assert set(table()) == rooms()
+    assert set().union(*layers()) == rooms()
+
+
+def test_no_room_imports_what_its_row_does_not_say_nor_says_what_it_does_not_import() -> None:
+    allowed, real = table(), imported()
+    assert not {room: real[room] - allowed[room] for room in allowed if real[room] - allowed[room]}
+    named = {room: said for room, said in allowed.items() if room not in {"lab", "cli"}}
+    assert not {room: said - real[room] for room, said in named.items() if said - real[room]}
+
+
+def test_what_a_row_allows_stands_on_a_lower_layer() -> None:
+    height = {room: -at for at, layer in enumerate(layers()) for room in layer}
+    for room, allowed in table().items():
+        assert not [one for one in allowed if height[one] > height[room]], room

@@ -12,6 +12,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import BinaryIO, NamedTuple
 
+import msgspec
 import zstandard
 
 MAGIC = b"bayplan recording 1\n"
@@ -43,6 +44,15 @@ class Part(IntEnum):
     KEYFRAME_END = 3
     """The last of them: the keyframe is whole."""
     CHANGES = 4
+
+
+class Header(msgspec.Struct):
+    """What the first block says."""
+
+    name: str
+    """What was recorded."""
+    start: str
+    """When it began, as Kubernetes writes moments."""
 
 
 class Block(NamedTuple):

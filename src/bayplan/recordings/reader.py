@@ -28,6 +28,7 @@ from bayplan.recordings.format import (
     MAGIC,
     MOST_BLOCKS,
     Block,
+    Header,
     Part,
     RecordingError,
     is_sound,
@@ -64,11 +65,6 @@ class State(NamedTuple):
     objects: dict[Identity, Recorded]
 
 
-class _Header(msgspec.Struct):
-    name: str
-    start: str
-
-
 class _Line(msgspec.Struct):
     at: float
     set: msgspec.Raw = msgspec.Raw(b"null")
@@ -76,7 +72,7 @@ class _Line(msgspec.Struct):
 
 
 _decode_line = msgspec.json.Decoder(_Line).decode
-_decode_header = msgspec.json.Decoder(_Header).decode
+_decode_header = msgspec.json.Decoder(Header).decode
 
 
 class _Head(msgspec.Struct, rename="camel"):

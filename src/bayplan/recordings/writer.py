@@ -17,7 +17,15 @@ from typing import Self
 import msgspec
 
 from bayplan.kube.times import timestamp
-from bayplan.recordings.format import BLOCK_BYTES, LARGEST_BLOCK, MAGIC, MOST_BLOCKS, Part, packed
+from bayplan.recordings.format import (
+    BLOCK_BYTES,
+    LARGEST_BLOCK,
+    MAGIC,
+    MOST_BLOCKS,
+    Header,
+    Part,
+    packed,
+)
 from bayplan.recordings.objects import Identity, Recorded, encoded, identity_of
 
 MOST_BYTES = 2 << 30
@@ -54,7 +62,7 @@ class RecordingWriter:
         """How many changes there have been."""
         self.at = 0.0
         """The moment of the last one."""
-        header = {"name": name[:500], "start": timestamp(start)}
+        header = Header(name=name[:500], start=timestamp(start))
         self._append(MAGIC + packed(Part.HEADER, 0, 0.0, msgspec.json.encode(header)))
 
     def take(self, at: float, obj: Recorded) -> bool:

@@ -7,7 +7,8 @@ READY  := $(VENV)/ready
 WEB    := web/node_modules/.package-lock.json
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+# More workers than the two cores of a small machine: many tests wait for what other processes do.
+PYTEST_ARGS ?= -n 3 --dist loadgroup
 
 .PHONY: help setup system demo test unit long lint format docs site manifests oracle bench lock proto web weblint clean
 .DEFAULT_GOAL := help

@@ -21,14 +21,15 @@ import pytest
 from hypothesis import settings
 
 from bayplan.kube.virtualloop import VirtualLoop
-from tests.tiers import is_whole
+from tests.tiers import is_whole, turn
 
 settings.register_profile("bayplan", deadline=None)
 settings.load_profile("bayplan")
 
 BY_HAND = ("crictl", "critest")
 """Programs in no registry: whoever wants these tests puts them on the PATH."""
-_SIMULATION = Path(__file__).parent / "simulation"
+_HERE = Path(__file__).parent
+_SIMULATION = _HERE / "simulation"
 
 
 def pytest_configure() -> None:
@@ -52,10 +53,13 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is not quick; leave out tests with programs that cannot be installed."""
+    """Mark what is not quick, and begin with it; leave out tests with programs that cannot be
+    installed.
+    """
     for item in items:
-        if is_whole(item.path.relative_to(Path(__file__).parent)):
+        if is_whole(item.path.relative_to(_HERE)):
             item.add_marker("whole")
+    items.sort(key=lambda item: turn(item.path.relative_to(_HERE)))
     lacking = [
         item
         for item in items

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from bayplan.cli.main import run
-from bayplan.client import Client, connect
+from bayplan.client import Client, connect, merge
 from bayplan.client.resources import EVENTS, LEASES
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
@@ -91,13 +91,11 @@ async def test_compare_looks_once_and_says_whether_all_is_equal(
 
 
 async def test_who_loses_the_lease_ends_with_a_failure(client: Client, tmp_path: Path) -> None:
-    short = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
-             "--leader-elect-retry-period=200ms")  # fmt: skip
+    short = ("--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=200ms")
     async with started(tmp_path, "--leader-elect-resource-name=mine", *short) as it:
         await it.said("leads")
-        lease = await client.get(LEASES, "kube-system", "mine")
-        lease.spec.holder_identity = "another"
-        await client.update(lease, LEASES)
+        change = merge({"spec": {"holderIdentity": "another"}})
+        await client.patch(LEASES, "kube-system", "mine", change=change)
         await it.said("no longer holds mine")
         assert await it.process.wait() == 1
 

@@ -19,6 +19,7 @@ from bayplan.deploy.components import DAEMONS
 from tests.deploy.made import made
 from tests.packaging.fresh import ROOT, Place
 
+pytestmark = pytest.mark.xdist_group("image")  # it is built once
 LET_IN = {"LICENSE", "README.md", "pyproject.toml", "requirements", "src"}
 MADE = ("/opt/", "/dist")
 """What belongs to the image and not to this machine."""

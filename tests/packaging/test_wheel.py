@@ -10,6 +10,8 @@ import pytest
 import bayplan
 from tests.packaging.fresh import ROOT, Place
 
+pytestmark = pytest.mark.xdist_group("wheel")  # it is installed once
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -20,12 +21,14 @@ from pathlib import Path
 from termios import TIOCSWINSZ
 
 import pytest
+from rich.console import Console
 
 from bayplan.cli import demo
 from bayplan.cli.main import run
-from bayplan.cli.simulated.telling import typed
+from bayplan.cli.simulated.telling import Told, all_gates, typed
 from bayplan.embedded.simulation.clusterfile import read_cluster
-from bayplan.lab.stories import STORIES, Check
+from bayplan.lab.stories import BY_GATE, STORIES, Check
+from bayplan.lab.stories.counting import ClusterFigures
 from tests.patience import PATIENCE
 
 KUBECTL = shutil.which("kubectl")
@@ -230,3 +233,12 @@ def _until(kubeconfig: str, holds: object) -> list[dict[str, dict[str, object]]]
         if holds(pods):
             return pods
     raise AssertionError("it never came to that")
+
+
+def test_gates_are_whole_words_where_a_terminal_is_narrow() -> None:
+    both = ClusterFigures(bought=3, running=36, lost=1980.0)
+    told = [Told(story, both, both) for story in BY_GATE.values()]
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(*all_gates(told))
+    shown = console.export_text().split()
+    assert set(BY_GATE) <= set(shown)

@@ -174,8 +174,9 @@ def typed(line: str, called: str = "", path: str | None = None) -> str:
 def all_gates(told: Sequence[Told]) -> list[RenderableType]:
     """Every story, with its gate on and off."""
     rows = [(_title(one.story), one.story.gate, *_headlines(one)) for one in told]
-    headings = ("STORY", "GATE", "ON", "OFF")
-    return [Text(), Text("All gates, on and off", style="bold"), table(headings, rows)]
+    shown = table(("STORY", "GATE", "ON", "OFF"), rows)
+    shown.columns[1].no_wrap = True  # a gate is one word, which somebody may want to copy
+    return [Text(), Text("All gates, on and off", style="bold"), shown]
 
 
 def _title(story: AnyStory) -> str:

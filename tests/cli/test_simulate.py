@@ -156,3 +156,11 @@ def test_a_cluster_that_the_server_refuses_is_told_with_its_seed(
     path.write_text("workloads: [{manifest: {apiVersion: odd/v1, kind: Odd, metadata: {name: x}}}]")
     assert simulated(str(path), "--for", "60s") == 1
     assert "base, seed 1: failed: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--json", "--report"])
+def test_a_full_disk_is_said_with_the_name_of_the_file(
+    cluster: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulated(cluster, "--for", "1s", option, "/dev/full") == 74
+    assert "/dev/full: No space left on device" in capsys.readouterr().err

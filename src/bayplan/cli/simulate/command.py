@@ -186,15 +186,24 @@ def _write(
     places: tuple[Path | None, Path | None, Path | None],
 ) -> None:
     page, json, csv = places
-    try:
-        if page is not None:
+    if page is not None:
+        with _writing(page):
             page.write_text(as_page(made, inputs), encoding="utf-8")
-        if json is not None:
+    if json is not None:
+        with _writing(json):
             json.write_bytes(as_json(made))
-        if csv is not None:
+    if csv is not None:
+        with _writing(csv):
             write_csv(csv, results)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Unwritable with the name of the file, which a full disk does not say."""
+    try:
+        yield
     except OSError as problem:
-        raise Unwritable(f"{problem.filename}: {problem.strerror}") from problem
+        raise Unwritable(f"{problem.filename or path}: {problem.strerror}") from problem
 
 
 def _tell(made: Report) -> None:

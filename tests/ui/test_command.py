@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -193,3 +194,25 @@ def test_a_dump_that_says_when_it_was_taken_is_shown_at_that_moment(tmp_path: Pa
         with urllib.request.urlopen(f"{address(process)}api/state") as answer:
             assert json.load(answer)["time"] == "2026-02-03T04:05:06Z"
         assert ended(process) == (0, "")
+
+
+def test_a_cluster_goes_on_without_a_recording_that_cannot_be_written(tmp_path: Path) -> None:
+    file, most = tmp_path / "r.bpr", 200
+    story = ("up", "-f", "examples/stories/3-from-zero.yaml")
+    words = (*story, "--virtual", "--for", "2m", "--with", "scheduler")
+    told = subprocess.run(
+        [sys.executable, "-m", "bayplan", *words, "--record", str(file)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in told.stderr
+    assert told.returncode == 0
+    assert f"--record {file}: File too large; what came before is there" in _joined(told.stderr)
+    assert file.stat().st_size <= most
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())

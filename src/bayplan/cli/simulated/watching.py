@@ -8,12 +8,14 @@ from pathlib import Path
 
 from bayplan.cli.cluster import judged_as
 from bayplan.cli.errors import BadInput
+from bayplan.cli.output import notices, printable
 from bayplan.cli.ui import served_page
 from bayplan.cli.ui_answers import answers
+from bayplan.client import Client
 from bayplan.fit import Profile
 from bayplan.lab import Daemon, Lab
 from bayplan.observe.recorder import Recorder
-from bayplan.recordings import RecordingWriter
+from bayplan.recordings import RecordingFullError, RecordingWriter
 from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.serving import Serving
 
@@ -49,5 +51,14 @@ def recorded(daemons: Sequence[Daemon], path: Path | None, *, virtual: bool) -> 
         lambda clock: RecordingWriter(path, name=NAME, start=clock.now()),
         flush_seconds=SELDOM if virtual else 1.0,
     )
+
+    async def lead(client: Client) -> None:
+        try:
+            await recorder.lead(client)
+        except (OSError, RecordingFullError) as problem:
+            said = getattr(problem, "strerror", None) or str(problem)
+            goes_on = "what came before is there, and the cluster goes on without it"
+            notices().print(printable(f"--record {path}: {said}; {goes_on}"), style="yellow")
+
     # The last, so that the others have the same random numbers as without it.
-    return [*daemons, recorder.lead]
+    return [*daemons, lead]

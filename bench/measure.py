@@ -35,6 +35,12 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def resident_memory(pid: int) -> float:
+    """The memory that a process has now, in MiB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / (1 << 20)
+
+
 def placed_a_second(snapshot: Snapshot, pods: list[Pod], warm: int = 80) -> float:
     """Decisions a second, each assumed; the shapes of the first `warm` pods have been asked."""
     for pod in pods[:warm]:

@@ -2,13 +2,18 @@
 
 The server is the page's own, told made-up rows, so that what is measured is the browser: how soon
 after the state has come the first picture is drawn, how long the work of a frame takes while the
-drawing is moved at each level of detail, how long it is from a change told by the server to the
-frame that shows it, and how much memory the page's script holds.
+drawing is moved at each level of detail, how long it is from one frame to the next then and while
+changes stream in, how long it is from a change told by the server to the frame that shows it, and
+how much memory the page's script and its process hold.
+
+Work is what the page's own thread does; from frame to frame there is also what chromium does to
+paint without a graphics card, and whatever else the machine has to do.
 """
 
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +22,7 @@ from statistics import median
 from playwright.sync_api import Page, sync_playwright
 
 from bayplan.ui.tables import Row
-from bench.measure import Result
+from bench.measure import Result, resident_memory
 from tests.ui.browser.conftest import CHROMIUM, FLAGS
 from tests.ui.browser.told import Teller, Told, row
 
@@ -26,6 +31,8 @@ PODS = 100_000
 CHANGED = 100
 """Pods in one change."""
 CHANGES = 20
+STREAMED, STREAM_SECONDS = 300, 0.15
+"""Pods in a change while changes stream in, and how far apart those are."""
 FRAMES = 90
 LEVELS = {"far": None, "bays": 30, "pods": 60, "names": 120}
 """By the detail drawn how many pixels a bay is wide; None for everything in the window."""
@@ -43,10 +50,44 @@ def cases() -> Iterator[Result]:
         yield Result("page/loaded", first / 1000, "s after the address was opened")
         yield Result("page/change", _change_to_drawn(teller, page), "ms from told to drawn")
         for level, width in LEVELS.items():
-            work, rate = page.evaluate(_PAN, [width, FRAMES])
-            yield Result(f"page/pan/{level}", work, "ms of work a frame")
-            yield Result(f"page/pan/{level}/rate", rate, "frames a second")
+            yield from _frames(f"page/pan/{level}", page.evaluate(_PAN, [width, FRAMES]))
+        for level in ("far", "pods"):
+            with streaming(teller):
+                told = page.evaluate(_PAN, [LEVELS[level], FRAMES])
+            yield from _frames(f"page/stream/{level}", told)
         yield Result("page/heap", _heap(page), "MiB")
+        yield Result("page/memory", _resident(page), "MiB of its process")
+
+
+def _frames(case: str, told: list[float]) -> Iterator[Result]:
+    work, hardest, between, longest = told
+    yield Result(case, work, "ms of work a frame")
+    yield Result(f"{case}/hardest", hardest, "ms of work in the worst frame")
+    yield Result(f"{case}/between", between, "ms from frame to frame")
+    yield Result(f"{case}/longest", longest, "ms to the latest frame")
+
+
+@contextmanager
+def streaming(teller: Teller) -> Iterator[None]:
+    """Let 2,000 pods a second change for as long as this lasts."""
+    stop, rng = threading.Event(), random.Random(7)
+
+    def tell() -> None:
+        while not stop.wait(STREAM_SECONDS):
+            teller.put("pods", _changed(rng, STREAMED))
+
+    telling = threading.Thread(target=tell)
+    telling.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        telling.join()
+
+
+def _changed(rng: random.Random, count: int) -> list[Row]:
+    picked = rng.sample(range(PODS), count)
+    return [_pod(i, f"{GROUPS[i % NODES % 5]}-{i % NODES}", rng) for i in picked]
 
 
 def cluster() -> Told:
@@ -103,16 +144,19 @@ _PAN = """async ([width, frames]) => {
     board.look(width && [layout.w / 200, layout.h / 200, width]);
     const next = () => new Promise((done) => requestAnimationFrame(done));
     for (let i = 0; i < 5; i++) await next();
-    const began = performance.now(), first = board.frames.count;
-    for (let i = 0; i < frames; i++) {
+    const first = board.frames.count, between = [];
+    for (let i = 0, before = await next(); i < frames; i++) {
         board.pan(8 * Math.cos(i / 7), 6 * Math.sin(i / 5));
-        await next();
+        const now = await next();
+        between.push(now - before);
+        before = now;
     }
-    const seconds = (performance.now() - began) / 1000;
     const count = board.frames.count - first;
     const work = Array.from({ length: count }, (_, i) => board.frames.work[(first + i) % 1024]);
-    work.sort((a, b) => a - b);
-    return [work[Math.floor(count / 2)], count / seconds];
+    return [work, between].flatMap((all) => {
+        all.sort((a, b) => a - b);
+        return [all[Math.floor(all.length / 2)], all.at(-1)];
+    });
 }"""
 
 _DRAWN = """(seq) => new Promise((done) => {
@@ -129,8 +173,7 @@ def _change_to_drawn(teller: Teller, page: Page) -> float:
     rng = random.Random(5)
     took: list[float] = []
     for _ in range(CHANGES):
-        picked = rng.sample(range(PODS), CHANGED)
-        rows = [_pod(i, f"{GROUPS[i % NODES % 5]}-{i % NODES}", rng) for i in picked]
+        rows = _changed(rng, CHANGED)
         began = time.time()
         teller.put("pods", rows)
         took.append(page.evaluate(_DRAWN, teller.told.journal.seq) - began * 1000)
@@ -141,6 +184,15 @@ def _heap(page: Page) -> float:
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")
     return float(session.send("Runtime.getHeapUsage")["usedSize"]) / (1 << 20)
+
+
+def _resident(page: Page) -> float:
+    """What the processes that draw the page have in memory."""
+    browser = page.context.browser
+    if browser is None:
+        raise RuntimeError("the page has no browser")
+    told = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    return max(resident_memory(one["id"]) for one in told if one["type"] == "renderer")
 
 
 def _until(page: Page, expression: str) -> None:

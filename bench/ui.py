@@ -4,7 +4,11 @@
 
 From the cluster being known to the whole state in a client's hands; what the state weighs; how many
 changes a second reach a client, how late and in how many bytes; how long the event loop is held
-meanwhile. A process of its own, so that its memory is its own.
+meanwhile. Then the same from an API server (`bench.uilive`), and hours of changes one after the
+other (`bench.uihours`). Each is a process of its own, so that its memory is its own.
+
+A loop is held by what its thread does until others have their turn (in milliseconds of the
+processor), and by whatever else the machine does meanwhile: `held` is the first, `late` both.
 """
 
 from __future__ import annotations
@@ -37,14 +41,17 @@ from tests.builders import make_pod
 NODES, PODS, WAITING, KINDS = 5000, 100_000, 2000, 40
 RATE, SECONDS = 2000, 10
 """Changes a second that happen, and for how long."""
+LOOK = 0.005
+Figures = dict[str, tuple[float, str]]
 
 
 def cases() -> Iterator[Result]:
     """What the process of its own prints."""
-    command = [sys.executable, "-m", "bench.ui"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
-    for case, (value, unit) in json.loads(printed).items():
-        yield Result(f"ui/{case}", value, unit)
+    for module, prefix in (("ui", "ui"), ("uilive", "ui/live"), ("uihours", "ui/hours")):
+        command = [sys.executable, "-m", f"bench.{module}"]
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603
+        for case, (value, unit) in json.loads(printed).items():
+            yield Result(f"{prefix}/{case}", value, unit)
 
 
 def _pod(number: int, node: str = "", *, phase: str = "Running") -> Pod:
@@ -54,7 +61,7 @@ def _pod(number: int, node: str = "", *, phase: str = "Running") -> Pod:
     return (pod.node(node).phase(phase) if node else pod).obj()
 
 
-def _objects() -> list[KubeObject]:
+def objects() -> list[KubeObject]:
     placed = [_pod(number, f"node-{number % NODES}") for number in range(PODS)]
     waiting = [
         make_pod(f"big-{number}", "batch")
@@ -67,23 +74,33 @@ def _objects() -> list[KubeObject]:
 
 
 class Held:
-    """How long the event loop was held at the most, in milliseconds."""
+    """How long the event loop was held at the most, in milliseconds: by its own thread, and by
+    the clock.
+    """
 
     def __init__(self) -> None:
-        self.most = 0.0
+        self.most = self.latest = 0.0
 
     async def watch(self) -> None:
         """Look every few milliseconds."""
         while True:
-            before = time.perf_counter()
-            await asyncio.sleep(0.005)
-            self.most = max(self.most, (time.perf_counter() - before - 0.005) * 1000)
+            began, busy = time.perf_counter(), time.thread_time()
+            await asyncio.sleep(LOOK)
+            self.most = max(self.most, (time.thread_time() - busy) * 1000)
+            self.latest = max(self.latest, (time.perf_counter() - began - LOOK) * 1000)
+
+    def take(self, case: str, found: Figures) -> None:
+        """Write down what was seen so far, and begin anew."""
+        found[f"{case}/held"] = (self.most, "ms of the processor")
+        found[f"{case}/late"] = (self.latest, "ms")
+        self.most = self.latest = 0.0
 
 
 async def measure() -> dict[str, tuple[float, str]]:
     """All figures."""
-    observer = Observer(Snapshot(_objects()))
-    clock, found, held = WallClock(), dict[str, tuple[float, str]](), Held()
+    observer = Observer(Snapshot(objects()))
+    clock, found, held = WallClock(), Figures(), Held()
+    pods = [_pod(number, f"node-{number % NODES}") for number in range(RATE * SECONDS)]
     watching = asyncio.create_task(held.watch())
     start, busy = time.perf_counter(), time.process_time()
     page = Page(Picture(observer.snapshot, clock.now), Source("live", "bench", live=True), clock)
@@ -93,31 +110,34 @@ async def measure() -> dict[str, tuple[float, str]]:
         serve(page, Serving()) as url,
         aiohttp.ClientSession(url, auto_decompress=False) as session,
     ):
-        body, seq = await _state(session)
+        body = await state(session)
         found["first/seconds"] = (time.perf_counter() - start, "s")
         found["first/core-seconds"] = (time.process_time() - busy, "s")
-        found["first/held"] = (held.most, "ms")
+        held.take("first", found)
         found["state/bytes"] = (len(zlib.decompress(body, 31)), "bytes")
         found["state/gzip"] = (len(body), "bytes")
-        held.most = 0.0
-        await _changes(session, seq, observer, found)
-        found["changes/held"] = (held.most, "ms")
+        seq = json.loads(zlib.decompress(body, 31))["seq"]
+        await asyncio.sleep(2 * LOOK)
+        held.take("reading", {})
+        await _changes(session, seq, observer, pods, found)
+        held.take("changes", found)
     watching.cancel()
     found["memory"] = (peak_memory(), "MiB")
     return found
 
 
-async def _state(session: aiohttp.ClientSession) -> tuple[bytes, int]:
+async def state(session: aiohttp.ClientSession) -> bytes:
+    """The whole state, as it is sent."""
     async with session.get("api/state", headers={"Accept-Encoding": "gzip"}) as answer:
-        body = await answer.read()
-    return body, json.loads(zlib.decompress(body, 31))["seq"]
+        return await answer.read()
 
 
 async def _changes(
     session: aiohttp.ClientSession,
     seq: int,
     observer: Observer,
-    found: dict[str, tuple[float, str]],
+    pods: list[Pod],
+    found: Figures,
 ) -> None:
     """Let pods change at a steady pace, and see when and how they reach a client."""
     made: dict[str, float] = {}
@@ -127,7 +147,6 @@ async def _changes(
     reading = asyncio.create_task(_read(session, seq, made, late, all_read))
     await asyncio.sleep(1.0)
     began = time.perf_counter()
-    pods = [_pod(number, f"node-{number % NODES}") for number in range(RATE * SECONDS)]
     while sent < len(pods):
         due = min(len(pods), int((time.perf_counter() - began) * RATE) + 1)
         for number in range(sent, due):

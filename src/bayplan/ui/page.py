@@ -120,7 +120,7 @@ class Page:
             await turns.next()
         picture.finish()
         if self.ready.is_set():
-            self._tell()
+            self.tell()
         else:
             picture.tables.forget_changes()
             gc.freeze()  # the first picture stays, and need not be looked through again and again
@@ -135,7 +135,7 @@ class Page:
         while now() < end and self.picture.waiting.ask_one():  # noqa: ASYNC110 - in slices
             await asyncio.sleep(0)
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         """Number what has changed, and tell it."""
         changes = self.picture.tables.take_changes()
         notes = self._notes if self._notes_changed else None
@@ -201,7 +201,7 @@ class Page:
     async def _encode(self) -> Encoded:
         loop = asyncio.get_running_loop()
         try:
-            self._tell()  # so that the state is exactly that after the last change
+            self.tell()  # so that the state is exactly that after the last change
             taken = encoding.State(
                 self.journal.seq, self._now(), self.source, self._notes, self.picture.tables
             )

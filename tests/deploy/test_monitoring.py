@@ -64,6 +64,23 @@ def test_every_metric_that_is_asked_for_is_counted(where: str, expression: str) 
     assert metrics_of(expression) <= counted() | OF_PROMETHEUS
 
 
+def test_every_metric_that_is_counted_is_in_the_reference() -> None:
+    page = (DEPLOY.parent / "docs" / "reference" / "metrics.md").read_text()
+    listed = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    series = re.compile(r"_(bucket|count|sum)$")
+    assert not {one for one in counted() if one not in listed and series.sub("", one) not in listed}
+
+
+def test_every_query_is_whole() -> None:
+    """Its brackets pair up, and its functions are some that Prometheus has."""
+    for where, expression in expressions():
+        bare = re.sub(r'"[^"]*"', "", expression)
+        for _ in range(20):
+            bare = re.sub(r"\([^(){}\[\]]*\)|\{[^(){}\[\]]*\}|\[(?:\d+[smhd]|\$__\w+)\]", "", bare)
+        assert not set(bare) & set("(){}[]"), where
+        assert set(re.findall(r"\b([a-z_]+) ?\(", expression)) <= WORDS, where
+
+
 def test_the_names_are_really_looked_up() -> None:
     assert metrics_of('sum by (a) (rate(no_such_total{a="b"}[5m])) > 0') == {"no_such_total"}
     assert "no_such_total" not in counted()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
@@ -21,9 +23,13 @@ from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
 from bayplan.client.config.kubeconfig_types import KubeConfig
 from bayplan.embedded.simulation.clusterfile.cluster import ClusterFile
 from bayplan.images.credentials.providers.config import CredentialProviderConfig
+from bayplan.images.cri.metrics import Metrics as CriMetrics
+from bayplan.images.handlers import build_handlers
 from bayplan.images.manager.metrics import ImageMetrics
+from bayplan.images.platforms.platform import Platform
 from bayplan.images.registry.hosts import HostsFile
 from bayplan.images.settings import ContainerdFile
+from bayplan.images.store.store import ImageStore
 from bayplan.kube.attachtables import LimitsSection
 from bayplan.node.metrics import LimitMetrics
 from bayplan.observe.limitwatch import LimitCollector
@@ -121,8 +127,15 @@ def registries() -> dict[str, CollectorRegistry]:
     return made
 
 
+def _cri() -> str:
+    """The image service's, which counts what is in its store when it is asked."""
+    with TemporaryDirectory() as folder, closing(ImageStore(Path(folder))) as store:
+        handlers = build_handlers("", {}, Platform(os="linux", architecture="amd64"), "")
+        return _section("cri", CriMetrics(store, handlers).registry)
+
+
 def _metrics() -> str:
-    return "\n".join(_section(name, made) for name, made in registries().items())
+    return "\n".join([*(_section(name, made) for name, made in registries().items()), _cri()])
 
 
 def _section(name: str, registry: CollectorRegistry) -> str:

@@ -82,6 +82,8 @@ def test_what_is_installed_is_locked_by_hash() -> None:
         assert "--require-hashes" in one or "--no-deps --no-index" in one
     ignored = (ROOT / ".containerignore").read_text().split()
     assert {one[1:] for one in ignored if one.startswith("!")} == LET_IN
+    # Docker reads another file.
+    assert (ROOT / ".dockerignore").read_text().split() == ignored
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from bayplan.client.verbs.patches import strategic
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
-from bayplan.lab import LiveLab
+from bayplan.lab import LiveLab, VirtualLab
 from bayplan.lab.simulating.remote.gathering import run_on_cluster
 from bayplan.lab.simulating.remote.objects import FOLDER, Place, belongings, job
 from bayplan.lab.simulating.remote.packing import (
@@ -44,6 +44,7 @@ from tests.lab.simulating.runs import inputs, variant
 from tests.patience import PATIENCE
 
 NAME = "sim"
+HOUR = 3600.0
 INPUTS = inputs(variant(), seeds=2, seconds=300.0)
 
 
@@ -163,15 +164,20 @@ async def test_a_job_gives_the_same_bytes_as_this_machine(tmp_path: Path) -> Non
     assert done[-1] == 2
 
 
+@pytest.mark.virtual
 async def test_runs_that_never_come_to_an_end_are_told_and_nothing_is_left(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as (client, kubeconfig), asyncio.timeout(PATIENCE):
-        running = asyncio.ensure_future(Kubelet(client, kubeconfig, tmp_path, mends=False).run())
-        packed = pack_inputs(INPUTS)
-        results, failures = await run_on_cluster(
-            client, _place(), packed, INPUTS.orders(), lambda _: None
-        )
-        running.cancel()
-        await until_gone(client)
+    async with VirtualLab(parse_cluster(b"", "empty", tmp_path)) as lab:
+        client, working = lab.client(), asyncio.ensure_future(lab.run(HOUR))
+        kubelet = Kubelet(client, tmp_path / "kubeconfig", tmp_path, mends=False)
+        running = asyncio.ensure_future(kubelet.run())
+        async with asyncio.timeout(HOUR):  # it is tried again later and later
+            results, failures = await run_on_cluster(
+                client, _place(), pack_inputs(INPUTS), INPUTS.orders(), lambda _: None
+            )
+            running.cancel()
+            await until_gone(client)
+        lab.stop()
+        await working
     assert results == []
     assert {one.order.seed for one in failures} == {1, 2}
     assert "BackoffLimitExceeded" in failures[0].why

@@ -52,6 +52,13 @@ def pytest_report_header() -> list[str]:
     ]
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whoever wants the quick tests alone does not wait until the others are read."""
+    if config.getoption("-m") != "not whole" or not collection_path.is_relative_to(_HERE):
+        return None
+    return is_whole(collection_path.relative_to(_HERE)) or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is not quick, and begin with it; leave out tests with programs that cannot be
     installed.

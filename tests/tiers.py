@@ -19,7 +19,7 @@ FILES = re.compile(
       | random_.* | restarts | mutations | fixes_hold | old_programs | official_client
       | real_clients | any_cluster | daemons | up | demo | completion | on_a_terminal
       | scheduler | autoscaler | simulate(d|_ends)? | labs | costs | registry
-      | workload_files | (dump|pending)_properties
+      | workload_files | (dump|pending|town)_properties
     )\.py""",
     re.VERBOSE,
 )

@@ -29,6 +29,10 @@ class Scripted:
         """Go on with these."""
         self._script += more
 
+    def only(self, *script: Handler) -> None:
+        """Go on with these instead of what was to come."""
+        self._script = list(script)
+
     async def __aenter__(self) -> Self:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)

@@ -337,3 +337,15 @@ async def test_nonsense_in_a_stream_leads_to_a_new_list() -> None:
         async with following(server) as it:
             await it.until_told(2)
             assert it.told == [("added", "a", "1"), ("updated", "a", "2")]
+
+
+async def test_a_kind_at_which_the_server_fails_is_not_waited_for() -> None:
+    broken = refusal(500, "InternalError", "a conversion webhook does not answer")
+    server = Scripted(*[broken] * 60)
+    async with following(server) as it:
+        await it.until(it.informer.answered.is_set)
+        assert not it.informer.synced.is_set()
+        assert "conversion webhook" in str(it.informer.last_error)
+        server.only(NO_STREAMING, page(A1), stream(hold=asyncio.Event()))
+        await it.until_told(1)
+        assert it.informer.synced.is_set()

@@ -21,6 +21,8 @@ from bayplan.recordings import Identity, Recorded, Recording, RecordingWriter, i
 from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.serving import Serving, serve
 from tests.accounts import restricted, write_token
+from tests.client.scripted import Scripted
+from tests.observe.test_recording import answering
 from tests.patience import PATIENCE
 from tests.ui.pages import Browser, apply, tables_of
 
@@ -144,6 +146,20 @@ async def test_what_may_not_be_read_is_noted_and_the_rest_is_shown(tmp_path: Pat
             await admin.patch(ROLES, READER, change=merge(rules))
             await admin.create(pod("late"))
             await followed(browser, lambda found: "default/late" in found["pods"])
+
+
+async def test_a_kind_at_which_the_server_fails_is_noted_and_the_rest_is_shown() -> None:
+    async with (
+        Scripted(answering("/csinodes")) as server,
+        Client(server.access) as client,
+        live_page(client, LiveSource("test")) as page,
+        serve(page, Serving()) as url,
+        aiohttp.ClientSession(url) as session,
+    ):
+        browser = Browser(session)
+        await followed(browser, lambda found: "n1" in found["nodes"])
+        noted = " ".join(await _notes(browser))
+        assert "csinodes.storage.k8s.io cannot be read" in noted
 
 
 async def test_a_recording_of_a_live_cluster_has_its_changes(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from bayplan.client import Change, Client, Informer, Untyped
-from bayplan.client.errors import ForbiddenError
+from bayplan.client.errors import ForbiddenError, ServerFaultError
 from bayplan.client.resources import EVENTS
 from bayplan.fit import Profile
 from bayplan.fit.events import Event as Told
@@ -101,14 +101,18 @@ async def _note(live: LiveSnapshot, also: list[Informer[KubeObject]], page: Page
     """Say what may not be read, and what follows from that, for as long as it is so."""
     await live.synced()
     while True:
-        refused = [
-            one for one in (*live.followed, *also) if isinstance(one.refusal, ForbiddenError)
-        ]
+        refused = [one for one in (*live.followed, *also) if _is_lacking(one)]
         page.set_notes(
-            f"{one.resource} cannot be read ({one.refusal}): what rests on them is not shown"
+            f"{one.resource} cannot be read ({one.last_error}): what rests on them is not shown"
             for one in refused
         )
         await page.clock.sleep(NOTES_SECONDS)
+
+
+def _is_lacking(informer: Informer[KubeObject]) -> bool:
+    """Whether a kind may not be read, or the server fails at it; not if there is no such kind."""
+    error = informer.last_error
+    return not informer.synced.is_set() and isinstance(error, ForbiddenError | ServerFaultError)
 
 
 def _follow_others(live: LiveSnapshot, page: Page) -> list[Informer[KubeObject]]:

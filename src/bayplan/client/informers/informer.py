@@ -22,6 +22,7 @@ from bayplan.client.errors import (
     MalformedError,
     MethodNotAllowedError,
     NotFoundError,
+    ServerFaultError,
 )
 from bayplan.client.informers.changes import Change
 from bayplan.client.informers.reflector import Reflector
@@ -40,6 +41,9 @@ QUEUE = 128
 REFUSALS = (ForbiddenError, MethodNotAllowedError, NotFoundError)
 """Answers that waiting alone does not change."""
 
+FAULTS = 3
+"""So many failures of a server at its first answer are one: a conversion webhook may be gone."""
+
 
 class Informer(Generic[T]):
     """A copy of the selected objects that follows the server."""
@@ -51,8 +55,9 @@ class Informer(Generic[T]):
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()
         """Set once it has the whole picture, or was refused it: the kind is not served, or not for
-        us. It goes on asking.
+        us, or the server has failed at it a few times. It goes on asking.
         """
+        self._faults = 0
         self.lists = 0
         self.last_error: ClientError | None = None
         self._store: Store[T] = Store()
@@ -147,7 +152,8 @@ class Informer(Generic[T]):
         self.last_error = error
         if is_news:  # a refusal is the same at every try
             log.warning("informer of %s: %s", self.resource, error)
-        if isinstance(error, REFUSALS):
+        self._faults += isinstance(error, ServerFaultError)
+        if isinstance(error, REFUSALS) or self._faults >= FAULTS:
             self.answered.set()
         if isinstance(error, MalformedError) and error.key:
             self._unfit[error.key] = error

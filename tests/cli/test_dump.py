@@ -20,6 +20,7 @@ from bayplan.observe.permissions import EVERYTHING, rules_for
 from tests.cli.clusters import dump, node, pod
 from tests.cli.commands import command
 from tests.cli.test_live import asked, cluster, grant
+from tests.patience import PATIENCE
 
 Captured = pytest.CaptureFixture[str]
 __all__ = ["cluster"]
@@ -32,8 +33,6 @@ QUESTIONS = (
     ("queues", "--next"),
     ("check",),
 )
-LONG = 300.0
-"""Seconds that a busy machine may need for it all."""
 CLUSTER = """
 seed: 1
 csiDrivers: [{name: disk.csi.example.com}]
@@ -66,7 +65,7 @@ workloads:
 
 async def settled(client: Client) -> None:
     """Until four pods run with their volumes and three wait for a place."""
-    async with asyncio.timeout(LONG):
+    async with asyncio.timeout(PATIENCE):
         while True:
             pods = (await client.list(Pod)).items
             running = sum(one.status.phase == "Running" for one in pods)
@@ -87,7 +86,7 @@ async def lab(tmp_path: Path) -> AsyncIterator[Path]:
     path = tmp_path / "kubeconfig"
     words = ["up", "-f", str(tmp_path / "cluster.yaml"), "--with", "scheduler,queues"]
     words += ["--kubeconfig", str(path)]
-    async with command(tmp_path, *words, patience=LONG) as running:
+    async with command(tmp_path, *words, patience=PATIENCE) as running:
         await running.line()
         async with connect(path) as client:
             await settled(client)

@@ -145,7 +145,7 @@ class Buyer:
 
     def until_running(self, group: str, count: int) -> None:
         """Ask for the instances until so many run."""
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + PATIENCE
         while time.monotonic() < limit:
             found = self.ask("NodeGroupNodes", id=group).instances
             if sum(one.status.instanceState == self.pb.running for one in found) == count:

@@ -77,7 +77,7 @@ class Shell:
         return {one["id"]: one for one in json.loads(said)["nodeGroups"]}
 
     def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + PATIENCE
         while time.monotonic() < limit:
             if holds(found := self.groups()):
                 return found
@@ -163,7 +163,7 @@ def test_what_the_cloud_refuses_is_a_no_and_what_is_not_there_a_wrong_question(
 def test_faults_come_and_go_by_name(shell: Shell, cloud: Path) -> None:
     code, said = shell.run("fail", "quota", "--group", "workers")
     assert (code, said.split(":")[0]) == (0, "quota-workers")
-    limit = time.monotonic() + 30
+    limit = time.monotonic() + PATIENCE
     while (refused := shell.run("resize", "workers", "5"))[0] == 0:
         assert time.monotonic() < limit
         shell.run("resize", "workers", "2")

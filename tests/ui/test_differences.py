@@ -18,6 +18,7 @@ from bayplan.ui.picture.picture import Picture
 from bayplan.ui.tables import Changes, Tables
 from tests.builders import make_node, make_pod
 from tests.fit.worlds import random_object
+from tests.patience import PATIENCE
 from tests.ui.pages import NOW, Noon, apply, browsing, page_of, tables_of
 
 STEPS = st.integers(1, 60)
@@ -125,5 +126,5 @@ async def test_a_journal_forgets_its_oldest_changes() -> None:
     assert journal.listen(14) is None
     listener = journal.listen(15)
     assert listener is not None
-    entries = [await asyncio.wait_for(listener.next(), 1) for _ in range(10)]
+    entries = [await asyncio.wait_for(listener.next(), PATIENCE) for _ in range(10)]
     assert [entry.seq for entry in entries if entry is not None] == list(range(16, 26))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.images.parts.layouts import ImageBuilder
+from tests.patience import PATIENCE
 
 REGISTRY = "docker-registry"
 _CONFIG = """
@@ -89,7 +90,8 @@ def _guard(scratch: Path) -> str:
 
 
 def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
-    for _ in range(200):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         if process.poll() is not None:
             raise RuntimeError(f"the registry ended with {process.returncode}")
         with contextlib.suppress(urllib.error.URLError, ConnectionError):

@@ -111,3 +111,13 @@ def test_the_line_of_kube_scheduler_is_printed_to_the_letter(
         "  0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate,"
         " preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     )
+
+
+def test_a_terminal_that_was_closed_is_no_failure() -> None:
+    ours, theirs = pty.openpty()
+    words = (sys.executable, "-m", "bayplan", "volumes", "-f", "examples/clusters/web-shop")
+    with subprocess.Popen(words, stdout=theirs, stderr=subprocess.PIPE, text=True) as process:
+        os.close(theirs)
+        os.close(ours)
+        _, errors = process.communicate(timeout=120)
+    assert (process.returncode, "Traceback" in errors) == (141, False)

@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import re
+import stat
 import sys
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _unwritten(problem: OSError) -> int:
     """Say that the output has no place any more, unless who read it has just seen enough."""
-    has_gone = isinstance(problem, BrokenPipeError)
+    has_gone = isinstance(problem, BrokenPipeError) or _is_of_closed_terminal(problem)
     if not has_gone and problem.errno not in _FULL:
         raise problem
     # What is left of it must not fail at exit again.
@@ -136,6 +137,11 @@ def _unwritten(problem: OSError) -> int:
     if has_gone:
         return EXIT_PIPE_CLOSED
     return _refused(f"the output cannot be written: {problem.strerror}", EXIT_UNWRITABLE)
+
+
+def _is_of_closed_terminal(problem: OSError) -> bool:
+    """Whether it was written to a terminal that is gone, which is no fault of a disk."""
+    return problem.errno == errno.EIO and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 def _said(problem: CycloptsError) -> str:

@@ -30,8 +30,12 @@ def common(reports: Iterable[CSINode | None]) -> dict[str, int | None]:
     """The drivers that all of these report; none if there are no reports."""
     found: dict[str, int | None] | None = None
     for report in reports:
-        limits = limits_of(report)
-        found = limits if found is None else {n: v for n, v in found.items() if n in limits}
+        if found is None:
+            found = limits_of(report)
+            continue
+        there = {one.name for one in report.spec.drivers} if report is not None else set()
+        if not found.keys() <= there:
+            found = {name: limit for name, limit in found.items() if name in there}
     return found or {}
 
 

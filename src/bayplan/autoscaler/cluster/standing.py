@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaledown.readiness import is_ready
+from bayplan.autoscaler.scaledown.readiness import is_ready, says_ready
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 from bayplan.kube.times import read_time
@@ -77,6 +77,16 @@ class Member:
     awaited: bool = False
     """Whether it was seen while its drivers were on their way."""
     ready_since: datetime | None = None
+    _said: tuple[Node, datetime | None] | None = None
+    """The node as it was last asked whether it is ready, and its answer."""
+
+    def says_ready_since(self) -> datetime | None:
+        """Since when the node says that it is ready; None if it does not, or something else does
+        not.
+        """
+        if self._said is None or self._said[0] is not self.node:
+            self._said = self.node, ready_since(self.node) if says_ready(self.node) else None
+        return self._said[1]
 
 
 def stand(

@@ -20,9 +20,9 @@ from msgspec.structs import replace as changed
 
 from bayplan.autoscaler.cloud.reading import Asked
 from bayplan.autoscaler.cluster.drivers import believed, common, least, promised
-from bayplan.autoscaler.cluster.standing import Member, Promise, Standing, ready_since
+from bayplan.autoscaler.cluster.standing import Member, Promise, Standing
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaledown.readiness import STARTUP_TAINTS, says_ready
+from bayplan.autoscaler.scaledown.readiness import STARTUP_TAINTS
 from bayplan.autoscaler.scaledown.taints import DELETION_CANDIDATE, TO_BE_DELETED
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template, daemons_for
@@ -97,7 +97,8 @@ class Templates:
         declared = said.csi_node if said is not None else None
         patience = timedelta(seconds=self._options.csi_driver_startup_time)
         csinodes = scene.snapshot.cluster.csinodes
-        old = (n for n, one in members if _ready_before(one.node, scene.now - patience))
+        long_ago = scene.now - patience
+        old = (n for n, one in members if (t := one.says_ready_since()) and t <= long_ago)
         found = promised(declared, common(csinodes.get(n) for n in old))
         hoped = frozenset(scene.drivers) if declared is None and not found else frozenset()
         return Promise(startup, found, hoped, gpu_label=self.gpu_label)
@@ -135,11 +136,6 @@ class Templates:
         prefixes = (*STARTUP_TAINTS, STATUS_TAINTS, *options.startup_taint_prefix)
         named = {TO_BE_DELETED, DELETION_CANDIDATE, *options.startup_taint, *options.status_taint}
         return tells_state(taint) or taint.key in named or taint.key.startswith(prefixes)
-
-
-def _ready_before(node: Node, moment: datetime) -> bool:
-    since = ready_since(node)
-    return since is not None and since <= moment and says_ready(node)
 
 
 def _fresh(node: Node, drops: Callable[[Taint], bool]) -> Node:

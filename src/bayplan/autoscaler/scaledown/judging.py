@@ -63,7 +63,7 @@ class Judgements:
             node = cluster.node_at(slot)
             if found is not None and found.node is not node and _says_the_same(found.node, node):
                 found = known[name] = replace(found, node=node)
-            if found is None or found.node is not node or found.options != options:
+            if found is None or found.node is not node or not _wishes(found, options):
                 found = self._judge(world, slot, view)
             judged[name] = found
         return judged
@@ -95,6 +95,11 @@ class Judgements:
         elif changed is not None:
             for slot in changed.tolist():
                 self._known.pop(cluster.slots.names[slot], None)
+
+
+def _wishes(found: Judged, options: GroupOptions | None) -> bool:
+    """Whether a node was judged by what its group wishes; mostly that is the same object."""
+    return found.options is options or found.options == options
 
 
 def _says_the_same(before: Node, now: Node) -> bool:

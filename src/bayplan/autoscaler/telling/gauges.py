@@ -28,6 +28,8 @@ class Gauges:
     snapshot: Snapshot
     _slots: dict[str, tuple[tuple[int, int], SlotArray]] = field(default_factory=dict)
     """Where each group's nodes are, as long as they are the same."""
+    _shown: dict[str, object] = field(default_factory=dict)
+    """What gauges of many labels show: they are set anew only when that changes."""
 
     def show(self, cloud: Cloud, status: ClusterStatus) -> None:
         """Set them all."""
@@ -37,16 +39,18 @@ class Gauges:
         fleet = self.fleet
         unready = sum(map(len, map(fleet.standing, (Standing.UNREADY, Standing.LATE))))
         starting = sum(map(len, map(fleet.standing, (Standing.STARTING, Standing.AWAITING))))
-        metrics.standing(
-            {
-                "ready": len(fleet.members) - unready - starting,
-                "unready": unready,
-                "notStarted": starting,
-                "unregistered": sum(len(one.unregistered) for one in states),
-                "longUnregistered": sum(len(one.long_unregistered) for one in states),
-            }
-        )
-        metrics.drivers(self._missing())
+        counts = {
+            "ready": len(fleet.members) - unready - starting,
+            "unready": unready,
+            "notStarted": starting,
+            "unregistered": sum(len(one.unregistered) for one in states),
+            "longUnregistered": sum(len(one.long_unregistered) for one in states),
+        }
+        if self._is_news("nodes", counts):
+            metrics.standing(counts)
+        missing = self._missing()
+        if self._is_news("drivers", missing):
+            metrics.drivers(missing)
         self._count_groups(status)
         self._count_volumes(cloud)
 
@@ -56,8 +60,21 @@ class Gauges:
         found = ((fleet.members[name], fleet.members[name].missing) for name in waiting)
         return [(one.group, driver, one.standing.value) for one, names in found for driver in names]
 
+    def _is_news(self, what: str, said: object) -> bool:
+        """Whether something is to be shown that is not shown yet."""
+        if what in self._shown and self._shown[what] == said:
+            return False
+        self._shown[what] = said
+        return True
+
     def _count_groups(self, status: ClusterStatus) -> None:
         metrics = self.metrics
+        said = [
+            (one.group, one.state.target, one.healthy, one.rest and one.rest.code)
+            for one in status.groups
+        ]
+        if not self._is_news("groups", said):
+            return
         for gauge in (metrics.min, metrics.max, metrics.target, metrics.health, metrics.backoff):
             gauge.clear()
         for one in status.groups:
@@ -70,7 +87,7 @@ class Gauges:
 
     def _count_volumes(self, cloud: Cloud) -> None:
         places = self.snapshot.cluster.volume_places
-        self.metrics.volumes.clear()
+        found: dict[tuple[str, str, str], int] = {}
         for gone in self._slots.keys() - cloud.groups.keys():
             del self._slots[gone]
         for name in cloud.groups:
@@ -80,9 +97,12 @@ class Gauges:
                 limits = columns.limit[slots]
                 counted = limits[limits < NO_LIMIT]
                 if len(counted):
-                    used, limit = int(columns.used[slots].sum()), int(counted.sum())
-                    self.metrics.volumes.labels(name, driver, "used").set(used)
-                    self.metrics.volumes.labels(name, driver, "limit").set(limit)
+                    found[name, driver, "used"] = int(columns.used[slots].sum())
+                    found[name, driver, "limit"] = int(counted.sum())
+        if self._is_news("volumes", found):
+            self.metrics.volumes.clear()
+            for labels, count in found.items():
+                self.metrics.volumes.labels(*labels).set(count)
 
     def _slots_of(self, group: str) -> SlotArray:
         version = self.fleet.versions[group], self.fleet.registrations

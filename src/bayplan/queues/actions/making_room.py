@@ -22,6 +22,8 @@ MOST_TRIED = 100
 VictimsOn = Callable[[Member, str], list[Member] | None]
 """The pods that may leave a node for another, in their order; None if it is not to be used."""
 HasRoom = Callable[[Member, str], bool]
+Anybody = Callable[[Member], bool]
+"""Whether anybody may leave any node for a pod: where nobody may, no node has to be looked at."""
 
 
 def starving(session: Session) -> list[Group]:
@@ -47,12 +49,18 @@ class RoomMaker:
     """Makes room in one way: by preempting, or by reclaiming."""
 
     def __init__(
-        self, session: Session, action: Evicting, victims_on: VictimsOn, has_room: HasRoom
+        self,
+        session: Session,
+        action: Evicting,
+        victims_on: VictimsOn,
+        has_room: HasRoom,
+        anybody: Anybody = lambda _: True,
     ) -> None:
         self._session = session
         self._action = action
         self._victims_on = victims_on
         self._has_room = has_room
+        self._anybody = anybody
 
     def make(self, statement: Statement, member: Member) -> bool:
         """Find a node for a pod, and let those leave it that have to; whether there is one."""
@@ -82,6 +90,8 @@ class RoomMaker:
 
     def _candidates(self, member: Member) -> Iterator[tuple[str, list[Member]]]:
         """The nodes that would take a pod if all left that may, with these."""
+        if not (self._session.rules.needless_eviction or self._anybody(member)):
+            return
         for node in self._session.placement.helpful(member):
             victims = self._victims_on(member, node)
             if victims is None or not (victims or self._session.rules.needless_eviction):

@@ -9,7 +9,7 @@ from functools import partial
 
 from bayplan.queues.actions.lines import Lines
 from bayplan.queues.actions.making_room import RoomMaker, in_need, starving
-from bayplan.queues.actions.victims import preemptable
+from bayplan.queues.actions.victims import preemptable, somebody_yields
 from bayplan.queues.groups import Group
 from bayplan.queues.members import Member
 from bayplan.queues.session import Session, Statement
@@ -54,7 +54,10 @@ def _within(session: Session, group: Group) -> None:
 
 def _maker(session: Session, *, own: bool) -> RoomMaker:
     victims_on = partial(preemptable, session, own=own)
-    return RoomMaker(session, "preempt", victims_on, partial(_has_room, session))
+    has_room = partial(_has_room, session)
+    if own:
+        return RoomMaker(session, "preempt", victims_on, has_room)
+    return RoomMaker(session, "preempt", victims_on, has_room, partial(somebody_yields, session))
 
 
 def _has_room(session: Session, member: Member, node: str) -> bool:

@@ -57,8 +57,17 @@ def _yields(
         return False
     if own:
         return victim.priority < preemptor.priority
-    other = session.ledger.groups[victim.group]
-    return other.is_known and other.queue == group.queue and other.priority < group.priority
+    return _matters_less(session.ledger.groups[victim.group], group)
+
+
+def somebody_yields(session: Session, preemptor: Member) -> bool:
+    """Whether there is any group whose pods may leave for another of their queue."""
+    group = session.group_of(preemptor)
+    return any(_matters_less(other, group) for other in session.ledger.groups.values())
+
+
+def _matters_less(other: Group, group: Group) -> bool:
+    return other.queue == group.queue and other.is_known and other.priority < group.priority
 
 
 # -- in other queues -----------------------------------------------------------------------------

@@ -1,11 +1,13 @@
-"""Ten seeds of a day of 200 nodes, each in a process of its own, twice: the reports must be equal.
+"""The first hour of a day of 200 nodes; then ten seeds of the whole day, each in a process of its
+own, twice: the reports must be equal.
 
-`python -m bench simulate`; it takes minutes.
+`python -m bench simulate` takes many minutes; with BENCH_FOR=1h the days are shorter.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,22 +18,40 @@ from bayplan.lab.reporting.report import About, as_json, make_report
 from bayplan.lab.simulating.orders import Inputs
 from bayplan.lab.simulating.pool import run_all
 from bayplan.lab.simulating.results import Results
+from bayplan.lab.simulating.running import carry_out
 from bench.measure import Result
 
 CLUSTER = Path(__file__).parents[1] / "examples" / "busy-day.yaml"
 SEEDS = 10
+RUNS = 3
 
 
 def cases() -> Iterator[Result]:
-    """Wall time of all runs, and how many different reports two of them gave."""
+    """What an hour costs; what all runs cost, and how many different reports two of them gave."""
+    yield Result("simulate/hour", min(hour() for _ in range(RUNS)), "s")
     inputs = inputs_of(Asked(CLUSTER, os.environ.get("BENCH_FOR", "24h"), seeds=SEEDS))
-    reports, seconds = set(), []
+    reports, seconds, before = set(), [], _used_by_children()
     for _ in range(2):
         start = time.monotonic()
         reports.add(report(inputs))
         seconds.append(time.monotonic() - start)
     yield Result("simulate/ten-seeds", min(seconds), "s")
+    each = (_used_by_children() - before) / (2 * SEEDS)
+    yield Result("simulate/ten-seeds/core-seconds", each, "s")
     yield Result("simulate/ten-seeds/different-reports", len(reports) - 1, "reports")
+
+
+def hour() -> float:
+    """Seconds of one core for the first hour of one seed, with all that a run begins with."""
+    (order,) = inputs_of(Asked(CLUSTER, "1h")).orders()
+    start = time.process_time()
+    carry_out(order)
+    return time.process_time() - start
+
+
+def _used_by_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def report(inputs: Inputs) -> bytes:

@@ -142,7 +142,8 @@ class Resources(msgspec.Struct, frozen=True, eq=False, gc=False):
     def _names(self, other: Resources) -> Iterable[str]:
         if self.amounts.keys() == other.amounts.keys():
             return self.amounts
-        return self.amounts.keys() | other.amounts.keys()
+        # In one order, whatever the names hash to: what is told of them is told the same again.
+        return {**self.amounts, **other.amounts}
 
 
 NOTHING = Resources()

@@ -124,9 +124,18 @@ def _furnish(folder: Path) -> None:
 
 
 def _end(shell: subprocess.Popen[bytes]) -> None:
-    """End all that was started, in order first."""
-    for gently, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0)):
+    """End all that was started: in order, so that nothing is left behind, or else at once."""
+    for how, patience in ((signal.SIGTERM, 30.0), (signal.SIGKILL, 10.0)):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(shell.pid, gently)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            shell.communicate(timeout=patience)
+            os.killpg(shell.pid, how)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                shell.communicate(timeout=patience)
+            _wait_for_all(shell.pid, patience)
+
+
+def _wait_for_all(group: int, patience: float) -> None:
+    """Wait for processes that have outlived their shell; ProcessLookupError once all are gone."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        os.killpg(group, 0)
+        time.sleep(0.05)

@@ -67,7 +67,7 @@ class VolumeBinder:
         self._writes = writes
         self._observed = observed
         self._clock = clock
-        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._waiting: dict[str, dict[asyncio.Event, None]] = {}
 
     def heed(self, event: Event) -> None:
         """Claims and volumes changed: whoever waits for them looks again."""
@@ -116,7 +116,7 @@ class VolumeBinder:
     async def _until_bound(self, promises: Sequence[_Promise], node: str, seconds: float) -> None:
         news = asyncio.Event()
         for promise in promises:
-            self._waiting.setdefault(promise.claim.key, set()).add(news)
+            self._waiting.setdefault(promise.claim.key, {})[news] = None
         deadline = self._clock.monotonic() + seconds
         try:
             while not all(self._is_bound(promise, node) for promise in promises):
@@ -124,7 +124,7 @@ class VolumeBinder:
         finally:
             for promise in promises:
                 waiting = self._waiting[promise.claim.key]
-                waiting.discard(news)
+                waiting.pop(news, None)
                 if not waiting:
                     del self._waiting[promise.claim.key]
 

@@ -75,7 +75,7 @@ class Batch:
         problems = self.ledger.tree.problems
         if problems is self._problems:
             return
-        for name in {one.queue for one in problems if one not in self._problems}:
+        for name in dict.fromkeys(one.queue for one in problems if one not in self._problems):
             queue = self.ledger.tree.nodes[name].queue
             text = "; ".join(one.text for one in problems if one.queue == name)
             notice = Notice("Warning", "InvalidQueue", "Scheduling", cut(text))

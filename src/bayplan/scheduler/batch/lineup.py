@@ -106,7 +106,7 @@ class Lineup:
         """The queues in which somebody may be served."""
         self._beyond = _Open(beyond_order)
         """Those in which somebody was refused for their share alone."""
-        self._waiting_for: dict[str, set[str]] = {}
+        self._waiting_for: dict[str, dict[str, None]] = {}
         """By the queue that had no room, the queues in which somebody waits for it."""
         self.patience = Patience()
 
@@ -193,7 +193,7 @@ class Lineup:
         standing, level = self._standing[key], no_room.queue
         line = self._lines[standing.queue]
         line.refused[standing.ask] = no_room
-        self._waiting_for.setdefault(level, set()).add(standing.queue)
+        self._waiting_for.setdefault(level, {})[standing.queue] = None
         node = self._ledger.tree.get(standing.queue)
         if node is not None and node.queue.spec.dequeue_strategy == FIFO:
             line.stopped, line.stopped_by = level, key
@@ -204,7 +204,7 @@ class Lineup:
             self._beyond.add(standing.queue)
             return ()
         untold = line.untold.pop(standing.ask, [])
-        return {key, *(other for other in untold if other in self._standing)}
+        return dict.fromkeys((key, *(other for other in untold if other in self._standing)))
 
     def let_all_look(self) -> None:
         """Whoever was held up is not any more."""

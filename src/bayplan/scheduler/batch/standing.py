@@ -52,7 +52,7 @@ class Standing:
         self._phases: dict[str, tuple[str, str]] = {}
         """By group its queue and its phase, as they were last counted."""
         self._counts: dict[str, Counter[str]] = {}
-        self._again: set[str] = set()
+        self._again: dict[str, None] = {}
         """The queues whose status could not be written."""
         self._hands = asyncio.Semaphore(AT_ONCE)
 
@@ -67,8 +67,8 @@ class Standing:
     async def say_all(self) -> None:
         """Write whatever has changed."""
         groups, self._book.unsaid = self._book.unsaid, {}
-        queues, self._again = self._again, set()
-        queues.update(name for key in groups for name in self._counted(key))
+        queues, self._again = self._again, {}
+        queues.update((name, None) for key in groups for name in self._counted(key))
         await asyncio.gather(*self._of_queues(queues), *self._of_groups(groups))
 
     # -- groups ----------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Standing:
 
     # -- queues ----------------------------------------------------------------------------------
 
-    def _counted(self, key: str) -> set[str]:
+    def _counted(self, key: str) -> list[str]:
         """Count a group by its phase; returns the queues that may stand otherwise now."""
         group = self._book.ledger.groups.get(key)
         old, new = self._phases.pop(key, None), None
@@ -113,7 +113,7 @@ class Standing:
             if one is not None:
                 self._counts.setdefault(one[0], Counter())[one[1]] += number
         queues = [one[0] for one in (old, new) if one is not None]
-        return {name for queue in queues for name in self._book.ledger.tree.path(queue)}
+        return [name for queue in queues for name in self._book.ledger.tree.path(queue)]
 
     def _of_queues(self, names: Iterable[str]) -> list[Work]:
         nodes = self._book.ledger.tree.nodes
@@ -128,7 +128,7 @@ class Standing:
         return self._writes.say_queue(queue, status) if status else None
 
     def _see_again(self, queue: str) -> None:
-        self._again.add(queue)
+        self._again[queue] = None
         self._book.news.set()
 
     async def _say(self, key: str, work: Work, again: Callable[[str], None]) -> None:

@@ -41,11 +41,11 @@ class Telling:
         """Whether pods that ask for a gate are told apart from those that do not."""
         self._told: dict[str, Saying] = {}
         self._waits: dict[str, NoRoom] = {}
-        self._untold: dict[str, set[str]] = {}
+        self._untold: dict[str, dict[str, None]] = {}
 
     def came(self, member: Member) -> None:
         """A pod is new, or has come back: it has not been told."""
-        self._untold.setdefault(member.group, set()).add(member.key)
+        self._untold.setdefault(member.group, {})[member.key] = None
 
     def forget(self, group: str) -> None:
         """The group is gone, or waits no longer."""
@@ -60,8 +60,8 @@ class Telling:
         """Tell the pods of a group that they wait for their queue; says whether that is news."""
         saying = (no_room.why, _text(no_room))
         news = self._told.get(group.key) != saying
-        untold = self._untold.pop(group.key, set())
-        keys = group.members.keys() if news else untold & group.members.keys()
+        untold = self._untold.pop(group.key, {})
+        keys = group.members if news else [key for key in untold if key in group.members]
         self._told[group.key] = saying
         if news:
             self._waits[group.key] = replace(no_room, text=saying[1])

@@ -1,0 +1,101 @@
+"""The same run is the same to the byte in every process, whatever names hash to there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan.lab.reporting.report import read_report
+
+QUEUES = ("reports", "research", "nightly", "adhoc")
+CLUSTER = """
+seed: 11
+csiDrivers: [{name: disk.csi.example.com}, {name: file.csi.example.com}]
+storageClasses:
+  - {name: disks, driver: disk.csi.example.com, default: true}
+  - {name: files, driver: file.csi.example.com}
+instanceTypes: [{name: small, cpu: 8, memory: 32Gi, price: 1.0}]
+nodeGroups:
+  - name: workers
+    instanceType: small
+    count: 2
+    max: 8
+    zones: [zone-a, zone-b]
+    drivers: [{name: disk.csi.example.com, limit: 4}, {name: file.csi.example.com, limit: 3}]
+  - {name: others, instanceType: small, max: 4}
+workloads:
+"""
+QUEUE = """
+  - at: 1s
+    manifest:
+      apiVersion: scheduling.volcano.sh/v1beta1
+      kind: Queue
+      metadata: {name: QUEUE}
+      spec: {capability: {cpu: "9"}, deserved: {cpu: "4"}}
+  - at: 20s
+    arrivals: {count: 4, over: 6m}
+    manifest:
+      apiVersion: batch/v1
+      kind: Job
+      metadata: {name: QUEUE-job}
+      spec:
+        parallelism: 3
+        completions: 3
+        ttlSecondsAfterFinished: 30
+        template:
+          metadata:
+            annotations:
+              simulation.bayplan.io/runs-for: 3m
+              scheduling.volcano.sh/queue-name: QUEUE
+              scheduling.volcano.sh/group-min-member: "2"
+              scheduling.volcano.sh/queue-allocation-gate: "GATED"
+          spec:
+            restartPolicy: Never
+            containers: [{name: c, image: i, resources: {requests: {cpu: "2", memory: 1Gi}}}]
+            volumes:
+              - name: scratch
+                ephemeral:
+                  volumeClaimTemplate:
+                    spec:
+                      storageClassName: CLASS
+                      accessModes: [ReadWriteOnce]
+                      resources: {requests: {storage: 1Gi}}
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    parts = [
+        QUEUE.replace("QUEUE", name)
+        .replace("GATED", "true" if number % 2 else "false")
+        .replace("CLASS", "files" if number % 2 else "disks")
+        for number, name in enumerate(QUEUES)
+    ]
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER + "".join(parts))
+    return path
+
+
+def test_a_run_does_not_depend_on_what_names_hash_to(cluster: Path) -> None:
+    digests = {number: _digest(cluster, number) for number in range(4)}
+    assert len(set(digests.values())) == 1, digests
+
+
+def _digest(cluster: Path, hashing: int) -> str:
+    out = cluster.with_name(f"{hashing}.json")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "bayplan", "simulate", str(cluster)),
+            "--for=12m",
+            f"--json={out}",
+        ],
+        env={**os.environ, "PYTHONHASHSEED": str(hashing)},
+        check=True,
+        capture_output=True,
+    )
+    (run,) = read_report(out.read_bytes()).runs
+    return run.digest

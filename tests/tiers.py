@@ -1,4 +1,4 @@
-"""Which tests try whole programs, clusters, days or corpora; all others are quick.
+"""Which tests try whole programs, clusters, days or corpora, or many cases; all others are quick.
 
 `make unit` runs the quick ones, in under two minutes on two cores; `make test` runs all. A test is
 told by where it stands, so that no file has to say it.
@@ -10,7 +10,10 @@ import re
 from pathlib import Path
 
 FOLDERS = frozenset(
-    {"browser", "deploy", "docs", "faults", "oracle", "packaging", "simulating", "simulation"}
+    [
+        *("aws", "browser", "deploy", "docs", "faults", "oracle"),
+        *("packaging", "simulating", "simulation"),
+    ]
 )
 """Folders of such tests."""
 FILES = re.compile(
@@ -19,7 +22,8 @@ FILES = re.compile(
       | random_.* | restarts | mutations | fixes_hold | old_programs | official_client
       | real_clients | any_cluster | daemons | up | demo | completion | on_a_terminal
       | scheduler | autoscaler | simulate(d|_ends)? | labs | costs | registry
-      | workload_files | (dump|pending|town)_properties
+      | workload_files | .*properties | .*permissions | hostile_input | ranks | hints | mix
+      | live | dump | unreachable | web | replay | registration | reset | crew | election
     )\.py""",
     re.VERBOSE,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +15,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.admission.manifests import CRDS, documents, install_kinds
 from tests.embedded.test_kubectl import runner
+from tests.kubectl import needs_kubectl
 
 GROUP = "scheduling.volcano.sh"
 QUEUES = untyped(GROUP, "v1beta1", "queues", "Queue", namespaced=False)
@@ -111,7 +111,7 @@ async def test_what_a_queue_cannot_say_is_refused(
         await client.create({"metadata": {"name": "q"}, "spec": spec}, QUEUES)
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@needs_kubectl
 async def test_kubectl_applies_and_shows_them_as_volcanos(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     async with ApiServer(ServerConfig(kubeconfig=path)):
@@ -126,7 +126,7 @@ async def test_kubectl_applies_and_shows_them_as_volcanos(tmp_path: Path) -> Non
         assert "unchanged" in (await kubectl("apply", "-f", "-", stdin=QUEUE)).out
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@needs_kubectl
 async def test_kubectl_explains_them(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     async with ApiServer(ServerConfig(kubeconfig=path)):

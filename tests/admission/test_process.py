@@ -26,7 +26,8 @@ from tests.admission.manifests import install_kinds
 from tests.admission.reviews import GATE
 from tests.admission.test_kinds import QUEUE, QUEUES
 from tests.admission.test_registration import gates_of, hooks, opted_in
-from tests.embedded.test_kubectl import KUBECTL, runner
+from tests.embedded.test_kubectl import runner
+from tests.kubectl import needs_kubectl
 
 DIRECT = ("--url", "https://127.0.0.1:0")
 NAME = "bayplan-webhook"
@@ -191,7 +192,7 @@ async def test_a_slow_or_broken_client_harms_nobody(tmp_path: Path) -> None:
             writer.close()
 
 
-@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+@needs_kubectl
 async def test_kubectl_shows_refusals_and_warnings(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (path, client), webhook(path, *DIRECT) as running:
         await running.said("shows a certificate")

@@ -10,6 +10,7 @@ import pytest
 
 from bayplan.cli.completion import candidates
 from bayplan.cli.main import COMMANDS
+from tests.kubectl import needs_kubectl
 
 BASH = shutil.which("bash")
 ASK = """
@@ -62,7 +63,7 @@ def test_kubectl_is_told_commands_then_options() -> None:
     assert set(COMMANDS) <= set(candidates([]))
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@needs_kubectl
 def test_kubectl_finds_its_plugin_and_completes_it(tmp_path: Path) -> None:
     for name, module, function in (
         ("kubectl-bayplan", "main", "main"),

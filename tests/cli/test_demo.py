@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -29,10 +28,9 @@ from bayplan.cli.simulated.telling import Told, all_gates, typed
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.lab.stories import BY_GATE, STORIES, Check
 from bayplan.lab.stories.counting import ClusterFigures
+from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE
 
-KUBECTL = shutil.which("kubectl")
-needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 Captured = pytest.CaptureFixture[str]
 
 
@@ -218,7 +216,7 @@ def test_a_cluster_that_is_kept_answers_kubectl_until_it_is_ended(tmp_path: Path
 
 
 def _kubectl(kubeconfig: str, *arguments: str) -> str:
-    command = [str(KUBECTL), "--kubeconfig", kubeconfig, *arguments]
+    command = [KUBECTL, "--kubeconfig", kubeconfig, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return done.stdout
 

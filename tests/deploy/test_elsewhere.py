@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,9 +30,10 @@ from tests.deploy.made import printed, printed_objects
 from tests.deploy.odd import ODD
 from tests.deploy.pods import CONFIG_MAPS, SECRETS, machine
 from tests.embedded.test_kubectl import runner
+from tests.kubectl import needs_kubectl
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed"),
+    needs_kubectl,
     pytest.mark.xdist_group("daemons from manifests"),  # they share ports
 ]
 ELSEWHERE = "a-namespace-of-its-own"

@@ -19,10 +19,9 @@ from bayplan.deploy.values import Values
 from tests.deploy.charts import FOLDER, rendered
 from tests.deploy.made import DEPLOY, made, printed, printed_objects
 from tests.deploy.pages import PAGE, page
+from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE
 
-KUBECTL = shutil.which("kubectl") or ""
-with_kubectl = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
 ALL = tuple(one.name for one in COMPONENTS)
 OTHERS: dict[str, Any] = {
     "image": "registry.example.com/mine@sha256:" + "0" * 64,
@@ -65,14 +64,14 @@ def test_what_is_checked_in_is_what_the_source_gives() -> None:
     assert written == files(), "`make manifests` writes them anew"
 
 
-@with_kubectl
+@needs_kubectl
 def test_kustomize_gives_what_the_command_prints() -> None:
     built = _kustomized(DEPLOY / KUSTOMIZE / "base")
     assert keyed(built) == keyed(made(*USUAL))
     assert keyed(built) == keyed(printed_objects())
 
 
-@with_kubectl
+@needs_kubectl
 def test_every_component_of_kustomize_can_be_added(tmp_path: Path) -> None:
     shutil.copytree(DEPLOY / KUSTOMIZE, tmp_path / "k")
     others = [name for name in ALL if name not in USUAL]
@@ -83,7 +82,7 @@ def test_every_component_of_kustomize_can_be_added(tmp_path: Path) -> None:
     assert keyed(_kustomized(tmp_path / "o")) == keyed(made(*ALL, **on))
 
 
-@with_kubectl
+@needs_kubectl
 def test_an_overlay_moves_everything_to_its_namespace() -> None:
     built = _kustomized(DEPLOY / KUSTOMIZE / "overlays" / "example")
     namespaces = {one["metadata"].get("namespace") for one in built}

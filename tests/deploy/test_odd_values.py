@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from tests.deploy.odd import EACH, ODD
 from tests.deploy.test_files import keyed
 from tests.deploy.test_values import helm_takes
 
-KUBECTL = shutil.which("kubectl") or ""
 ODDLY = pytest.mark.parametrize("name", ODD)
 ELSEWHERE = "a-namespace-of-its-own"
 

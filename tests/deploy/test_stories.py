@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -33,10 +32,10 @@ from tests.autoscaler.running import story
 from tests.deploy.audit import Audit
 from tests.deploy.made import printed
 from tests.deploy.pods import Machine, machine
+from tests.kubectl import KUBECTL, needs_kubectl
 
-KUBECTL = shutil.which("kubectl") or ""
 pytestmark = [
-    pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed"),
+    needs_kubectl,
     pytest.mark.xdist_group("daemons from manifests"),  # so that they are not all there at once
 ]
 PARTS = ("scheduler", "autoscaler", "webhook", "node-limits")

@@ -26,10 +26,11 @@ from tests.builders import (
     make_storage_class,
     selector,
 )
-from tests.embedded.test_kubectl import KUBECTL, Kubectl, kubectl
+from tests.embedded.test_kubectl import Kubectl, kubectl
+from tests.kubectl import KUBECTL, needs_kubectl
 
 __all__ = ["kubectl"]
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+pytestmark = needs_kubectl
 
 EBS = "ebs.csi.aws.com"
 HOSTNAME = "kubernetes.io/hostname"
@@ -190,7 +191,7 @@ async def run(command: str, folder: Path) -> None:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env={
-            "PATH": f"{Path(str(KUBECTL)).parent}:/usr/bin:/bin",
+            "PATH": f"{Path(KUBECTL).parent}:/usr/bin:/bin",
             "HOME": str(folder),
             "KUBECONFIG": str(folder / "kubeconfig"),
         },

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +13,9 @@ import pytest
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.http_client import Http
+from tests.kubectl import KUBECTL, needs_kubectl
 
-KUBECTL = shutil.which("kubectl")
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+pytestmark = needs_kubectl
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -94,7 +93,7 @@ def kubectl(server: ApiServer, tmp_path: Path) -> Kubectl:
 def runner(config: Path, folder: Path) -> Kubectl:
     async def run(*arguments: str, stdin: str = "", ok: bool = True) -> Output:
         process = await asyncio.create_subprocess_exec(
-            str(KUBECTL),
+            KUBECTL,
             *(f"--kubeconfig={config}", f"--cache-dir={folder}/cache", *arguments),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,12 +16,11 @@ from typing import Any
 import pytest
 
 from bayplan.cli.main import run as bayplan
+from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE
 
-KUBECTL = shutil.which("kubectl")
 LEDGER = Path(__file__).parents[2] / "examples" / "stories" / "workloads" / "ledger.yaml"
 pytestmark = pytest.mark.wall
-needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 CLUSTER = """
 csiDrivers: [{name: disk.csi.example.com, provision: 0.1, attach: 0.1, detach: 0.1}]
@@ -49,7 +47,7 @@ class Cluster:
     async def kubectl(self, *arguments: str, stdin: str = "") -> str:
         environment = {**os.environ, "KUBECONFIG": self.kubeconfig}
         process = await asyncio.create_subprocess_exec(
-            str(KUBECTL),
+            KUBECTL,
             *arguments,
             env=environment,
             stdin=asyncio.subprocess.PIPE,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -104,17 +105,25 @@ class Noting(RecordingWriter):
         return news
 
 
+@asynccontextmanager
+async def looking(client: Client) -> AsyncIterator[Browser]:
+    """Somebody who looks at the page of the client's cluster."""
+    async with (
+        live_page(client, LiveSource("test")) as page,
+        serve(page, Serving()) as url,
+        aiohttp.ClientSession(url) as session,
+    ):
+        yield Browser(session)
+
+
 async def test_a_change_in_the_cluster_reaches_the_page(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     async with ApiServer(ServerConfig(kubeconfig=path)), connect(path) as client:
         await client.create(NODE)
         await client.create(pod("web"))
         async with (
-            live_page(client, LiveSource("test")) as page,
-            serve(page, Serving()) as url,
-            aiohttp.ClientSession(url) as session,
+            looking(client) as browser,
         ):
-            browser = Browser(session)
             tables = await followed(browser, lambda found: "default/web" in found["pods"])
             assert tables["pods"]["default/web"][8] == "waiting"
             await client.bind("default", "web", node="n1")
@@ -133,11 +142,8 @@ async def test_what_may_not_be_read_is_noted_and_the_rest_is_shown(tmp_path: Pat
         await admin.create(NODE)
         async with (
             connect(restricted(path)) as client,
-            live_page(client, LiveSource("test")) as page,
-            serve(page, Serving()) as url,
-            aiohttp.ClientSession(url) as session,
+            looking(client) as browser,
         ):
-            browser = Browser(session)
             await followed(browser, lambda found: "n1" in found["nodes"])
             noted = " ".join(await _notes(browser))
             assert "pods cannot be read" in noted
@@ -152,11 +158,8 @@ async def test_a_kind_at_which_the_server_fails_is_noted_and_the_rest_is_shown()
     async with (
         Scripted(answering("/csinodes")) as server,
         Client(server.access) as client,
-        live_page(client, LiveSource("test")) as page,
-        serve(page, Serving()) as url,
-        aiohttp.ClientSession(url) as session,
+        looking(client) as browser,
     ):
-        browser = Browser(session)
         await followed(browser, lambda found: "n1" in found["nodes"])
         noted = " ".join(await _notes(browser))
         assert "csinodes.storage.k8s.io cannot be read" in noted

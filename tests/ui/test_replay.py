@@ -55,7 +55,7 @@ def told(tmp_path: Path) -> Iterator[Replay]:
         writer.gone(40.0, identity_of(pod.obj()))
         writer.mark(60.0)
     with Recording(tmp_path / "r.bpr") as recording:
-        replay = Replay(recording, "r.bpr")
+        replay = Replay(recording, "r.bpr", answers=answers(Profile()))
         yield replay
         replay.close()
 
@@ -96,6 +96,18 @@ async def test_the_time_line_counts_and_marks(told: Replay) -> None:
     counts = {name: dict(map(tuple, points)) for name, points in line["series"].items()}
     assert max(counts["waiting"].values()) == 1
     assert counts["nodes"][0.0] == 1
+
+
+async def test_a_pod_is_explained_in_the_state_that_was_told(told: Replay) -> None:
+    state = plain(await told.state(12.0))
+    assert json.loads(await told.explain("shop/web", state["seq"]))["pod"] == "shop/web"
+    played = plain(await told.changes(plain(await told.state(0.0))["seq"], 10))["changes"]
+    there = [one["seq"] for one in played if one["seq"] >= state["seq"]][:-1]
+    for seq in there:
+        assert json.loads(await told.explain("shop/web", seq))["pod"] == "shop/web"
+    for seq in (None, played[-1]["seq"]):
+        with pytest.raises(LookupError, match="there is no pod shop/web"):
+            await told.explain("shop/web", seq)
 
 
 async def test_a_recording_is_not_asked_for_what_it_has_not(told: Replay) -> None:

@@ -47,10 +47,15 @@ export class App {
     this.go({ selection });
   }
 
-  /** The moment of a recording that is shown; null where there is only now. */
+  /** The moment of a recording to which the slider points; null where there is only now. */
   moment(): number | null {
     if (!isRecording(this.store.source.value)) return null;
     return Math.round(this.player.position.value * 10) / 10;
+  }
+
+  /** The change of a recording after which it is shown, which the slider runs ahead of; or null. */
+  shown(): number | null {
+    return isRecording(this.store.source.value) ? this.store.seq : null;
   }
 
   /** Play or pause a recording; the address says where it was left. */

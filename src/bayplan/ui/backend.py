@@ -35,6 +35,8 @@ class Backend(Protocol):
         """The marks and figures of a recording."""
         ...
 
-    async def explain(self, pod: str, at: float | None) -> bytes:
-        """Why a pod is where it is; LookupError if there is none."""
+    async def explain(self, pod: str, after: int | None) -> bytes:
+        """Why a pod is where it is, of a recording after that change; LookupError if there is
+        none.
+        """
         ...

@@ -189,7 +189,7 @@ class Page:
 
     async def state(self, at: float | None = None) -> Encoded:
         """The whole state, encoded once for all who ask within a moment."""
-        _only_now(at)
+        _only_now(at, "at")
         await self.ready.wait()
         now = asyncio.get_running_loop().time()
         if self._state is not None and now - self._state[0] < KEEP_STATE:
@@ -223,11 +223,11 @@ class Page:
         """Only recordings have one."""
         raise NotOfferedError("only a recording has a time line")
 
-    async def explain(self, pod: str, at: float | None = None) -> bytes:
+    async def explain(self, pod: str, after: int | None = None) -> bytes:
         """Why a pod is where it is; LookupError if there is no such pod, BusyError if too many ask
         at once.
         """
-        _only_now(at)
+        _only_now(after, "after")
         await self.ready.wait()
         if self._asking >= MOST_ASKING:
             raise BusyError("too many explanations are asked for at once; try again")
@@ -247,6 +247,6 @@ class Page:
         return msgspec.json.encode(answer)
 
 
-def _only_now(at: float | None) -> None:
-    if at is not None:
-        raise NotOfferedError("at: only a recording has other moments than now")
+def _only_now(asked: float | None, name: str) -> None:
+    if asked is not None:
+        raise NotOfferedError(f"{name}: only a recording has other moments than now")

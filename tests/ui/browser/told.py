@@ -81,7 +81,7 @@ class Told:
     async def timeline(self) -> Encoded:
         raise NotOfferedError("no time line")
 
-    async def explain(self, pod: str, at: float | None) -> bytes:
+    async def explain(self, pod: str, after: int | None) -> bytes:
         return self.explanation
 
 

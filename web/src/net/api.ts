@@ -39,9 +39,10 @@ export function getChanges(after: number, most: number, signal?: AbortSignal): P
   return get(`api/changes?after=${after}&most=${most}`, signal);
 }
 
-export function getExplanation(pod: string, at: number | null, signal: AbortSignal) {
-  const moment = at === null ? "" : `&at=${at}`;
-  return get<Explanation>(`api/explain?pod=${encodeURIComponent(pod)}${moment}`, signal);
+/** Why a pod is where it is; of a recording, in the state after that change. */
+export function getExplanation(pod: string, after: number | null, signal: AbortSignal) {
+  const state = after === null ? "" : `&after=${after}`;
+  return get<Explanation>(`api/explain?pod=${encodeURIComponent(pod)}${state}`, signal);
 }
 
 /** Whether the server is there and lets us in. */

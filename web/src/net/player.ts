@@ -21,6 +21,8 @@ export class Player {
   readonly playing = signal(false);
   readonly speed = signal<number>(20);
   readonly problem = signal("");
+  /** Counts up when a state is shown that stays: a jump has been made, or playing has stopped. */
+  readonly rests = signal(0);
   private ahead: Change[] = [];
   private atEnd = false;
   private asking = false;
@@ -58,6 +60,7 @@ export class Player {
         const next: number = this.wanted;
         this.wanted = null;
         this.store.replace(await getState(next));
+        this.rests.value += 1;
         this.ahead = [];
         this.atEnd = false;
       }
@@ -89,6 +92,7 @@ export class Player {
 
   pause(): void {
     this.playing.value = false;
+    this.rests.value += 1;
   }
 
   private async play(): Promise<void> {
@@ -117,7 +121,7 @@ export class Player {
       void this.fetchAhead();
     }
     this.position.value = Math.min(to, this.seconds);
-    if (this.atEnd && this.position.value >= this.seconds) this.playing.value = false;
+    if (this.atEnd && this.position.value >= this.seconds) this.pause();
   }
 
   private async fetchAhead(): Promise<void> {

@@ -18,17 +18,19 @@ export function ExplanationOf({ pod }: { pod: string }) {
   const app = useApp();
   const [asked, setAsked] = useState<Asked>(null);
   const [again, setAgain] = useState(0);
-  const at = app.place.value.at;
+  const rests = app.player.rests.value;
+  // Of the state that is drawn now: by the time of the effect, another may be there without the pod.
+  const after = app.shown();
   useEffect(() => {
     const stop = new AbortController();
     setAsked(null);
-    getExplanation(pod, app.moment(), stop.signal)
+    getExplanation(pod, after, stop.signal)
       .then((answer) => setAsked({ answer }))
       .catch((error: unknown) => {
         if (!stop.signal.aborted) setAsked({ problem: (error as Error).message });
       });
     return () => stop.abort();
-  }, [pod, at, again]);
+  }, [pod, rests, again]);
   return (
     <section class="explanation" aria-label="Explanation" aria-busy={asked === null}>
       <h3>

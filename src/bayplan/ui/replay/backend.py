@@ -105,9 +105,9 @@ class Replay:
         """What happened when, read once."""
         return await self._worked_out(self._read_timeline)
 
-    async def explain(self, pod: str, at: float | None) -> bytes:
-        """Why a pod was where it was at a moment."""
-        return await self._worked_out(lambda: self._explain(pod, max(0.0, at or 0.0)))
+    async def explain(self, pod: str, after: int | None) -> bytes:
+        """Why a pod was where it was after a change; at the beginning if none is named."""
+        return await self._worked_out(lambda: self._explain(pod, after))
 
     async def _worked_out(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -161,8 +161,10 @@ class Replay:
             self._timeline = Encoded(plain, encoding.gzipped(plain))
         return self._timeline
 
-    def _explain(self, pod: str, at: float) -> bytes:
-        still = self._scene(self._recording.state_at(at)).still()
+    def _explain(self, pod: str, after: int | None) -> bytes:
+        recording = self._recording
+        state = recording.state_at(0.0) if after is None else recording.state_after(after)
+        still = self._scene(state).still()
         return msgspec.json.encode(self._answers.explain(still.snapshot(), still, pod))
 
     def _keep_player(self, player: Player) -> None:

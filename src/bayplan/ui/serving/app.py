@@ -125,12 +125,13 @@ class App:
         return _json(request, await self._backend.timeline())
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
-        pod, at = request.query.get("pod", ""), _number(request, "at")
+        pod = request.query.get("pod", "")
+        after = _whole(request, "after", 0) if "after" in request.query else None
         if not pod or len(pod) > LONGEST_NAME:
             return refusal(400, "pod: give it as NAMESPACE/POD")
         try:
             async with asyncio.timeout(EXPLAIN_SECONDS):
-                body = await self._backend.explain(pod, at)
+                body = await self._backend.explain(pod, after)
         except LookupError as error:
             return refusal(404, str(error.args[0]) if error.args else "there is no such pod")
         return web.Response(body=body, content_type=JSON)

@@ -1,0 +1,75 @@
+"""A recording is explained as it is shown, whatever the clock under it says in between.
+
+Moments are told in whole seconds, and the slider in tenths: a pod may come, wait and be gone
+between two of them, and a jump is on its way for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from bayplan.recordings import RecordingWriter, identity_of
+from tests.builders import make_node, make_pod
+from tests.ui.browser.conftest import Opened
+from tests.ui.browser.processes import Command, page_of
+from tests.ui.browser.watched import Watched
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+SELECTED = "sel=pod/shop/web"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of a recording in which a pod comes late in a second, waits for one reason, then
+    for another, and is gone.
+    """
+    file = tmp_path_factory.mktemp("recording") / "waits.bpr"
+    record(file)
+    command = Command("ui", str(file))
+    yield page_of(command)
+    command.stop()
+
+
+def record(file: Path) -> None:
+    pod = make_pod("web", "shop").cpu("8").obj()
+    node = make_node("n1").capacity(cpu="4", memory="8Gi", pods=10)
+    with RecordingWriter(file, name="test", start=START) as writer:
+        writer.take(0.0, node.obj())
+        writer.flush()
+        writer.take(3.95, pod)
+        writer.take(20.5, node.unschedulable().obj())
+        writer.gone(40.5, identity_of(pod))
+        writer.mark(60.0)
+
+
+def explanation(window: Watched) -> Locator:
+    return window.page.get_by_role("region", name="Explanation")
+
+
+def test_a_moment_within_a_second_is_explained_as_it_is_shown(url: str, opened: Opened) -> None:
+    window = opened(f"{url}#/nodes?at=3.97&{SELECTED}")
+    expect(explanation(window)).to_contain_text("Insufficient cpu")
+
+
+def test_a_pod_that_comes_while_a_recording_is_played_is_explained(
+    url: str, opened: Opened
+) -> None:
+    window = opened(f"{url}#/nodes?at=2&{SELECTED}")
+    expect(window.details).to_contain_text("There is no pod shop/web now.")
+    window.page.get_by_role("button", name="Play").click()
+    expect(explanation(window)).to_contain_text("Insufficient cpu")
+
+
+def test_a_jump_is_explained_once_it_is_made(url: str, opened: Opened) -> None:
+    window = opened(f"{url}#/nodes?at=10&{SELECTED}")
+    slider = window.page.get_by_role("slider")
+    expect(explanation(window)).to_contain_text("Insufficient cpu")
+    slider.fill("30")
+    expect(explanation(window)).to_contain_text("unschedulable")
+    slider.fill("50")
+    expect(window.details).to_contain_text("There is no pod shop/web now.")

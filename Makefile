@@ -10,7 +10,7 @@ CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 # More workers than the two cores of a small machine: many tests wait for what other processes do.
 PYTEST_ARGS ?= -n 3 --dist loadgroup
 
-.PHONY: help setup system demo test unit long lint format docs site manifests oracle bench lock proto web weblint clean
+.PHONY: help setup system demo test unit long lint format docs site manifests oracle bench lock proto web weblint packages clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -38,25 +38,28 @@ system: ## Install the Debian packages that some tests talk to (as root, only th
 demo: $(RUNS) ## Tell what Bayplan is for, on clusters in one process
 	$(BIN)/bayplan demo
 
-test: $(READY) system ## Run the tests
+test: $(READY) system packages ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 unit: $(READY) ## Run the tests that are quick: under two minutes on two cores
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not whole"
 
 long: $(READY) ## Run the tests that try a sample with many: kills, full disks, mutated requests
-	$(BIN)/python -m pytest --long tests/embedded/test_killed.py tests/embedded/test_mutations.py \
+	$(BIN)/python -m pytest --long --timeout 0 tests/embedded/test_killed.py tests/embedded/test_mutations.py \
 		tests/images/store/test_kills.py
 
-lint: $(READY) system weblint ## Check style, types and the rooms' imports
+lint: $(READY) system packages weblint ## Check style, types and the rooms' imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # Users need no Node, since the built page is checked in; whoever works on the page does, and so does CI.
-weblint:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(WEB) && cd web && npm run --silent lint; \
+packages: system
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(WEB); fi
+
+weblint: packages
+	@if command -v npm >/dev/null; then cd web && npm run --silent lint; \
 	elif [ -n "$$CI" ]; then echo "the page's sources cannot be checked without Node 20 and npm" >&2; exit 1; \
 	else echo "the page's sources were not checked: Node 20 and npm are not here"; fi
 

@@ -32,8 +32,10 @@ _HERE = Path(__file__).parent
 _SIMULATION = _HERE / "simulation"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """What a shell runs beside itself is deaf to Ctrl-C; the programs under test must hear it."""
+    for plugin in ("tests.groups", "tests.durations"):
+        config.pluginmanager.import_plugin(plugin)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

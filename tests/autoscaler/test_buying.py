@@ -204,6 +204,21 @@ def test_pods_are_counted_by_why_they_wait() -> None:
     }
 
 
+@pytest.mark.parametrize(("pinned", "spare"), [("a", "b"), ("b", "a")])
+def test_why_a_pod_waits_does_not_depend_on_the_names_of_nodes(pinned: str, spare: str) -> None:
+    (pod,), storage = with_volumes(1, cpu="1")
+    pod.spec.node_selector = {"disks": "none"}
+    nodes = [
+        make_node(name).capacity(cpu="1", memory="8Gi", pods=9).labels(labels).obj()
+        for name, labels in ((pinned, {"disks": "none"}), (spare, {}))
+    ]
+    there = [*storage, *nodes, make_csinode(pinned).driver(DISK, 0).obj()]
+    found = decide(world(Snapshot(there), [*without_volumes(1), pod]), FewestNodes())
+    assert set(found.fits) == {"default/q-0"}
+    assert [one.cause for one in found.left] == [Cause("volumes", DISK)]
+    assert found.causes == {Cause("upcoming"): 1, Cause("volumes", DISK): 1}
+
+
 def test_gate_on_off_and_on_again_on_the_same_cluster() -> None:
     pods, storage = with_volumes(20)
 

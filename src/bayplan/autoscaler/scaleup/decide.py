@@ -23,13 +23,14 @@ from bayplan.autoscaler.scaleup.placing import holds, put_in_place
 from bayplan.autoscaler.scaleup.remembered import NOTHING, Remembered, place_remembered
 from bayplan.autoscaler.scaleup.totals import read_totals
 from bayplan.autoscaler.scaleup.upcoming import add_upcoming
-from bayplan.autoscaler.scaleup.why import cause_of, explain_left
+from bayplan.autoscaler.scaleup.why import cause_of, causes_before, explain_left
 from bayplan.autoscaler.world import World
 from bayplan.fit.batches import Group, fill_all, group_pods, options
 from bayplan.fit.batches.comparing import compares_nodes
 from bayplan.fit.batches.fill import Placed
 
 UPCOMING = Cause("upcoming")
+OTHER = Cause("other")
 NO_USE = "no pod would be helped"
 NOT_CHOSEN = "another group was chosen"
 
@@ -74,11 +75,13 @@ class _Buying:
         self._considered: dict[str, Considered] = {}
         self._left: list[Group] = []
         self._causes: Counter[Cause] = Counter()
+        self._before: Mapping[str, Cause] = {}
         self._notes: dict[Note, None] = {}
         self._mixed: Mixed | None = None
         self._take(placed)
 
     def run(self, groups: list[Group]) -> Decision:
+        self._before = causes_before(self._snapshot, groups)
         while groups:
             limits = bounds(self._world)
             self._refuse(limits)
@@ -93,8 +96,15 @@ class _Buying:
         """Take note of those that no node has room for; at first also of why."""
         if not self._purchases:
             for group in _some(left):
-                self._causes[cause_of(self._snapshot, group.pods[0])] += len(group)
+                self._causes[self._cause(group)] += len(group)
         self._left = _some(left)
+
+    def _cause(self, group: Group) -> Cause:
+        """Why a group waits: what kept it off the nodes before others took their room, if
+        anything.
+        """
+        pod = group.pods[0]
+        return self._before.get(pod.key) or cause_of(self._snapshot, pod) or OTHER
 
     def _fill_for_good(self, groups: Sequence[Group]) -> None:
         self._take(fill_all(self._snapshot, groups)[0])
@@ -188,7 +198,8 @@ class _Buying:
 
     def _decision(self, left: Sequence[Group]) -> Decision:
         refused = bounds(self._world).refused if left else {}
-        told = explain_left(self._snapshot, left, self._world.groups, refused)
+        causes = [(group, self._cause(group)) for group in left]
+        told = explain_left(self._snapshot, causes, self._world.groups, refused)
         self._causes[UPCOMING] += len(self._fits)
         return Decision(
             tuple(self._purchases),

@@ -1,8 +1,10 @@
 """Why a pod waits, and why a new node of a group would not help it.
 
 Of the nodes that refuse a pod, those tell most that refuse it last: they would take it, but for
-that. A new node of a template is asked with nothing on it but daemons, so what it says is no matter
-of who came first.
+that. They are asked as they are before other pending pods take their room: of equally good nodes,
+a hash of names decides where those go, and that must not decide what is said of this one. Only a
+pod that would fit then is told what keeps it off the nodes with the others on them. A new node of a
+template is asked with nothing on it but daemons, so what it says is no matter of who came first.
 """
 
 from __future__ import annotations
@@ -52,12 +54,21 @@ class NoHelp:
     for_good: bool = False
 
 
-def cause_of(snapshot: Snapshot, pod: Pod) -> Cause:
-    """Why no node that is there takes a pod."""
+def causes_before(snapshot: Snapshot, groups: Iterable[Group]) -> dict[str, Cause]:
+    """By pod, why no node takes it even before other pending pods do; nothing of those that fit."""
+    refused = ((group, cause_of(snapshot, group.pods[0])) for group in groups)
+    return {pod.key: cause for group, cause in refused if cause for pod in group.pods}
+
+
+def cause_of(snapshot: Snapshot, pod: Pod) -> Cause | None:
+    """Why no node that is there takes a pod; None if one does."""
     answer = snapshot.evaluation(pod)
     if isinstance(answer, Refusal):
         return Cause(KINDS.get(answer.plugin, "other"))
-    plugins = snapshot.decide(pod).plugins
+    decision = snapshot.decide(pod)
+    if decision.node is not None:
+        return None
+    plugins = decision.plugins
     if not plugins:
         return Cause("other" if len(snapshot.cluster.slots) else "nodes")
     last = max(plugins, key=lambda plugin: _ORDER.get(plugin, -1))
@@ -67,14 +78,14 @@ def cause_of(snapshot: Snapshot, pod: Pod) -> Cause:
 
 def explain_left(
     snapshot: Snapshot,
-    left: Sequence[Group],
+    left: Sequence[tuple[Group, Cause]],
     views: Mapping[str, GroupView],
     refused: Mapping[str, str],
 ) -> list[LeftPending]:
-    """For each pod that is left, why; groups that are refused as a whole say so, unless their
-    nodes would not help anyway.
+    """For each pod that is left, with its cause, why nothing helps it; groups that are refused as a
+    whole say so, unless their nodes would not help anyway.
     """
-    asked = left[: max(1, MOST_ASKED // max(1, len(views)))]
+    asked = [group for group, _ in left][: max(1, MOST_ASKED // max(1, len(views)))]
     answers: list[dict[str, NoHelp]] = [{} for _ in left]
     for name, view in sorted(views.items()):
         found = _ask(snapshot, view, asked)
@@ -83,8 +94,8 @@ def explain_left(
             answers[number][name] = said or NoHelp((refused.get(name) or TOO_FEW,))
     return [
         one
-        for group, said in zip(left, answers, strict=True)
-        for one in _told(group, cause_of(snapshot, group.pods[0]), said)
+        for (group, cause), said in zip(left, answers, strict=True)
+        for one in _told(group, cause, said)
     ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from yarl import URL
 
+from bayplan.cli.ui_answers import answers
+from bayplan.fit import Profile
 from bayplan.ui.serving import Guard
 from tests.builders import make_node, make_pod
 from tests.ui.pages import browsing, page_of, tables_of
@@ -93,12 +95,31 @@ async def test_the_address_with_the_token_gives_a_cookie_that_lets_in() -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["state?at=x", "state?at=5", "stream?after=x", "changes?after=0", "timeline"]
+    "query",
+    [
+        "state?at=x",
+        "state?at=5",
+        "stream?after=x",
+        "changes?after=0",
+        "timeline",
+        "explain?pod=a/b&after=1",
+    ],
 )
 async def test_what_cannot_be_answered_is_said(query: str) -> None:
     async with browsing(page_of()) as browser, browser.session.get(f"api/{query}") as answer:
         assert answer.status == 400
         assert (await answer.json())["error"]
+
+
+async def test_a_pod_that_came_after_another_was_explained_is_explained_at_once() -> None:
+    page = page_of(make_pod("first").obj(), answers=answers(Profile()))
+    async with browsing(page) as browser:
+        for name in ("first", "second"):
+            page.picture.snapshot.put(make_pod(name).obj())
+            async with browser.session.get(f"api/explain?pod=default/{name}") as answer:
+                assert (answer.status, (await answer.json())["pod"]) == (200, f"default/{name}")
+        async with browser.session.get("api/explain?pod=default/third") as answer:
+            assert answer.status == 404
 
 
 @pytest.mark.parametrize("path", ["../pyproject.toml", "%2e%2e/ui/page.py", "assets/../../page.py"])

@@ -21,6 +21,7 @@ import msgspec
 
 from bayplan.fit import Snapshot
 from bayplan.kube.clock import Clock
+from bayplan.kube.pods import Pod
 from bayplan.kube.turns import Turns
 from bayplan.ui import encoding
 from bayplan.ui.answers import Answers, Still
@@ -238,13 +239,24 @@ class Page:
             self._asking -= 1
 
     async def _explained(self, pod: str) -> bytes:
-        now = asyncio.get_running_loop().time()
-        if self._still is None or now - self._still[0] > KEEP_STILL:
-            still = self.still()
-            self._still = (now, still, await self._in_thread(still.snapshot))
-        _, still, snapshot = self._still
+        still, snapshot = await self._copy(pod)
         answer = await self._in_thread(lambda: self._answers.explain(snapshot, still, pod))
         return msgspec.json.encode(answer)
+
+    async def _copy(self, pod: str) -> tuple[Still, Snapshot]:
+        """A copy of the cluster to explain by: a new one after a while, or if the pod has come
+        since.
+        """
+        now = asyncio.get_running_loop().time()
+        kept = self._still
+        if kept is not None and now - kept[0] <= KEEP_STILL and not self._has_come(pod, kept[2]):
+            return kept[1:]
+        still = self.still()
+        self._still = (now, still, await self._in_thread(still.snapshot))
+        return self._still[1:]
+
+    def _has_come(self, pod: str, since: Snapshot) -> bool:
+        return since.get(Pod, pod) is None and self.picture.snapshot.get(Pod, pod) is not None
 
 
 def _only_now(asked: float | None, name: str) -> None:

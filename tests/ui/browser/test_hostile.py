@@ -82,17 +82,17 @@ def _refuse(dialog: Dialog) -> None:
 
 def test_no_view_takes_a_name_for_anything_else(window: Watched) -> None:
     for view in ("bays", "nodes", "quay", "queues", "plan", "events"):
-        window.go(f"#/{view}")
+        window.turn(f"#/{view}")
         expect(window.page.locator("main section").first).to_be_visible()
         assert window.reads(ELEMENTS) == 0
-    window.go("#/bays")
+    window.turn("#/bays")
     window.drawn()
     window.page.mouse.move(*window.bay(HOSTILE[0]))
     expect(window.page.locator(".tip")).to_contain_text(HOSTILE[0])
 
 
 def test_a_hostile_pod_is_shown_by_its_name(window: Watched) -> None:
-    window.go("#/nodes")
+    window.turn("#/nodes")
     table = window.page.get_by_role("table", name="Nodes")
     link = table.get_by_role("link", name=HOSTILE[0]).first
     expect(link).to_have_text(HOSTILE[0])
@@ -104,7 +104,7 @@ def test_a_hostile_pod_is_shown_by_its_name(window: Watched) -> None:
 
 
 def test_its_explanation_is_text(window: Watched) -> None:
-    window.go("#/quay")
+    window.turn("#/quay")
     window.page.locator("a.crate").first.click()
     explanation = window.page.get_by_role("region", name="Explanation")
     expect(explanation).to_contain_text(HOSTILE[0])

@@ -79,4 +79,4 @@ def test_measure_colours_and_theme_have_keys(shop: str, opened: Opened) -> None:
     window.page.keyboard.press("c")
     window.page.wait_for_url(lambda url: "colour=namespace" in url)
     window.page.keyboard.press("t")
-    assert window.reads("document.documentElement.dataset.theme") == "dark"
+    expect(window.page.locator("html")).to_have_attribute("data-theme", "dark")

@@ -23,8 +23,6 @@ from tests.ui.browser.conftest import Opened, Started
 from tests.ui.browser.processes import Command, page_of
 
 STORY = Path(__file__).with_name("story.yaml")
-LONG = 6.0
-"""Seconds of a recording in which one can see that it is played."""
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +92,12 @@ def test_a_recording_is_played_back_and_forth(
     file = tmp_path / "story.bpr"
     record = started("record", "--kubeconfig", kubeconfig, "-o", file)
     recorded(file, bool)
-    end = time.monotonic() + LONG
     core.create_namespaced_pod("default", pod("replayed"))
-    recorded(file, lambda keys: "default/replayed" in keys and time.monotonic() > end)
+    recorded(file, lambda keys: "default/replayed" in keys)
     record.stop()
 
     window = opened(page_of(started("ui", file)) + "#/nodes?at=0&sel=pod/default/replayed")
-    bar = window.page.get_by_role("region", name="Recording")
-    slider = bar.get_by_role("slider")
+    slider = window.page.get_by_role("region", name="Recording").get_by_role("slider")
     expect(slider).to_be_visible()
     expect(window.status).to_contain_text("recording")
     expect(window.details).to_contain_text("There is no pod default/replayed now.")
@@ -116,12 +112,7 @@ def test_a_recording_is_played_back_and_forth(
 
     window.page.locator("main").focus()
     window.page.keyboard.press(" ")
-    expect(bar.get_by_role("button", name="Pause")).to_be_visible()
-    bar.get_by_label("Speed").select_option("5")
     expect(there).to_be_visible()
-    expect(bar.get_by_role("button", name="Play")).to_be_visible()
-    window.page.keyboard.press(",")
-    expect(window.page).to_have_url(re.compile(r"at=\d"))
 
 
 def recorded(file: Path, holds: Callable[[set[str]], bool]) -> None:

@@ -10,6 +10,7 @@ from tests.ui.browser.measures import CONTRASTS, NAMELESS, OUT_OF_ORDER, REPEATE
 
 VIEWS = ("bays", "nodes", "quay", "queues", "plan", "events")
 SCROLLED = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+SELECTED = "sel=pod/shop/ledger-16"
 PHONE = ViewportSize(width=360, height=740)
 WALL = ViewportSize(width=2560, height=1300)
 
@@ -18,7 +19,7 @@ WALL = ViewportSize(width=2560, height=1300)
 def test_every_view_fits_its_window(shop: str, opened: Opened, size: ViewportSize) -> None:
     window = opened(shop, viewport=size)
     for view in VIEWS:
-        window.go(f"#/{view}?sel=node/worker-a1")
+        window.turn(f"#/{view}?sel=node/worker-a1")
         expect(window.details).to_be_visible()
         width, height = window.reads(SCROLLED)
         assert width <= size["width"], view
@@ -30,10 +31,11 @@ def test_every_view_fits_its_window(shop: str, opened: Opened, size: ViewportSiz
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_all_text_can_be_read(shop: str, opened: Opened, scheme: str) -> None:
-    window = opened(shop, color_scheme=scheme)
+    window = opened(f"{shop}#/plan?{SELECTED}", color_scheme=scheme)
+    expect(window.page.locator("article.plan").first).to_be_visible()
+    explanation = window.page.get_by_role("region", name="Explanation")
     for view in VIEWS:
-        window.go(f"#/{view}?sel=pod/shop/ledger-16")
-        explanation = window.page.get_by_role("region", name="Explanation")
+        window.turn(f"#/{view}?{SELECTED}")
         expect(explanation).to_have_attribute("aria-busy", "false")
         assert window.reads("document.documentElement.dataset.theme") == scheme
         assert window.reads(CONTRASTS) == [], view
@@ -42,7 +44,7 @@ def test_all_text_can_be_read(shop: str, opened: Opened, scheme: str) -> None:
 def test_every_control_has_a_name_and_its_place_in_the_order(shop: str, opened: Opened) -> None:
     window = opened(shop)
     for view in VIEWS:
-        window.go(f"#/{view}?sel=pod/shop/ledger-16")
+        window.turn(f"#/{view}?{SELECTED}")
         expect(window.details).to_be_visible()
         for wrong in (NAMELESS, REPEATED_IDS, OUT_OF_ORDER):
             assert window.reads(wrong) == [], view

@@ -1,4 +1,4 @@
-"""A recording is explained as it is shown, whatever the clock under it says in between.
+"""A recording is played, and explained as it is shown, whatever the clock says in between.
 
 Moments are told in whole seconds, and the slider in tenths: a pod may come, wait and be gone
 between two of them, and a jump is on its way for a while.
@@ -6,6 +6,7 @@ between two of them, and a jump is on its way for a while.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +64,29 @@ def test_a_pod_that_comes_while_a_recording_is_played_is_explained(
     expect(window.details).to_contain_text("There is no pod shop/web now.")
     window.page.get_by_role("button", name="Play").click()
     expect(explanation(window)).to_contain_text("Insufficient cpu")
+
+
+def test_keys_play_a_recording_pause_it_and_go_back(url: str, opened: Opened) -> None:
+    window = opened(f"{url}#/nodes?at=2&{SELECTED}")
+    bar = window.page.get_by_role("region", name="Recording")
+    play, pause = (bar.get_by_role("button", name=name) for name in ("Play", "Pause"))
+    expect(play).to_be_visible()
+    window.page.locator("main").focus()
+    window.page.keyboard.press(" ")
+    expect(pause).to_be_visible()
+    window.page.keyboard.press(" ")
+    expect(play).to_be_visible()
+    window.page.keyboard.press(" ")
+    expect(pause).to_be_visible()
+    bar.get_by_label("Speed").select_option("300")
+    expect(play).to_be_visible()
+    expect(bar.locator("output")).to_have_text("1:00 / 1:00")
+    expect(window.details).to_contain_text("There is no pod shop/web now.")
+    window.page.locator("main").focus()
+    window.page.keyboard.press(",")
+    expect(window.page).to_have_url(re.compile(r"at=50\b"))
+    window.page.keyboard.press(".")
+    expect(window.page).to_have_url(re.compile(r"at=60\b"))
 
 
 def test_a_jump_is_explained_once_it_is_made(url: str, opened: Opened) -> None:

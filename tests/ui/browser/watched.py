@@ -40,6 +40,12 @@ class Watched:
         base = self.page.url.partition("#")[0]
         self.visit(f"{base}{address}")
 
+    def turn(self, address: str) -> None:
+        """Go to such a place in the page that is open, as a link in it would."""
+        view = address.removeprefix("#/").partition("?")[0]
+        self.page.evaluate("address => { location.hash = address; }", address)
+        expect(self.page.locator(f"main.in-{view}")).to_be_visible()
+
     def reads(self, expression: str) -> Any:
         """What an expression comes to in the page."""
         return self.page.evaluate(expression)

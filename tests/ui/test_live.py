@@ -12,10 +12,11 @@ from typing import Any
 
 import aiohttp
 
-from bayplan.client import Client, Untyped, connect, deletion, merge, untyped
+from bayplan.client import Client, Tuning, Untyped, connect, deletion, merge, untyped
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.clock import Clock
+from bayplan.kube.pacing import RetryPolicy
 from bayplan.kube.pods import Pod
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import Identity, Recorded, Recording, RecordingWriter, identity_of
@@ -157,7 +158,7 @@ async def test_what_may_not_be_read_is_noted_and_the_rest_is_shown(tmp_path: Pat
 async def test_a_kind_at_which_the_server_fails_is_noted_and_the_rest_is_shown() -> None:
     async with (
         Scripted(answering("/csinodes")) as server,
-        Client(server.access) as client,
+        Client(server.access, Tuning(retries=RetryPolicy(attempts=1))) as client,
         looking(client) as browser,
     ):
         await followed(browser, lambda found: "n1" in found["nodes"])

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bayplan.client import Change
-from bayplan.fit import Snapshot
+from bayplan.fit import Limits, Snapshot
 from bayplan.fit.explanation.cause import Cause
 from bayplan.kube.events import Event
 from bayplan.kube.meta import Condition, KubeObject, ObjectMeta, ObjectReference
@@ -25,8 +25,8 @@ from tests.builders import make_node, make_pod
 from tests.ui.pages import NOW, browsing, page_of, tables_of
 
 
-def _observed(*objects: KubeObject) -> tuple[Observer, Picture]:
-    observer = Observer(Snapshot(objects))
+def _observed(*objects: KubeObject, limits: Limits | None = None) -> tuple[Observer, Picture]:
+    observer = Observer(Snapshot(objects, limits=limits))
     picture = Picture(observer.snapshot, lambda: NOW)
     observer.listen(picture.hear)
     picture.settle()
@@ -80,7 +80,8 @@ def test_causes_are_asked_again_only_after_something_changed_that_they_rest_on()
 
 
 def test_where_nobody_waits_the_trail_of_changes_stays_short() -> None:
-    observer, picture = _observed(make_node("n1").capacity(cpu="9", memory="9Gi", pods=9).obj())
+    node = make_node("n1").capacity(cpu="9", memory="9Gi", pods=9).obj()
+    observer, picture = _observed(node, limits=Limits(changes=4096))
     trail = observer.snapshot.cluster.usage_changes
     for _ in range(trail._longest):
         pod = make_pod("p").node("n1").obj()

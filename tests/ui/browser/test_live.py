@@ -97,7 +97,8 @@ def test_a_recording_is_played_back_and_forth(
     record.stop()
 
     window = opened(page_of(started("ui", file)) + "#/nodes?at=0&sel=pod/default/replayed")
-    slider = window.page.get_by_role("region", name="Recording").get_by_role("slider")
+    bar = window.page.get_by_role("region", name="Recording")
+    slider = bar.get_by_role("slider")
     expect(slider).to_be_visible()
     expect(window.status).to_contain_text("recording")
     expect(window.details).to_contain_text("There is no pod default/replayed now.")
@@ -110,9 +111,11 @@ def test_a_recording_is_played_back_and_forth(
     window.page.keyboard.press("Home")
     expect(there).to_have_count(0)
 
+    bar.get_by_label("Speed").select_option("20")
     window.page.locator("main").focus()
     window.page.keyboard.press(" ")
     expect(there).to_be_visible()
+    expect(bar.get_by_role("button", name="Play")).to_be_visible()
 
 
 def recorded(file: Path, holds: Callable[[set[str]], bool]) -> None:

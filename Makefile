@@ -35,8 +35,8 @@ $(READY): requirements/dev.lock $(RUNS)
 system: ## Install the Debian packages that some tests talk to (as root, only those missing)
 	sh requirements/install-debian-packages
 
-demo: $(RUNS) ## Tell what Bayplan is for, on clusters in one process
-	$(BIN)/bayplan demo
+demo: $(RUNS) ## Tell what Bayplan is for, on clusters in one process (DEMO_ARGS="--story 5" for one)
+	$(BIN)/bayplan demo $(DEMO_ARGS)
 
 test: $(READY) system packages ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -46,7 +46,7 @@ unit: $(READY) ## Run the tests that are quick: under two minutes on two cores
 
 long: $(READY) ## Run the tests that try a sample with many: kills, full disks, mutated requests
 	$(BIN)/python -m pytest --long --timeout 0 tests/embedded/test_killed.py tests/embedded/test_mutations.py \
-		tests/images/store/test_kills.py
+		tests/images/store/test_kills.py tests/packaging/test_clone.py
 
 lint: $(READY) system packages weblint ## Check style, types and the rooms' imports
 	$(BIN)/ruff check .

@@ -205,7 +205,7 @@ def test_a_cluster_goes_on_without_a_recording_that_cannot_be_written(tmp_path: 
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert "Traceback" not in told.stderr

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
 STATIC = ROOT / "src/bayplan/ui/static"
@@ -25,7 +27,7 @@ pytestmark = [
 
 def run(*command: str) -> str:
     done = subprocess.run(
-        command, cwd=WEB, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=WEB, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

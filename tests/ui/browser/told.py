@@ -19,6 +19,7 @@ from bayplan.ui.encoding import Encoded, Source
 from bayplan.ui.journal import Journal, Listener
 from bayplan.ui.serving import Guard, Serving, serve
 from bayplan.ui.tables import COLUMNS, Row, Tables
+from tests.patience import PATIENCE
 
 T = TypeVar("T")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -126,7 +127,7 @@ class Teller:
         self.does(tell())
 
     def does(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     @contextmanager
     def running(self) -> Iterator[str]:

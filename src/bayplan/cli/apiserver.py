@@ -7,7 +7,7 @@ import contextlib
 import gc
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,6 +16,7 @@ from cyclopts import Parameter
 
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.cli.flags import Switch
+from bayplan.cli.listening import fastest_loop, listen_address
 from bayplan.client.daemon import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.kubeconfig import check_place
@@ -115,23 +116,6 @@ def _remove_empty(folders: Iterable[Path]) -> None:
     with contextlib.suppress(OSError):
         for one in folders:
             one.rmdir()
-
-
-def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop where there is one; None for the standard one."""
-    try:
-        import uvloop  # noqa: PLC0415 - not on every platform
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-def listen_address(listen: str, option: str = "--listen") -> tuple[str, int]:
-    """Host and port of ADDRESS:PORT; BadInput if it is none."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise BadInput(f"{option} {listen}: must be ADDRESS:PORT")
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 async def _serve(config: ServerConfig, *, tell: bool) -> None:

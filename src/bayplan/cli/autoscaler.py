@@ -22,16 +22,16 @@ from bayplan.autoscaler.cloud.reading import Expects
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions, open_provider
-from bayplan.autoscaler.providers.opening import check_options
+from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
+from bayplan.autoscaler.providers.opening import check_options, open_provider
 from bayplan.autoscaler.scaleup.totals import TotalsError, read_totals
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.daemons import settle, show
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
 from bayplan.cli.leading import LeaderOptions
+from bayplan.cli.listening import fastest_loop, listen_address
 from bayplan.cli.logs import LogOptions
 from bayplan.cli.node_limits import ExpectedLimits
 from bayplan.cli.output import printable

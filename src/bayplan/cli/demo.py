@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from bayplan.cli.apiserver import fastest_loop
 from bayplan.cli.ending import ended_by_signals
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
+from bayplan.cli.listening import fastest_loop
 from bayplan.cli.output import counted, is_read_by_people, show
 from bayplan.cli.simulated.living import Wish, live, quiet
 from bayplan.cli.simulated.telling import PlainTeller, Teller, Told, all_gates, typed

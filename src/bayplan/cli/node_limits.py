@@ -15,11 +15,11 @@ from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.autoscaler.cloud.reading import Expects, as_it_is
-from bayplan.cli.apiserver import listen_address
 from bayplan.cli.cluster import gates_from
 from bayplan.cli.errors import BadInput
 from bayplan.cli.flags import Switch
 from bayplan.cli.leading import LeaderOptions
+from bayplan.cli.listening import listen_address
 from bayplan.client.client import Client
 from bayplan.client.daemon import elect
 from bayplan.client.pages import Pages, serve_pages

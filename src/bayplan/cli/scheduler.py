@@ -16,13 +16,13 @@ from uuid import uuid4
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.comparing import compare_on_signal, compare_once
 from bayplan.cli.daemons import settle, show
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
 from bayplan.cli.leading import LeaderOptions
+from bayplan.cli.listening import fastest_loop, listen_address
 from bayplan.cli.logs import LogOptions
 from bayplan.cli.output import printable
 from bayplan.cli.queueing import QueueOptions

@@ -17,7 +17,6 @@ from cyclopts import Parameter
 
 from bayplan.checkup.subject import LONG_AGO, latest_moment
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import listen_address
 from bayplan.cli.cluster import (
     Gates,
     Missing,
@@ -28,6 +27,7 @@ from bayplan.cli.cluster import (
     profile_from,
 )
 from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.listening import listen_address
 from bayplan.cli.live import ask
 from bayplan.cli.output import notices, printable
 from bayplan.cli.ui_answers import answers

@@ -12,10 +12,11 @@ from typing import Annotated, TextIO
 
 from cyclopts import Parameter
 
-from bayplan.cli.apiserver import WhoMay, fastest_loop
+from bayplan.cli.apiserver import WhoMay
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
+from bayplan.cli.listening import fastest_loop
 from bayplan.cli.output import printable, show
 from bayplan.cli.simulated.living import Wish, input_checked, live, made
 from bayplan.cli.simulated.serving import cloud_places

@@ -20,9 +20,9 @@ from bayplan.admission.configurations import FailurePolicy, Registration
 from bayplan.admission.daemon import WebhookDaemon
 from bayplan.admission.rules import AdmissionSettings
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.apiserver import fastest_loop, listen_address
 from bayplan.cli.cluster import Gates, gates_from
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.listening import fastest_loop, listen_address
 from bayplan.cli.logs import LogOptions
 from bayplan.cli.output import printable
 from bayplan.client.client import Client

@@ -27,7 +27,6 @@ from bayplan.client.verbs.acting import Actions
 from bayplan.client.verbs.reading import Reads
 from bayplan.client.wire.budget import Budget
 from bayplan.client.wire.calling import Caller
-from bayplan.client.wire.http import HttpTransport
 from bayplan.client.wire.requests import Limits, Request
 from bayplan.client.wire.sending import Sender
 from bayplan.client.wire.transport import Transport
@@ -73,7 +72,7 @@ class Client(Reads, Actions):
         self.access = access
         self.clock = clock or WallClock()
         self.rng = rng or Random()  # noqa: S311 # it spreads waits, it guards nothing
-        self._transport = transport or HttpTransport(access, limits.connect)
+        self._transport = transport or _over_http(access, limits)
         caller = Caller(access, self._transport, limits, tuning.user_agent)
         budget = Budget(self.clock, qps=tuning.qps, burst=tuning.burst, in_flight=tuning.in_flight)
         sender = Sender(caller, budget, tuning.retries, self.clock, self.rng)
@@ -97,6 +96,13 @@ class Client(Reads, Actions):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _over_http(access: Access, limits: Limits) -> Transport:
+    # Most of what this package costs to import, and of no use to who hands in a transport.
+    from bayplan.client.wire.http import HttpTransport  # noqa: PLC0415
+
+    return HttpTransport(access, limits.connect)
 
 
 def connect(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.autoscaler.providers import ProviderOptions, open_provider
+from bayplan.autoscaler.providers import ProviderOptions
+from bayplan.autoscaler.providers.opening import open_provider
 from bayplan.client import Client
 from bayplan.kube.clock import START
 from bayplan.nodegroups import (

@@ -1,10 +1,9 @@
 """The clouds that nodes are bought from: each answers `nodegroups.Provider`.
 
-`open_provider` opens the one that the options name; `declared` lays over it what people say of its
-groups in plain YAML, and is a provider of its own for planning.
+`opening` opens the one that the options name; `declared` lays over it what people say of its groups
+in plain YAML, and is a provider of its own for planning.
 """
 
-from bayplan.autoscaler.providers.opening import PROVIDERS, open_provider
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 
-__all__ = ["PROVIDERS", "ProviderOptionError", "ProviderOptions", "open_provider"]
+__all__ = ["ProviderOptionError", "ProviderOptions"]

@@ -4,7 +4,8 @@
         for group in await provider.groups():
             ...
 
-NodeGroups of the cluster are followed if their kind is installed when the cloud is opened.
+NodeGroups of the cluster are followed if their kind is installed when the cloud is opened. What
+only one cloud needs is imported when that cloud is asked for: all of them are slow to import.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from bayplan.autoscaler.providers.aws.opening import open_aws, wanted_groups
-from bayplan.autoscaler.providers.clusterapi.opening import management_access, open_cluster_api
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.autoscaler.providers.declared.overlay import Overlay
@@ -76,6 +75,30 @@ async def _overlaid(
     return Overlay(inner, ObjectDeclarations(informer, file), tell)
 
 
+def _aws(options: ProviderOptions, client: Client) -> AbstractAsyncContextManager[Provider]:
+    from bayplan.autoscaler.providers.aws.opening import open_aws  # noqa: PLC0415
+
+    return open_aws(options, client)
+
+
+def _check_aws(options: ProviderOptions) -> None:
+    from bayplan.autoscaler.providers.aws.opening import wanted_groups  # noqa: PLC0415
+
+    wanted_groups(options)
+
+
+def _cluster_api(options: ProviderOptions, client: Client) -> AbstractAsyncContextManager[Provider]:
+    from bayplan.autoscaler.providers.clusterapi.opening import open_cluster_api  # noqa: PLC0415
+
+    return open_cluster_api(options, client)
+
+
+def _check_cluster_api(options: ProviderOptions) -> None:
+    from bayplan.autoscaler.providers.clusterapi.opening import management_access  # noqa: PLC0415
+
+    management_access(options)
+
+
 @asynccontextmanager
 async def _external_grpc(options: ProviderOptions, _: Client) -> AsyncIterator[Provider]:
     async with ExternalGrpc(_external(options)) as provider:
@@ -113,15 +136,15 @@ def _config_at(place: Path | str) -> CloudConfig:
 
 
 PROVIDERS: Mapping[str, Opener] = {
-    "aws": open_aws,
-    "clusterapi": open_cluster_api,
+    "aws": _aws,
+    "clusterapi": _cluster_api,
     "externalgrpc": _external_grpc,
     "simulated": _simulated,
 }
 """By the name that `--cloud-provider` has for it."""
 CHECKS: Mapping[str, Callable[[ProviderOptions], object]] = {
-    "aws": wanted_groups,
-    "clusterapi": management_access,
+    "aws": _check_aws,
+    "clusterapi": _check_cluster_api,
     "externalgrpc": _external,
     "simulated": _simulation,
 }

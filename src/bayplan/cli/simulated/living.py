@@ -15,8 +15,9 @@ from typing import TypeVar
 from rich.console import Console
 from rich.live import Live
 
-from bayplan.cli.apiserver import WhoMay, kubeconfig_place, listen_address
+from bayplan.cli.apiserver import WhoMay, kubeconfig_place
 from bayplan.cli.errors import BadInput, Unwritable
+from bayplan.cli.listening import listen_address
 from bayplan.cli.output import show
 from bayplan.cli.simulated.doings import Watching
 from bayplan.cli.simulated.screen import cluster_table

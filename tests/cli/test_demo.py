@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import pty
 import re
@@ -12,7 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fcntl import ioctl
@@ -205,11 +204,12 @@ def test_a_cluster_that_is_kept_answers_kubectl_until_it_is_ended(tmp_path: Path
     with on_terminal("--story", "5", "--keep", folder=tmp_path) as it:
         it.until("Elsewhere, try:")
         (kubeconfig,) = re.findall(r"export KUBECONFIG=(\S+)", it.seen)
-        gated = _until(kubeconfig, lambda pods: len(pods) == 12)
-        assert all(one["spec"]["schedulingGates"] for one in gated)
-        change = '{"spec":{"capability":{"cpu":"36"}}}'
-        _kubectl(kubeconfig, "patch", "queue", "research", "--type", "merge", "-p", change)
-        _until(kubeconfig, lambda pods: not any(one["spec"].get("schedulingGates") for one in pods))
+        with _watched_gates(kubeconfig) as seen:
+            gated = next(pods for pods in seen if len(pods) == 12)
+            assert all(gated.values())
+            change = '{"spec":{"capability":{"cpu":"36"}}}'
+            _kubectl(kubeconfig, "patch", "queue", "research", "--type", "merge", "-p", change)
+            assert any(not any(pods.values()) for pods in seen)
         it.process.send_signal(signal.SIGINT)
         assert it.end() == 0
     assert not list(tmp_path.iterdir())
@@ -221,16 +221,25 @@ def _kubectl(kubeconfig: str, *arguments: str) -> str:
     return done.stdout
 
 
-def _until(kubeconfig: str, holds: object) -> list[dict[str, dict[str, object]]]:
-    """Ask for the pods until they are as they should be."""
-    assert callable(holds)
-    for _ in range(400):
-        pods: list[dict[str, dict[str, object]]] = json.loads(
-            _kubectl(kubeconfig, "get", "pods", "-o", "json")
-        )["items"]
-        if holds(pods):
-            return pods
-    raise AssertionError("it never came to that")
+@contextmanager
+def _watched_gates(kubeconfig: str) -> Iterator[Iterator[dict[str, str]]]:
+    """The scheduling gates of all pods, after each change of one."""
+    form = 'jsonpath={.metadata.name} {.spec.schedulingGates}{"\\n"}'
+    command = [KUBECTL, "--kubeconfig", kubeconfig, "get", "pods", "--watch", "-o", form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield _latest(process.stdout)
+        finally:
+            process.kill()
+
+
+def _latest(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    gates: dict[str, str] = {}
+    for line in lines:
+        name, _, found = line.strip().partition(" ")
+        gates[name] = found
+        yield dict(gates)
 
 
 def test_gates_are_whole_words_where_a_terminal_is_narrow() -> None:

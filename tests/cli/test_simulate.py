@@ -65,7 +65,7 @@ def test_however_many_processes_make_it_a_report_is_the_same(cluster: str, tmp_p
     made = []
     for jobs in ("1", "3"):
         json, page = tmp_path / f"{jobs}.json", tmp_path / "report.html"
-        words = (cluster, "--for", "10m", "--seeds", "2", "--gate", OFF, "--jobs", jobs)
+        words = (cluster, "--for", "4m", "--seeds", "2", "--gate", OFF, "--jobs", jobs)
         assert simulated(*words, "--json", str(json), "--report", str(page)) == 0
         made.append((json.read_bytes(), page.read_bytes()))
     assert made[0] == made[1]

@@ -13,6 +13,17 @@ from bayplan.lab.stories.all import ASKS, QUOTA
 from bayplan.lab.stories.counting import ClusterFigures
 
 
+def of_story(number: int) -> pytest.MarkDecorator:
+    """Mark a test of a story's figures: one worker runs all of them, and tells the story once."""
+    return pytest.mark.xdist_group(f"story-{number}")
+
+
+EACH_STORY = pytest.mark.parametrize(
+    "story",
+    [pytest.param(story, marks=of_story(story.number), id=story.title) for story in STORIES],
+)
+
+
 @cache
 def told(number: int) -> tuple[Any, Any]:
     """The figures of both takes of a story, told once for all tests."""
@@ -28,19 +39,20 @@ def both_takes(story: AnyStory) -> tuple[Any, Any]:
         return on.figures, off.figures
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.title)
+@EACH_STORY
 def test_a_story_comes_out_as_promised(story: AnyStory) -> None:
     on, off = told(story.number)
     assert [check.text for check in story.judge(on, off) if not check.holds] == []
     assert [name for name, _ in on.rows] == [name for name, _ in off.rows]
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.title)
+@EACH_STORY
 def test_a_story_whose_gate_does_nothing_is_not_as_promised(story: AnyStory) -> None:
     _, off = told(story.number)
     assert not all(check.holds for check in story.judge(off, off))
 
 
+@of_story(1)
 def test_attach_limit_reached_buys_all_nodes_at_once() -> None:
     on, off = told(1)
     assert (on.bought, on.running, on.stuck, on.failures) == (3, 36, 0, 0)
@@ -48,12 +60,14 @@ def test_attach_limit_reached_buys_all_nodes_at_once() -> None:
     assert on.all_ran < off.all_ran
 
 
+@of_story(2)
 def test_no_driver_here_uses_the_node_for_others() -> None:
     on, off = told(2)
     assert on.running_in == {"workers": 20, "bare": 6}
     assert (off.running, off.waiting, off.all_ran) == (6, 20, None)
 
 
+@of_story(5)
 def test_queue_says_not_yet_buys_nothing_before_there_is_quota() -> None:
     on, off = told(5)
     assert (on.bought_before[QUOTA], on.bought, on.running) == (0, 11, 12)
@@ -61,18 +75,21 @@ def test_queue_says_not_yet_buys_nothing_before_there_is_quota() -> None:
     assert on.spent < off.spent
 
 
+@of_story(6)
 def test_old_limits_are_kept_and_cannot_be_asked_for() -> None:
     on, off = told(6)
     assert (on.bought, on.running, on.failures, on.answers[ASKS]) == (3, 30, 0, "refused")
     assert off.waiting == 14
 
 
+@of_story(7)
 def test_one_image_has_two_manifests_and_loses_one() -> None:
     on, off = told(7)
     assert (on.manifests, on.served, on.left) == (2, 2, 1)
     assert (off.manifests, off.served) == (1, 1)
 
 
+@of_story(3)
 def test_the_same_take_gives_the_same_figures() -> None:
     assert both_takes(STORIES[2]) == told(3)
 

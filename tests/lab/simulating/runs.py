@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
+import pytest
+
 from bayplan.embedded.simulation.clusterfile import plain_cluster
+from bayplan.lab.measuring import Measured
 from bayplan.lab.simulating.orders import Inputs, Order, Variant
+from bayplan.lab.simulating.running import carry_out
 
 STORIES = Path(__file__).parents[3] / "examples" / "stories"
 FULL = STORIES / "1-attach-limit-reached.yaml"
@@ -40,6 +45,16 @@ def variant(text: bytes = SMALL, name: str = "base", gates: str = "") -> Variant
 
 def order(one: Variant, seed: int = 1, seconds: float = 1800.0, points: int = 60) -> Order:
     return Order(variant=one, seed=seed, seconds=seconds, points=points)
+
+
+RUNS_OF_FULL = pytest.mark.xdist_group("runs-of-full")
+"""Mark of tests that look at the same runs: one worker makes them, once."""
+
+
+@cache
+def run_of_full(gates: str = "") -> Measured:
+    """The run of the cluster whose attach limit is reached, made once for all tests."""
+    return carry_out(order(variant(FULL.read_bytes(), gates=gates)))
 
 
 def inputs(*variants: Variant, seeds: int = 2, seconds: float = 1800.0) -> Inputs:

@@ -16,7 +16,7 @@ from tests.lab.simulating.runs import inputs, order, variant
 
 
 def test_processes_give_the_same_bytes_as_this_one(tmp_path: Path) -> None:
-    orders = inputs(variant(), seeds=2, seconds=600.0).orders()
+    orders = inputs(variant(), seeds=2, seconds=300.0).orders()
     assert run_all(orders, tmp_path, "1", 2, lambda *_: None) == []
     results = Results(tmp_path, "1")
     for one in orders:
@@ -37,7 +37,7 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
 
 
 def test_one_that_dies_is_told_and_the_others_go_on(tmp_path: Path) -> None:
-    orders = inputs(variant(), seeds=2, seconds=600.0).orders()
+    orders = inputs(variant(), seeds=2, seconds=300.0).orders()
 
     def kill_first(number: int, share: float) -> None:
         if number == 0 and 0.3 < share < 1:

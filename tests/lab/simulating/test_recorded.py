@@ -15,7 +15,7 @@ from bayplan.lab.traces.recorded import trace_of
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import RecordingWriter, identity_of
 from tests.builders import make_pod
-from tests.lab.simulating.runs import FULL, order, variant
+from tests.lab.simulating.runs import FULL, RUNS_OF_FULL, order, run_of_full, variant
 from tests.lab.simulating.test_traces import CLUSTER, TRACE
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -71,9 +71,9 @@ def test_a_gang_of_more_than_can_be_counted_is_none(tmp_path: Path) -> None:
     assert found.gang <= 1
 
 
+@RUNS_OF_FULL
 def test_recording_changes_nothing_in_a_run(tmp_path: Path) -> None:
-    text = FULL.read_bytes()
-    assert _recorded(tmp_path / "run.bpr", text) == carry_out(order(variant(text))).digest
+    assert _recorded(tmp_path / "run.bpr", FULL.read_bytes()) == run_of_full().digest
 
 
 def test_a_recording_that_was_cut_is_told_with_how_far_it_goes(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from bayplan.lab import VirtualLab, run_virtually
 from bayplan.lab.crew import Crew, members, muster
 from bayplan.lab.measuring import Grid, Meter
 from bayplan.lab.simulating.running import Reasons, carry_out, spec_of
-from tests.lab.simulating.runs import DISK, FULL, OFF, order, variant
+from tests.lab.simulating.runs import DISK, FULL, OFF, RUNS_OF_FULL, order, run_of_full, variant
 
 
+@RUNS_OF_FULL
 def test_measuring_changes_nothing_in_a_run() -> None:
-    one = variant(FULL.read_bytes(), gates=OFF)
-    assert carry_out(order(one)).digest == run_virtually(_digest_of_unmeasured(one.gates))
+    assert run_of_full(OFF).digest == run_virtually(_digest_of_unmeasured(OFF))
 
 
 async def _digest_of_unmeasured(gates: str) -> str:
@@ -47,10 +47,10 @@ async def test_cost_is_what_the_cloud_says_was_spent_failed_purchases_and_all() 
     assert found.figures["podsCreated"] == 40
 
 
+@RUNS_OF_FULL
 def test_attach_limit_reached_is_told_as_it_is() -> None:
     """Three nodes are bought at once, for pods that wait for volumes; off, one after another."""
-    on = carry_out(order(variant(FULL.read_bytes())))
-    off = carry_out(order(variant(FULL.read_bytes(), gates=OFF)))
+    on, off = run_of_full(), run_of_full(OFF)
     bought = [(one.count, one.why) for one in on.events if one.time > 0]
     assert bought == [(3, f"pods waiting: 20 for volumes of {DISK}")]
     assert [one.count for one in off.events if one.time > 0] == [1, 1, 1]
@@ -66,7 +66,7 @@ def test_attach_limit_reached_is_told_as_it_is() -> None:
 
 def test_progress_goes_from_nothing_to_the_end() -> None:
     told: list[float] = []
-    carry_out(order(variant()), told.append)
+    carry_out(order(variant(), seconds=600.0), told.append)
     assert told == sorted(told)
     assert told[0] == 0
     assert 0.9 < told[-1] <= 1

@@ -158,9 +158,18 @@ def test_a_cluster_that_the_server_refuses_is_told_with_its_seed(
     assert "base, seed 1: failed: " in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """A short run that is made once and kept."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "cluster.yaml").write_bytes(SMALL)
+    return (str(folder / "cluster.yaml"), "--for", "1s", "--work", str(folder / "work"))
+
+
+@pytest.mark.xdist_group("full-disk")
 @pytest.mark.parametrize("option", ["--json", "--report"])
 def test_a_full_disk_is_said_with_the_name_of_the_file(
-    cluster: str, option: str, capsys: pytest.CaptureFixture[str]
+    made: tuple[str, ...], option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert simulated(cluster, "--for", "1s", option, "/dev/full") == 74
+    assert simulated(*made, option, "/dev/full") == 74
     assert "/dev/full: No space left on device" in capsys.readouterr().err

@@ -28,6 +28,8 @@ settings.load_profile("bayplan")
 
 BY_HAND = ("crictl", "critest")
 """Programs in no registry: whoever wants these tests puts them on the PATH."""
+LONGEST_NAME = 120
+"""Characters of a parameter that may stand in a test's name."""
 _HERE = Path(__file__).parent
 _SIMULATION = _HERE / "simulation"
 
@@ -77,6 +79,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if lacking:
         items[:] = [item for item in items if item not in lacking]
         config.hook.pytest_deselected(items=lacking)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a case with a long text by its length: the name of a test is in each program's
+    environment, which is bounded.
+    """
+    if isinstance(val, str | bytes) and len(val) > LONGEST_NAME:
+        return f"{argname} of {len(val)}"
+    return None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -70,6 +70,7 @@ def test_a_webhook_whose_service_does_not_exist(
         (base64.b64encode(b"no certificate").decode(), "its caBundle cannot be read"),
         (bundle(-timedelta(days=1)), "its caBundle expired on 2025-12-31T12:00:00Z"),
     ],
+    ids=["missing", "no base64", "no certificate", "expired"],  # a certificate is another each time
 )
 def test_a_webhook_that_cannot_be_trusted(ca: str | None, said: str) -> None:
     (one,) = look([*healthy(), SERVICE, webhook(ca)])

@@ -23,7 +23,7 @@ FILES = re.compile(
       | real_clients | any_cluster | daemons | up | demo | completion | on_a_terminal
       | scheduler | autoscaler | simulate(d|_ends)? | labs | costs | registry
       | workload_files | .*properties | .*permissions | hostile_input | ranks | hints | mix
-      | live | dump | unreachable | web | replay | registration | reset | crew | election
+      | live | workers | dump | unreachable | web | replay | registration | reset | crew | election
     )\.py""",
     re.VERBOSE,
 )

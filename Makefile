@@ -10,6 +10,9 @@ CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 # More workers than the two cores of a small machine: many tests wait for what other processes do.
 PYTEST_ARGS ?= -n 3 --dist loadgroup
 
+# Many tests start programs: bytecode is kept, so that not each of them compiles all anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup system demo test unit long lint format docs site manifests oracle bench lock proto web weblint packages clean
 .DEFAULT_GOAL := help
 

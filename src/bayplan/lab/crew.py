@@ -7,7 +7,8 @@
     aboard = muster(crew, spec, lambda: lab.simulation.provider, live=True)
     lab = LiveLab(aboard.spec, ServerConfig(), aboard.daemons)
 
-The cloud is asked for when the autoscaler begins: by then the lab is there that has it.
+The cloud is asked for when the autoscaler begins: by then the lab is there that has it. A daemon is
+imported when a crew has it: most clusters have none of them, or not all.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from bayplan.autoscaler.cloud.reading import Expects, as_it_is
-from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Client
 from bayplan.embedded.asgi import App
@@ -26,14 +26,16 @@ from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.fit import Profile
 from bayplan.kube.attachtables import LimitsSection
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
-from bayplan.lab.doorkeeping import Doorkeeper, with_queue_kinds
 from bayplan.lab.lab import Daemon
 from bayplan.node.agent import LimitsAgent
 from bayplan.node.expecting import expecting
 from bayplan.node.settings import settings_of
 from bayplan.nodegroups import Provider
-from bayplan.scheduler.config import default_settings
-from bayplan.scheduler.daemon import SchedulerDaemon
+
+if TYPE_CHECKING:
+    from bayplan.autoscaler.daemon import AutoscalerDaemon
+    from bayplan.lab.doorkeeping import Doorkeeper
+    from bayplan.scheduler.daemon import SchedulerDaemon
 
 Member = Literal["scheduler", "autoscaler", "queues", "node-agent"]
 MEMBERS: tuple[Member, ...] = get_args(Member)
@@ -86,11 +88,11 @@ def muster(
     """The crew's daemons for a cluster, in virtual time unless it is live."""
     agent, expects = _agent(crew, spec)
     scheduler, autoscaler = _scheduler(crew), _autoscaler(crew, cloud, expects)
-    door = Doorkeeper(crew.schedulers, crew.profile.gates) if "queues" in crew.members else None
+    door = _doorkeeper(crew)
     guard = door and (door.lead_live if live else door.lead)
     leads = (agent, guard, scheduler and scheduler.lead, autoscaler and autoscaler.lead)
     return Aboard(
-        with_queue_kinds(spec) if door else spec,
+        _with_queue_kinds(spec) if door else spec,
         tuple(lead for lead in leads if lead),
         door.webhooks if door and not live else {},
         scheduler,
@@ -111,9 +113,26 @@ def _agent(crew: Crew, spec: ClusterSpec) -> tuple[Daemon | None, Expects]:
     return LimitsAgent(lambda: settings).lead, expecting(lambda: settings)
 
 
+def _doorkeeper(crew: Crew) -> Doorkeeper | None:
+    if "queues" not in crew.members:
+        return None
+    from bayplan.lab.doorkeeping import Doorkeeper  # noqa: PLC0415
+
+    return Doorkeeper(crew.schedulers, crew.profile.gates)
+
+
+def _with_queue_kinds(spec: ClusterSpec) -> ClusterSpec:
+    from bayplan.lab.doorkeeping import with_queue_kinds  # noqa: PLC0415
+
+    return with_queue_kinds(spec)
+
+
 def _scheduler(crew: Crew) -> SchedulerDaemon | None:
     if "scheduler" not in crew.members:
         return None
+    from bayplan.scheduler.config import default_settings  # noqa: PLC0415
+    from bayplan.scheduler.daemon import SchedulerDaemon  # noqa: PLC0415
+
     return SchedulerDaemon(default_settings(crew.schedulers), profile=crew.profile)
 
 
@@ -122,6 +141,7 @@ def _autoscaler(
 ) -> AutoscalerDaemon | None:
     if "autoscaler" not in crew.members:
         return None
+    from bayplan.autoscaler.daemon import AutoscalerDaemon  # noqa: PLC0415
 
     @asynccontextmanager
     async def opened(_: Client) -> AsyncIterator[Provider]:

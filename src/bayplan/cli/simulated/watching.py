@@ -9,15 +9,11 @@ from pathlib import Path
 from bayplan.cli.cluster import judged_as
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import notices, printable
-from bayplan.cli.ui import served_page
-from bayplan.cli.ui_answers import answers
 from bayplan.client import Client
 from bayplan.fit import Profile
 from bayplan.lab import Daemon, Lab
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import RecordingFullError, RecordingWriter
-from bayplan.ui.live import LiveSource, live_page
-from bayplan.ui.serving import Serving
 
 NAME = "simulated cluster"
 SELDOM = 600.0
@@ -30,6 +26,12 @@ async def lab_page(lab: Lab, rules: Profile, *, wanted: bool = True) -> AsyncIte
     if not wanted:
         yield
         return
+    # Slow to import, and seldom wanted.
+    from bayplan.cli.ui import served_page  # noqa: PLC0415
+    from bayplan.cli.ui_answers import answers  # noqa: PLC0415
+    from bayplan.ui.live import LiveSource, live_page  # noqa: PLC0415
+    from bayplan.ui.serving import Serving  # noqa: PLC0415
+
     source = LiveSource(
         NAME,
         kind="simulation",

@@ -64,16 +64,23 @@ def options(
     they are.
     """
     best: dict[int, Option] = {}
+    tried: set[tuple[int, tuple[tuple[str, str], ...]]] = set()
     for way, numbers in _ways(snapshot, templates, groups):
         with snapshot.fork():
             placed, left = fill_all(snapshot, groups, way)
             if watch is not None:
                 watch(left)
                 watch = None
+            where = tuple((pod.key, node) for pod, node in placed)
             for number in numbers:
+                if (number, where) in tried:
+                    continue  # another way came to the very same
+                tried.add((number, where))
                 found = Option(estimate(snapshot, templates[number], left, most[number]), placed)
                 if number not in best or found.merit > best[number].merit:
                     best[number] = found
+        if not placed:
+            break  # no group has a place even while no other takes any: no order changes that
     return [best[number] for number in range(len(templates))]
 
 

@@ -101,14 +101,11 @@ def compare(case: Decision, tally: Tally) -> None:
             tally.scale_up.note(not found)
             tally.differences.extend(found)
         return
+    objects, pod = [decode_object(obj) for obj in case.objects], decode_object(case.pod)
+    assert isinstance(pod, Pod)
     for expected in case.expect:
         gate = expected.gates.get("VolumeLimitScaling", False)
-        snapshot = Snapshot(
-            [decode_object(obj) for obj in case.objects],
-            profile=Profile.kubernetes(volume_limit_scaling=gate),
-        )
-        pod = decode_object(case.pod)
-        assert isinstance(pod, Pod)
+        snapshot = Snapshot(objects, profile=Profile.kubernetes(volume_limit_scaling=gate))
         _compare_filters(case, expected, snapshot, pod, tally)
         if expected.preempt is not None:
             _compare_preemption(case, expected, snapshot, pod, tally)

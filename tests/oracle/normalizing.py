@@ -135,6 +135,8 @@ def _text(text: str, memory: Memory) -> str:
     for prefix in memory.prefixes:
         made = rf"(?<![A-Za-z0-9_.-]){re.escape(prefix)}{_MADE}(?![A-Za-z0-9])"
         text = re.sub(made, prefix.replace("\\", "\\\\") + "<gen>", text)
+    if text.isalpha():  # as most keys are: all that has a stand-in has a digit or a sign in it
+        return text
     text = _UID.sub("<uid>", _TIME.sub(_moment, text))
     for pattern, stand_in in _IN_TEXT:
         text = pattern.sub(stand_in, text)

@@ -28,12 +28,13 @@ MOST_NODES = 1000
 def differences(case: ScaleUpCase) -> dict[str, list[str]]:
     """By gates, where a case does not hold."""
     found: dict[str, list[str]] = {}
+    objects = [decode_object(obj) for obj in case.objects]
+    waiting = [_decoded(Pod, one) for one in case.pending]
+    templates = [_template(group) for group in case.groups]
     for expected in case.expect:
         gate = expected.gates.get("VolumeLimitScaling", False)
         where = f"{case.id} VolumeLimitScaling={gate}"
-        snapshot = _snapshot(case, gate)
-        waiting = [_decoded(Pod, one) for one in case.pending]
-        templates = [_template(group) for group in case.groups]
+        snapshot = Snapshot(objects, profile=Profile.kubernetes(volume_limit_scaling=gate))
         groups = group_pods(snapshot, waiting)
         ours = options(snapshot, templates, groups, [MOST_NODES] * len(templates))
         found[where] = [
@@ -45,11 +46,6 @@ def differences(case: ScaleUpCase) -> dict[str, list[str]]:
             )
         ]
     return found
-
-
-def _snapshot(case: ScaleUpCase, gate: bool) -> Snapshot:
-    objects = [decode_object(obj) for obj in case.objects]
-    return Snapshot(objects, profile=Profile.kubernetes(volume_limit_scaling=gate))
 
 
 def _worse(

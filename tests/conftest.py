@@ -21,10 +21,12 @@ import pytest
 from hypothesis import settings
 
 from bayplan.kube.virtualloop import VirtualLoop
+from tests.samples import LONG, USUAL
 from tests.tiers import is_whole, turn
 
-settings.register_profile("bayplan", deadline=None)
-settings.load_profile("bayplan")
+for _profile in (USUAL, LONG):
+    settings.register_profile(_profile, deadline=None)
+settings.load_profile(USUAL)
 
 BY_HAND = ("crictl", "critest")
 """Programs in no registry: whoever wants these tests puts them on the PATH."""
@@ -38,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """What a shell runs beside itself is deaf to Ctrl-C; the programs under test must hear it."""
     for plugin in ("tests.groups", "tests.durations"):
         config.pluginmanager.import_plugin(plugin)
+    if config.getoption("--long"):
+        settings.load_profile(LONG)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.autoscaler.scaleup.decide import Decision, decide
@@ -14,6 +14,7 @@ from bayplan.autoscaler.world import World
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from tests.autoscaler.worlds import FewestNodes, after, memory, random_world
+from tests.samples import examples
 
 SEEDS = st.integers(0, 2**32)
 
@@ -22,7 +23,7 @@ def _objects(world: World) -> dict[tuple[str, str], KubeObject]:
     return {(type(obj).__name__, obj.key): obj for obj in world.snapshot.objects()}
 
 
-@settings(max_examples=40)
+@examples(20, many=40)
 @given(seed=SEEDS)
 def test_every_pod_said_to_be_helped_fits_and_every_pod_is_told_of(seed: int) -> None:
     world = random_world(random.Random(seed))
@@ -36,7 +37,7 @@ def test_every_pod_said_to_be_helped_fits_and_every_pod_is_told_of(seed: int) ->
     assert told == Counter(pod.key for pod in world.waiting)
 
 
-@settings(max_examples=40)
+@examples(20, many=40)
 @given(seed=SEEDS)
 def test_bounds_are_kept(seed: int) -> None:
     world = random_world(random.Random(seed))
@@ -51,7 +52,7 @@ def test_bounds_are_kept(seed: int) -> None:
     assert not most or not bought or there + bought.total() <= most
 
 
-@settings(max_examples=40)
+@examples(20, many=40)
 @given(seed=SEEDS)
 def test_a_second_loop_buys_nothing_more(seed: int) -> None:
     world = random_world(random.Random(seed))

@@ -6,13 +6,14 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.fit.batches import Estimate, Group, add_node, estimate, fill, group_pods
 from bayplan.fit.batches.estimate import in_order, look, orders
 from bayplan.fit.batches.placing import place_on
 from tests.fit.batches.waiting import random_cluster, random_template, waiting_pods
+from tests.samples import examples
 
 SEEDS = st.integers(0, 2**32)
 
@@ -28,7 +29,7 @@ def one_by_one(groups: list[Group]) -> list[Group]:
     return [replace(group, hinges=True) for group in groups]
 
 
-@settings(max_examples=150)
+@examples(40, many=150)
 @given(seed=SEEDS)
 def test_new_nodes_are_packed_as_pods_placed_one_by_one_would_be(seed: int) -> None:
     rng = random.Random(seed)
@@ -45,7 +46,7 @@ def test_new_nodes_are_packed_as_pods_placed_one_by_one_would_be(seed: int) -> N
         assert by_node(at_once, groups) == by_node(each, groups)
 
 
-@settings(max_examples=150)
+@examples(40, many=150)
 @given(seed=SEEDS)
 def test_every_pod_said_to_be_helped_fits_when_its_node_appears(seed: int) -> None:
     rng = random.Random(seed)
@@ -65,7 +66,7 @@ def test_every_pod_said_to_be_helped_fits_when_its_node_appears(seed: int) -> No
     assert (nodes, placed) == (found.nodes, found.pods)
 
 
-@settings(max_examples=150)
+@examples(40, many=150)
 @given(seed=SEEDS)
 def test_nodes_that_are_there_are_filled_as_one_by_one(seed: int) -> None:
     rng = random.Random(seed)
@@ -85,7 +86,7 @@ def test_nodes_that_are_there_are_filled_as_one_by_one(seed: int) -> None:
         fill(snapshot, group, count, among)
 
 
-@settings(max_examples=100)
+@examples(40, many=100)
 @given(seed=SEEDS)
 def test_all_pods_of_a_group_are_answered_alike(seed: int) -> None:
     rng = random.Random(seed)
@@ -101,7 +102,7 @@ def test_all_pods_of_a_group_are_answered_alike(seed: int) -> None:
         assert group.hinges or len(said) == 1
 
 
-@settings(max_examples=100)
+@examples(40, many=100)
 @given(seed=SEEDS)
 def test_an_estimate_leaves_nothing_behind(seed: int) -> None:
     rng = random.Random(seed)

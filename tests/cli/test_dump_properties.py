@@ -96,6 +96,7 @@ def sorted_all(value: Any) -> Any:
 @example(100026)  # a text names several nodes
 @example(300045)  # victims cost the same on two nodes
 @example(300059)  # other rules choose among equally good nodes
+@example(700108)  # a pod leaves a node that is gone
 @example(100881)  # whether a pending pod fits rests on where another goes
 def test_a_dump_answers_as_the_cluster_does_and_under_other_names_alike(seed: int) -> None:
     objects = world(seed)

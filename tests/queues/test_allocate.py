@@ -181,6 +181,15 @@ def test_whoever_waits_for_room_that_others_leave_keeps_its_node() -> None:
     assert cluster.status("new-w-1") in {Status.PIPELINED, Status.ALLOCATED}
 
 
+def test_a_node_that_is_gone_is_kept_for_nobody_though_a_pod_still_leaves_it() -> None:
+    leaving = member("old", 0, "2").node("gone").terminating().obj()
+    groups = [make_pod_group(name).queue("q").obj() for name in ("old", "new")]
+    cluster = Cluster([QUEUE, node("n", "1"), *groups, leaving, *gang("new", 1, "2")])
+    plan = cluster.act()
+    assert (plan.placed, plan.pipelined) == ([], [])
+    assert plan.unplaced == ["default/new-w-0"]
+
+
 def test_over_its_share_by_weight_a_queue_leaves_nodes_to_others_but_may_have_new_ones() -> None:
     queues = [make_queue("a").obj(), make_queue("b").obj()]
     groups = [make_pod_group(name).queue(name).obj() for name in "ab"]

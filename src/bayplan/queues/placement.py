@@ -124,7 +124,11 @@ class SnapshotPlacement:
         return list(self._snapshot.cluster.pods.by_node.get(node, ()))
 
     def fits_without(self, member: Member, node: str, victims: Iterable[Member] = ()) -> bool:
-        """Whether a node will take a pod once these have left it too."""
+        """Whether a node will take a pod once these have left it too; one that is gone, though pods
+        are still leaving it, takes nothing.
+        """
+        if node not in self._snapshot.cluster.slots.by_name:
+            return False
         gone = {**self._leaving.get(node, {}), **{one.key: one for one in victims}}
         kept = self._kept.get(node, {})
         if not gone and not kept:

@@ -119,5 +119,5 @@ def test_a_terminal_that_was_closed_is_no_failure() -> None:
     with subprocess.Popen(words, stdout=theirs, stderr=subprocess.PIPE, text=True) as process:
         os.close(theirs)
         os.close(ours)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, "Traceback" in errors) == (141, False)

@@ -18,6 +18,13 @@ from tests.patience import PATIENCE
 
 _NOT_FOUND_IS_AN_ANSWER = re.compile(r"\bbayplan (explain|plan|check|simulate|images status)\b")
 _END = "--- ended with "
+_PATIENT = f"""
+kubectl() {{
+  if [ "$1" = wait ]; then set -- "$@" --timeout={PATIENCE:.0f}s; fi
+  command kubectl "$@"
+}}
+"""
+"""By itself `kubectl wait` gives up after 30 seconds, which is little on a busy machine."""
 
 
 class Shell:
@@ -27,6 +34,11 @@ class Shell:
         self._folder = folder
         self._shell = shell
         self._daemons = 0
+
+    def prepare(self, commands: str) -> None:
+        """Run commands of which a reader sees nothing."""
+        printed, code = self._answer(commands)
+        assert code == 0, printed
 
     def run(self, step: Step) -> None:
         """Run a step; raise AssertionError if it fails, or prints something else."""
@@ -107,7 +119,9 @@ def reader(folder: Path) -> Iterator[Shell]:
         start_new_session=True,
     )
     try:
-        yield Shell(folder, shell)
+        opened = Shell(folder, shell)
+        opened.prepare(_PATIENT)
+        yield opened
     finally:
         _end(shell)
 

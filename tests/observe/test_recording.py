@@ -15,6 +15,7 @@ from bayplan.kube.clock import Clock
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import Identity, Recorded, Recording, RecordingWriter
 from tests.client.scripted import Scripted, event, page, refusal, stream
+from tests.patience import PATIENCE
 
 NODE = {"metadata": {"name": "n1", "uid": "u1", "resourceVersion": "1"}}
 Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -47,9 +48,9 @@ def opening(
 async def test_a_kind_that_cannot_be_told_does_not_hold_the_others(tmp_path: Path) -> None:
     told: list[str] = []
     opened = opening(tmp_path / "r.bpr")
-    recorder = Recorder(opened, tell=told.append, patience=0.2)
+    recorder = Recorder(opened, tell=told.append, patience=5.0)  # time for all others
     async with Scripted(answering("/queues")) as server, Client(server.access) as client:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await recorder.lead(client, 0.1)
     with Recording(tmp_path / "r.bpr") as recording:
         assert Identity("v1", "Node", "n1") in recording.state_at(0.0).objects
@@ -61,7 +62,7 @@ async def test_a_kind_that_cannot_be_told_does_not_hold_the_others(tmp_path: Pat
 async def test_the_time_to_record_begins_with_the_recording(tmp_path: Path) -> None:
     recorder = Recorder(opening(tmp_path / "r.bpr"), patience=0.5)
     async with Scripted(answering("/queues")) as server, Client(server.access) as client:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await recorder.lead(client, 0.1)
     assert recorder.has_begun
     with Recording(tmp_path / "r.bpr") as recording:
@@ -92,7 +93,7 @@ async def test_a_full_disk_is_said_as_what_it_is(tmp_path: Path) -> None:
         return await answering("/nothing", event("MODIFIED", newer))(request)
 
     async with Scripted(answer) as server, Client(server.access) as client:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(OSError, match="No space left"):
                 await Recorder(opened).lead(client)
     with Recording(tmp_path / "r.bpr") as recording:

@@ -10,6 +10,7 @@ and tests that are marked with them are left out.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import shutil
@@ -20,6 +21,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from bayplan.kube.loading.garbage import unfreeze
 from bayplan.kube.virtualloop import VirtualLoop
 from tests.samples import LONG, USUAL
 from tests.tiers import is_whole, turn
@@ -117,6 +119,15 @@ def _logs_as_before() -> Iterator[None]:
         if type(left) is logging.StreamHandler:  # those of pytest are kinds of it
             logging.root.removeHandler(left)  # it writes to a stream that ends with the test
     logging.disable(disabled)
+
+
+@pytest.fixture(autouse=True)
+def _collector_as_before() -> Iterator[None]:
+    """Daemons and pages that run in this process freeze what is there; it must not last."""
+    thresholds = gc.get_threshold()
+    yield
+    unfreeze()
+    gc.set_threshold(*thresholds)
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ import gc
 import sys
 
 from bayplan.cli.output import printable
-from bayplan.kube.loading.garbage import RARELY
+from bayplan.kube.loading.garbage import RARELY, freeze
 
 
 async def settle(ready: asyncio.Event) -> None:
     """Once the cluster is loaded, look for garbage among what comes after it, and seldom."""
     await ready.wait()
     gc.collect()
-    gc.freeze()
+    freeze()
     gc.set_threshold(*RARELY)
 
 

@@ -13,6 +13,7 @@ from bayplan.client.errors import ForbiddenError, ServerFaultError
 from bayplan.client.resources import EVENTS
 from bayplan.fit import Profile
 from bayplan.fit.events import Event as Told
+from bayplan.kube.loading.garbage import freeze
 from bayplan.kube.meta import KubeObject
 from bayplan.nodegroups import Provider
 from bayplan.observe import LiveSnapshot, follow
@@ -93,7 +94,7 @@ async def _keep_collector_short(page: Page) -> None:
     """
     while not page.ready.is_set():
         if gc.get_count()[1]:
-            gc.freeze()
+            freeze()
         await asyncio.sleep(FREEZE_SECONDS)
 
 

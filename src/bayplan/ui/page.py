@@ -9,7 +9,6 @@ thread, on a copy of the cluster, at a pace that leaves most of the machine to o
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import msgspec
 
 from bayplan.fit import Snapshot
 from bayplan.kube.clock import Clock
+from bayplan.kube.loading.garbage import freeze
 from bayplan.kube.pods import Pod
 from bayplan.kube.turns import Turns
 from bayplan.ui import encoding
@@ -124,7 +124,7 @@ class Page:
             self.tell()
         else:
             picture.tables.forget_changes()
-            gc.freeze()  # the first picture stays, and need not be looked through again and again
+            freeze()  # the first picture stays, and need not be looked through again and again
             self.ready.set()
         if now() >= self._waiting_due:
             await self._ask_causes(now)

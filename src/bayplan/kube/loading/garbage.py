@@ -14,6 +14,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_frozen: list[bool] = []
+"""Not empty while something is frozen. The collector would count all of it to tell."""
 RARELY = (100_000, 20, 50)
 """Thresholds of the garbage collector for a process that holds a cluster."""
 
@@ -38,7 +40,19 @@ def paused_collector() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():  # what others have frozen stays so
+            if not _frozen:  # what is frozen for good stays so
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def freeze() -> None:
+    """Leave all that is there now out of collections for good."""
+    gc.freeze()
+    _frozen[:] = [True]
+
+
+def unfreeze() -> None:
+    """Take what was frozen into collections again."""
+    gc.unfreeze()
+    _frozen.clear()

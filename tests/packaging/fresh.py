@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 INSTALLERS = (".cache", ".npm", ".rustup")
 PATIENCE = 900.0
 """Seconds for what installs from a registry; nothing is judged by it."""
+INSTALLING = 3 * PATIENCE
+"""Seconds for a test that installs several times."""
 
 
 class Place:

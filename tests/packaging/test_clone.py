@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.packaging.fresh import Place, copy_sources
+import pytest
+
+from tests.packaging.fresh import INSTALLING, Place, copy_sources
+
+pytestmark = pytest.mark.timeout(INSTALLING)
 
 
 def test_a_clone_shows_its_demo_and_then_tests_itself(tmp_path: Path, long: bool) -> None:

@@ -38,6 +38,7 @@ from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Unty
 from bayplan.client.events import NoEvents, Notes
 from bayplan.fit import Profile
 from bayplan.fit.events import Event
+from bayplan.kube.grace import finish_within
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSIDriver, StorageClass
@@ -188,7 +189,10 @@ def _warn_of_node(node: Node, _reason: str, text: str) -> None:
 
 async def _finish(notes: Notes, provider: Provider) -> None:
     """Let what was said be written, and the cloud tidy up, if that does not take long."""
-    with contextlib.suppress(TimeoutError, NodeGroupError):
-        async with asyncio.timeout(GRACE):
-            await notes.drain()
-            await provider.cleanup()
+    with contextlib.suppress(NodeGroupError):
+        await finish_within(GRACE, _tidy_up(notes, provider))
+
+
+async def _tidy_up(notes: Notes, provider: Provider) -> None:
+    await notes.drain()
+    await provider.cleanup()

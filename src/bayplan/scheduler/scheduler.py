@@ -14,7 +14,6 @@ else. So there is one place where the order of things matters, and it is this lo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Collection
 
@@ -22,6 +21,7 @@ from bayplan.client import Untyped
 from bayplan.client.events import Notes
 from bayplan.fit.events import Event
 from bayplan.kube.clock import Clock
+from bayplan.kube.grace import finish_within
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.observe import LiveSnapshot
@@ -151,16 +151,17 @@ class Scheduler:
 
     async def _finish(self) -> None:
         """Let what is being bound be bound, and what was said be written."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE):
-                await asyncio.gather(
-                    self.binder.drain(),
-                    self.batch.ungating.drain(),
-                    self.preemptions.drain(),
-                    self.statuses.drain(),
-                    *(recorder.drain() for recorder in self.recorders),
-                )
+        await finish_within(GRACE, self._drain())
         self.preemptions.cancel()
+
+    async def _drain(self) -> None:
+        await asyncio.gather(
+            self.binder.drain(),
+            self.batch.ungating.drain(),
+            self.preemptions.drain(),
+            self.statuses.drain(),
+            *(recorder.drain() for recorder in self.recorders),
+        )
 
 
 def _observed(live: LiveSnapshot) -> Observed:

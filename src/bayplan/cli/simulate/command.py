@@ -141,7 +141,9 @@ def _check_places(report: Path | None, json: Path | None, csv: Path | None) -> N
     for option, path in (("--report", report), ("--json", json)):
         if path is not None and path.is_dir():
             raise BadInput(f"{option} {path}: is a folder; give a file")
-        if path is not None:
+        if path is not None and path.exists():
+            _check_writable(f"{option} {path}", path)
+        elif path is not None:
             _check_folder(f"{option} {path}", path.parent)
     if csv is not None:
         _check_folder(f"--csv {csv}", next(one for one in (csv, *csv.parents) if one.exists()))
@@ -152,6 +154,12 @@ def _check_folder(place: str, folder: Path) -> None:
         raise BadInput(f"{place}: there is no folder {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadInput(f"{place}: nothing can be written into {folder}")
+
+
+def _check_writable(place: str, file: Path) -> None:
+    """A file that is there is written as it is, whoever may write into its folder."""
+    if not os.access(file, os.W_OK):
+        raise BadInput(f"{place}: cannot be written")
 
 
 @contextmanager

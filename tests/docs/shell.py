@@ -18,13 +18,19 @@ from tests.patience import PATIENCE
 
 _NOT_FOUND_IS_AN_ANSWER = re.compile(r"\bbayplan (explain|plan|check|simulate|images status)\b")
 _END = "--- ended with "
-_PATIENT = f"""
+_PREPARED = f"""
 kubectl() {{
   if [ "$1" = wait ]; then set -- "$@" --timeout={PATIENCE:.0f}s; fi
   command kubectl "$@"
 }}
+bayplan() {{
+  if [ "$1" = autoscaler ]; then set -- "$@" --listen 127.0.0.1:0; fi
+  command bayplan "$@"
+}}
 """
-"""By itself `kubectl wait` gives up after 30 seconds, which is little on a busy machine."""
+"""By itself `kubectl wait` gives up after 30 seconds, which is little on a busy machine; and the
+autoscaler listens at Cluster Autoscaler's port, which only one of several pages could have.
+"""
 
 
 class Shell:
@@ -64,6 +70,7 @@ class Shell:
             assert alive, f"$ {command}\n{log.read_text()}has ended"
             assert time.monotonic() < until, f"$ {command}\n{log.read_text()}says nothing else"
             time.sleep(0.05)
+        assert self._answer("kill -0 $!")[1] == 0, f"$ {command}\n{log.read_text()}has ended"
         self._answer(f'eval "$(grep ^export {log})"')
 
     def _answer(self, command: str) -> tuple[str, int]:
@@ -120,7 +127,7 @@ def reader(folder: Path) -> Iterator[Shell]:
     )
     try:
         opened = Shell(folder, shell)
-        opened.prepare(_PATIENT)
+        opened.prepare(_PREPARED)
         yield opened
     finally:
         _end(shell)

@@ -8,7 +8,7 @@ WEB    := web/node_modules/.package-lock.json
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CORPUS ?= $(wildcard tests/oracle/corpora/*.ndjson.gz)
 # More workers than the two cores of a small machine: many tests wait for what other processes do.
-PYTEST_ARGS ?= -n 3 --dist loadgroup
+PYTEST_ARGS ?= -n 4 --dist loadgroup
 
 # Many tests start programs: bytecode is kept, so that not each of them compiles all anew.
 unexport PYTHONDONTWRITEBYTECODE

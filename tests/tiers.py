@@ -1,6 +1,6 @@
 """Which tests try whole programs, clusters, days or corpora, or many cases; all others are quick.
 
-`make unit` runs the quick ones, in 90 seconds on two cores; `make test` runs all. A test is
+`make unit` runs the quick ones, in two minutes on two cores; `make test` runs all. A test is
 told by where it stands, so that no file has to say it.
 """
 

@@ -52,7 +52,7 @@ long: $(READY) ## Run the tests that try a sample with many: kills, full disks, 
 		tests/images/store/test_kills.py tests/lab/simulating/test_hashes.py tests/packaging/test_clone.py \
 		tests/fit/batches/test_batch_properties.py tests/autoscaler/test_buying_properties.py
 
-lint: $(READY) system packages weblint ## Check style, types and the rooms' imports
+lint: $(READY) system weblint ## Check style, types and the rooms' imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

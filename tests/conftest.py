@@ -39,7 +39,9 @@ _SIMULATION = _HERE / "simulation"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What a shell runs beside itself is deaf to Ctrl-C; the programs under test must hear it."""
+    """Add the plugins of this suite, and let programs under test hear Ctrl-C, to which what a shell
+    runs beside itself is deaf.
+    """
     for plugin in ("tests.groups", "tests.durations"):
         config.pluginmanager.import_plugin(plugin)
     if config.getoption("--long"):

@@ -134,7 +134,7 @@ async def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
-    """Close our ends of its pipes, whoever holds the others."""
+    """Close our ends of its pipes; other processes may hold the other ends."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with suppress(OSError):  # what is not written is not wanted

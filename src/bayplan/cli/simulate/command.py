@@ -157,7 +157,7 @@ def _check_folder(place: str, folder: Path) -> None:
 
 
 def _check_writable(place: str, file: Path) -> None:
-    """A file that is there is written as it is, whoever may write into its folder."""
+    """Raise BadInput if an existing file cannot be written; its folder does not matter."""
     if not os.access(file, os.W_OK):
         raise BadInput(f"{place}: cannot be written")
 

@@ -27,20 +27,12 @@ from bayplan.embedded.apiserver.rest.labels import parse_labels
 from bayplan.embedded.apiserver.rest.selectors import parse_fields
 from bayplan.embedded.asgi import Asked, calling
 from bayplan.kube.loading import paused_collector
+from tests.embedded.yardstick import SOON, yardstick
 
 CMS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 MANY = 10_000
-SOON = 110
-"""How many times the yardstick's work is soon: a second on a quiet machine."""
-
-
-def yardstick() -> float:
-    """How long a fixed piece of work takes now: on a busy machine all work takes longer."""
-    start = time.thread_time()
-    sum(number * number for number in range(200_000))
-    return time.thread_time() - start
 
 
 @contextmanager

@@ -6,7 +6,6 @@ they connect. Stopping lets what is being answered be answered.
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -15,7 +14,6 @@ from contextlib import asynccontextmanager
 from bayplan.admission.app import AdmissionApp
 from bayplan.client.serving.sockets import Uvicorn, https
 
-_POLL_SECONDS = 0.005
 _GRACE_SECONDS = 5
 _MOST_AT_ONCE = 1024
 
@@ -26,11 +24,9 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Answer whoever connects for as long as the context lasts."""
     server = Uvicorn(https(app, tls, grace_seconds=_GRACE_SECONDS, most_at_once=_MOST_AT_ONCE))
-    task = asyncio.create_task(server.serve([listener]), name="webhook")
+    task = await server.begin(listener, "webhook")
     try:
-        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn tells no other way
-            await asyncio.sleep(_POLL_SECONDS)
         yield
     finally:
-        server.should_exit = True
+        server.end()
         await task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import ssl
@@ -14,15 +15,64 @@ from bayplan.client.serving.connection import BoundedConnection
 
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 _IDLE_SECONDS = 120
+_POLL_SECONDS = 0.005
 
 
 class Uvicorn(uvicorn.Server):
-    """uvicorn without its signal handlers: whoever runs the event loop decides about signals."""
+    """uvicorn without its signal handlers: whoever runs the event loop decides about signals.
+
+    It ends as soon as it is told to and its clients are gone; uvicorn itself looks for either ten
+    times a second, and most servers of tests would take longer to end than their test.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Capture none."""
         yield
+
+    async def begin(self, listener: socket.socket, name: str) -> asyncio.Task[None]:
+        """Serve in a task of that name; returns when clients can connect."""
+        task = asyncio.create_task(self.serve([listener]), name=name)
+        try:
+            while not self.started and not task.done():  # noqa: ASYNC110 - it tells no other way
+                await asyncio.sleep(_POLL_SECONDS)
+        except asyncio.CancelledError:
+            self.end()
+            await task
+            raise
+        return task
+
+    def end(self, *, at_once: bool = False) -> None:
+        """End the server: when its clients have their answers, or at once."""
+        self.should_exit = True
+        self.force_exit |= at_once
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        """Serve until told to end."""
+        await self.on_tick(0)
+        await self._ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept nobody else, and wait for those who are here as long as `grace_seconds`."""
+        for listener in (*self.servers, *(sockets or ())):
+            listener.close()
+        for connection in tuple(self.server_state.connections):
+            connection.shutdown()
+        try:
+            await asyncio.wait_for(self._clients_gone(), self.config.timeout_graceful_shutdown)
+        except TimeoutError:
+            for task in self.server_state.tasks:
+                task.cancel()
+
+    async def _clients_gone(self) -> None:
+        state = self.server_state
+        while (state.connections or state.tasks) and not self.force_exit:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 def https(

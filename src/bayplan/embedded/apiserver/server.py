@@ -28,7 +28,6 @@ from bayplan.embedded.apiserver.identity.kubeconfig import (
 )
 from bayplan.embedded.apiserver.plane import ControlPlane
 
-_POLL_SECONDS = 0.005
 _PORT = "port"
 """Where the data file keeps the port."""
 
@@ -95,9 +94,7 @@ class ApiServer:
             )
         )
         self.plane.database.on_failure.append(self._give_up)
-        self._task = asyncio.create_task(self._server.serve([self._socket]), name="apiserver")
-        while not self._server.started and not self._task.done():  # noqa: ASYNC110
-            await asyncio.sleep(_POLL_SECONDS)
+        self._task = await self._server.begin(self._socket, "apiserver")
         if self.config.kubeconfig is not None:
             write_private(self.config.kubeconfig, self.kubeconfig)
 
@@ -105,7 +102,7 @@ class ApiServer:
         """End watches, let other requests finish, and close the data file."""
         self.store.release()
         if self._server is not None and self._task is not None:
-            self._server.should_exit = True
+            self._server.end()
             await self._task
         self._socket.close()
         await self.plane.stop()
@@ -120,7 +117,7 @@ class ApiServer:
     def _give_up(self) -> None:
         """Stop at once, without another word to anybody: the data file cannot be written."""
         if self._server is not None:
-            self._server.should_exit = self._server.force_exit = True
+            self._server.end(at_once=True)
             for connection in tuple(self._server.server_state.connections):
                 connection.transport.abort()
 

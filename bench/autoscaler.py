@@ -34,11 +34,11 @@ from bayplan.autoscaler.telling.report import Report
 from bayplan.autoscaler.telling.status import StatusWriter
 from bayplan.autoscaler.telling.teller import Teller
 from bayplan.autoscaler.tidying import Tidying
+from bayplan.base.clock import WallClock
 from bayplan.client import Access, Client
 from bayplan.client.events import NoEvents
 from bayplan.fit import Snapshot
 from bayplan.fit.events import Event
-from bayplan.kube.clock import WallClock
 from bayplan.kube.meta import Condition, KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import Provider

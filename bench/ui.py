@@ -24,9 +24,9 @@ from statistics import median
 
 import aiohttp
 
+from bayplan.base.clock import WallClock
 from bayplan.client import Change
 from bayplan.fit import Snapshot
-from bayplan.kube.clock import WallClock
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.observe import Observer

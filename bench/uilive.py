@@ -19,12 +19,12 @@ from pathlib import Path
 
 import aiohttp
 
+from bayplan.base.garbage import RARELY
 from bayplan.client import connect
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.kube.codec.objects import encode
-from bayplan.kube.loading.garbage import RARELY
 from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.serving import Serving, serve
 from bench.measure import peak_memory

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry
 
+from bayplan.base.clock import WallClock
 from bayplan.client import Change
 from bayplan.client.events import NoEvents
 from bayplan.fit import Snapshot
 from bayplan.fit.events import Event
-from bayplan.kube.clock import WallClock
 from bayplan.kube.meta import ObjectMeta, Quantity
 from bayplan.kube.pods import Container, Pod, PodSchedulingGate, PodSpec, ResourceRequirements
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, Queue, QueueSpec

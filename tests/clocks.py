@@ -21,7 +21,7 @@ from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from bayplan.kube.clock import START
+from bayplan.base.clock import START
 
 T = TypeVar("T")
 SETTLING_TURNS = 64

@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from bayplan.kube.loading.garbage import unfreeze
-from bayplan.kube.virtualloop import VirtualLoop
+from bayplan.base.garbage import unfreeze
+from bayplan.base.virtualloop import VirtualLoop
 from tests.samples import LONG, USUAL
 from tests.tiers import is_whole, turn
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from bayplan.base.durations import parse_duration
 from bayplan.client import Client
 from bayplan.client.errors import ApiError
-from bayplan.kube.durations import parse_duration
 from bayplan.kube.pods import Pod
 from bench.scheduler_perf import objects
 from bench.scheduler_perf.making import Maker, at_rate, many

@@ -16,12 +16,12 @@ import pytest
 
 from bayplan.admission.certificates.bundle import LIVES, renewed
 from bayplan.admission.configurations import MUTATING, VALIDATING
+from bayplan.base.clock import WallClock
 from bayplan.cli.main import run
 from bayplan.client import Client, Untyped, connect
 from bayplan.client.errors import InvalidError, ServerFaultError
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
-from bayplan.kube.clock import WallClock
 from tests.admission.manifests import install_kinds
 from tests.admission.reviews import GATE
 from tests.admission.test_kinds import QUEUE, QUEUES

@@ -25,7 +25,7 @@ from bayplan.kube.loading import load
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.sharing import Pseudonyms
+from bayplan.recordings.privacy import Pseudonyms
 from tests.builders import make_node, make_pod_group, make_queue
 from tests.fit.worlds import random_object, random_pod
 

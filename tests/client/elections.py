@@ -7,13 +7,13 @@ from random import Random
 
 import msgspec
 
+from bayplan.base.clock import Clock
 from bayplan.client.errors import (
     AlreadyExistsError,
     ConflictError,
     DisconnectedError,
     Status,
 )
-from bayplan.kube.clock import Clock
 from bayplan.kube.coordination import Lease
 from tests.clocks import VirtualClock
 

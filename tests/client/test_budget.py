@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from bayplan.base.clock import LoopClock
 from bayplan.client.wire.budget import Budget
-from bayplan.kube.clock import LoopClock
 
 pytestmark = pytest.mark.virtual
 

@@ -10,13 +10,13 @@ from random import Random
 
 import pytest
 
+from bayplan.base.clock import LoopClock
 from bayplan.client import Client
 from bayplan.client.daemon import elect, ending_signals, until_signalled
 from bayplan.client.election import LeadershipLostError
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.inprocess import in_process_client
-from bayplan.kube.clock import LoopClock
 from bayplan.kube.coordination import Lease
 
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.base.pacing import RetryPolicy
 from bayplan.client import Access, Client, Tuning, deletion, merge, untyped
 from bayplan.client.errors import (
     ApiError,
@@ -32,7 +33,6 @@ from bayplan.client.verbs.discovery import UnknownKindError
 from bayplan.client.wire.requests import Limits
 from bayplan.client.wire.retries import wait_before_retry
 from bayplan.kube.nodes import Node
-from bayplan.kube.pacing import RetryPolicy
 from tests.client.proxies import RudeProxy
 from tests.client.scripted import Handler, Scripted, config_map, hang_up, json, raw, refusal
 from tests.clocks import VirtualClock

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from types import TracebackType
 
+from bayplan.base.clock import START
 from bayplan.client.serving.authority import Authority
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.fields import CatalogFields
@@ -23,7 +24,6 @@ from bayplan.embedded.control.view import View
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.fleet import Fleet
 from bayplan.embedded.nodes.machines import GPU_LABEL, GroupDriver, InstanceType, NodeGroup
-from bayplan.kube.clock import START
 from bayplan.kube.nodes import Taint
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.kube.configfiles import ConfigFileError
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.nodegroups import UnavailableError
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
 from bayplan.nodegroups.externalgrpc.config import CloudConfig, read_config

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.nodegroups import GroupOptions
 from bayplan.nodegroups.sections import OptionsSection
 

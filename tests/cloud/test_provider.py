@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.base.clock import START
 from bayplan.embedded.nodes.machines import GPU_LABEL
-from bayplan.kube.clock import START
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import VolumeNodeResources
 from bayplan.nodegroups import (

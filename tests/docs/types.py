@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bayplan.kube.durations import Seconds
+from bayplan.base.durations import Seconds
 
 _WORDS: dict[object, str] = {
     str: "text",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from bayplan.base.clock import Clock, WallClock
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.kinds.fields import CatalogFields
@@ -13,7 +14,6 @@ from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.seed import seed
 from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.kube.clock import Clock, WallClock
 
 
 async def new_backend(clock: Clock | None = None) -> Backend:

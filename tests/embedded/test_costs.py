@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.base.garbage import paused_collector
 from bayplan.embedded.apiserver.authorization.escalation import is_held
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.crds.pruning import add_defaults
@@ -26,7 +27,6 @@ from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.apiserver.rest.labels import parse_labels
 from bayplan.embedded.apiserver.rest.selectors import parse_fields
 from bayplan.embedded.asgi import Asked, calling
-from bayplan.kube.loading import paused_collector
 from tests.embedded.yardstick import SOON, yardstick
 
 CMS = "/api/v1/namespaces/default/configmaps"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.base.clock import LoopClock
 from bayplan.embedded.apiserver.controllers.events import EventReaper
 from bayplan.embedded.apiserver.rest import writing
-from bayplan.kube.clock import LoopClock
 from tests.embedded.backends import call_of, new_backend
 
 pytestmark = pytest.mark.virtual

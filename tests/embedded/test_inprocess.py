@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.base.clock import LoopClock
+from bayplan.base.pacing import RetryPolicy
 from bayplan.client import Access, Client, Informers, Tuning
 from bayplan.client.config.credentials import FixedHeader
 from bayplan.client.errors import (
@@ -30,8 +32,6 @@ from bayplan.embedded.apiserver.request import User
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.asgi import PIECES, Asked, CutShort, calling
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
-from bayplan.kube.clock import LoopClock
-from bayplan.kube.pacing import RetryPolicy
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
 

@@ -14,11 +14,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from bayplan.base.garbage import paused_collector
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.asgi import Asked, calling
-from bayplan.kube.loading import paused_collector
 from tests.embedded.mutations import Wire, mutated, recorded
 from tests.embedded.yardstick import SOON, yardstick
 from tests.patience import PATIENCE

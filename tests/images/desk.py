@@ -9,6 +9,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from bayplan.base.pacing import TokenBucket
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.verification import Verification
@@ -26,7 +27,6 @@ from bayplan.images.manager.throttle import PullLine
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.objects import ImageRuntime
 from bayplan.kube.meta import ObjectMeta
-from bayplan.kube.pacing import TokenBucket
 from bayplan.kube.pods import LocalObjectReference, Pod
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, Secret
 from bayplan.kube.workloads import RuntimeClass

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from bayplan.kube.codec import KINDS, JsonObject, ObjectError, decode_object, encode, find_kind
+from bayplan.base.values import JsonObject
+from bayplan.kube.codec import KINDS, ObjectError, decode_object, encode, find_kind
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from tests.builders import (

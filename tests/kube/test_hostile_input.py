@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.kube.codec import KINDS, JsonValue, encode
+from bayplan.base.values import JsonValue
+from bayplan.kube.codec import KINDS, encode
 from bayplan.kube.loading import Loaded, LoadError, load
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.kube.codec import JsonObject, encode
+from bayplan.base.values import JsonObject
+from bayplan.kube.codec import encode
 from bayplan.kube.loading import Loaded, LoadError, load
 from bayplan.kube.pods import Pod
 from tests.builders import make_node, make_pod, make_pvc

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 import uvicorn
 
+from bayplan.base.clock import WallClock
 from bayplan.client import Client, Informers, untyped
 from bayplan.client.config import from_kubeconfig
 from bayplan.client.errors import ServerFaultError, UnreachableError
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.credentials import server_context
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
-from bayplan.kube.clock import WallClock
 from bayplan.kube.coordination import Lease
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.base.clock import START
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.store.database import StoreError
-from bayplan.kube.clock import START
 from bayplan.lab import LiveLab, VirtualLab, run_virtually
 from tests.lab.test_daemons import spec
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import BadInput
 from bayplan.cli.node_limits import LimitTerms
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.attachtables import Row, read_own_limits
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.node.deciding import Settings
 from bayplan.node.settings import SettingsFromFile
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from bayplan.base.clock import Clock
 from bayplan.client import Client
-from bayplan.kube.clock import Clock
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import Identity, Recorded, Recording, RecordingWriter
 from tests.client.scripted import Scripted, event, page, refusal, stream

@@ -22,12 +22,12 @@ from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptions
 from bayplan.autoscaler.providers.declared.sources import NODE_GROUPS
 from bayplan.autoscaler.providers.opening import open_provider
+from bayplan.base.clock import LoopClock
 from bayplan.client import Client, Informers, Untyped, connect, merge
 from bayplan.embedded.apiserver.config import PlaneConfig, ServerConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.inprocess import in_process_client
-from bayplan.kube.clock import LoopClock
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod

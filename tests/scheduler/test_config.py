@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.kube.configfiles import ConfigFileError
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.scheduler.config import SchedulerSettings, default_settings, parse_settings
 from bayplan.scheduler.config.plugins import PLUGINS
 

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
+from bayplan.base.clock import LoopClock
 from bayplan.client.errors import UnreachableError
 from bayplan.fit import Assumption, Snapshot
-from bayplan.kube.clock import LoopClock
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.binding import Gone, Job
 from bayplan.scheduler.config import default_settings

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from bayplan.base.clock import LoopClock
 from bayplan.client.events import NoEvents
 from bayplan.fit import ClaimBinding, Snapshot
-from bayplan.kube.clock import LoopClock
 from bayplan.kube.pods import Pod
 from bayplan.lab import run_virtually
 from bayplan.scheduler.attempt import Refused

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.base.configfiles import ConfigFileError
+from bayplan.base.durations import DurationError, format_duration, parse_duration
 from bayplan.embedded.control.faults import FAULT_KINDS
 from bayplan.embedded.simulation.clusterfile import parse_cluster, read_cluster
-from bayplan.kube.configfiles import ConfigFileError
-from bayplan.kube.durations import DurationError, format_duration, parse_duration
 from tests.simulation.worlds import CLUSTER, world
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

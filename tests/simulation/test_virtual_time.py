@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.base.clock import START
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.kube.clock import START
 from bayplan.kube.times import timestamp
 from bayplan.lab import VirtualLab
 from bench.simulation import day, run_day

@@ -12,11 +12,11 @@ from typing import Any
 
 import aiohttp
 
+from bayplan.base.clock import Clock
+from bayplan.base.pacing import RetryPolicy
 from bayplan.client import Client, Tuning, Untyped, connect, deletion, merge, untyped
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
-from bayplan.kube.clock import Clock
-from bayplan.kube.pacing import RetryPolicy
 from bayplan.kube.pods import Pod
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import Identity, Recorded, Recording, RecordingWriter, identity_of

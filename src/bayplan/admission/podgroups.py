@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from bayplan.admission.amounts import amount_faults, uncounted
 from bayplan.admission.book import QueueBook
 from bayplan.admission.review import Fault, Verdict
-from bayplan.kube.codec import shorten
+from bayplan.base.values import shorten
 from bayplan.kube.queueing import DEFAULT_QUEUE, PodGroup
 
 _MOST = 2**31 - 1

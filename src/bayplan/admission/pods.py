@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 
 from bayplan.admission.drafts import PodDraft
 from bayplan.admission.review import Fault, PatchOperation
-from bayplan.kube.codec import shorten
+from bayplan.base.values import shorten
 from bayplan.kube.names import is_subdomain
 from bayplan.kube.queueing import (
     GATE_ANNOTATIONS,

@@ -23,7 +23,7 @@ from bayplan.admission.book import (
     promises_of,
 )
 from bayplan.admission.review import Fault, Verdict
-from bayplan.kube.codec import shorten
+from bayplan.base.values import shorten
 from bayplan.kube.queueing import ROOT_QUEUE, Queue
 from bayplan.kube.resources import PODS
 from bayplan.queues.resources import write_amounts

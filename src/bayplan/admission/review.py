@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from bayplan.kube.codec.problems import printable, shorten
+from bayplan.base.values import printable, shorten
 from bayplan.kube.meta import Struct
 
 API_VERSION = "admission.k8s.io/v1"

@@ -19,7 +19,7 @@ from bayplan.autoscaler.plan import ScaleUp
 from bayplan.autoscaler.telling import messages
 from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
 from bayplan.autoscaler.telling.teller import Teller
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 from bayplan.nodegroups import NodeGroupError, Provider
 
 log = logging.getLogger(__name__)

@@ -34,11 +34,11 @@ from bayplan.autoscaler.telling.report import CONFIG_MAPS, Report
 from bayplan.autoscaler.telling.status import StatusWriter
 from bayplan.autoscaler.telling.teller import Teller
 from bayplan.autoscaler.tidying import Tidying
+from bayplan.base.grace import finish_within
 from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Untyped
 from bayplan.client.events import NoEvents, Notes
 from bayplan.fit import Profile
 from bayplan.fit.events import Event
-from bayplan.kube.grace import finish_within
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSIDriver, StorageClass

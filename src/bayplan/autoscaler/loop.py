@@ -30,8 +30,8 @@ from bayplan.autoscaler.telling import messages
 from bayplan.autoscaler.telling.report import Report
 from bayplan.autoscaler.tidying import Tidying
 from bayplan.autoscaler.world import World
+from bayplan.base.clock import Clock
 from bayplan.client.errors import ClientError
-from bayplan.kube.clock import Clock
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import NodeGroupError
 

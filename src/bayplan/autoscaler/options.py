@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayplan.kube.durations import Seconds
+from bayplan.base.durations import Seconds
 from bayplan.nodegroups import GroupOptions
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from bayplan.base.garbage import RARELY
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.cli.flags import Switch
 from bayplan.cli.listening import fastest_loop, listen_address
@@ -23,7 +24,6 @@ from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
-from bayplan.kube.loading.garbage import RARELY
 
 
 @Parameter(name="*")

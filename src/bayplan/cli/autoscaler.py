@@ -25,6 +25,7 @@ from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
 from bayplan.autoscaler.providers.opening import check_options, open_provider
 from bayplan.autoscaler.scaleup.totals import TotalsError, read_totals
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.daemons import settle, show
@@ -40,7 +41,6 @@ from bayplan.client.daemon import elect, until_signalled
 from bayplan.client.errors import ClientError
 from bayplan.client.pages import Pages, serve_pages
 from bayplan.fit import Profile
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.nodegroups import NodeGroupError, Provider
 from bayplan.scheduler.config import LeaderSettings
 

@@ -11,6 +11,10 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.base.clock import WallClock
+from bayplan.base.configfiles import ConfigFileError
+from bayplan.base.durations import Seconds
+from bayplan.base.suggestions import no_such
 from bayplan.checkup import KINDS, Report, Severity, Subject
 from bayplan.checkup import check as look
 from bayplan.checkup.subject import latest_moment
@@ -29,12 +33,8 @@ from bayplan.cli.output import Format, emit, show
 from bayplan.cli.progress import LOADING, Bar
 from bayplan.cli.source import HERE, ClusterSource, incomplete_data
 from bayplan.kube import codec
-from bayplan.kube.clock import WallClock
-from bayplan.kube.configfiles import ConfigFileError
-from bayplan.kube.durations import Seconds
 from bayplan.kube.loading import Loaded
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.misspelt import no_such
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import read_time

@@ -6,8 +6,8 @@ import asyncio
 import gc
 import sys
 
+from bayplan.base.garbage import RARELY, freeze
 from bayplan.cli.output import printable
-from bayplan.kube.loading.garbage import RARELY, freeze
 
 
 async def settle(ready: asyncio.Event) -> None:

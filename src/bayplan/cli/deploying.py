@@ -14,6 +14,9 @@ from cyclopts import CycloptsError, Parameter
 
 import bayplan
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
+from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, read_text
+from bayplan.base.suggestions import suggestion
+from bayplan.base.yaml_values import YamlError, build
 from bayplan.cli.cluster import Gates, gates_from
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.main import build_app
@@ -26,9 +29,6 @@ from bayplan.deploy.values import REPOSITORY, Values, find
 from bayplan.deploy.writing import write
 from bayplan.images.references import InvalidReferenceError
 from bayplan.images.references import parse as parse_image
-from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, read_text
-from bayplan.kube.loading.yaml_values import YamlError, build
-from bayplan.kube.misspelt import suggestion
 from bayplan.kube.names import is_dns_label, is_label_value
 
 _DOT = re.compile(r"(?<!\\)\.")

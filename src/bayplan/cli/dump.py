@@ -9,6 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayplan.base.clock import WallClock
+from bayplan.base.suggestions import no_such
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import report_problems
 from bayplan.cli.dump_file import TELLS_TOO_MUCH, DumpWriter, opened
@@ -18,14 +20,12 @@ from bayplan.cli.output import counted, notices, printable
 from bayplan.cli.progress import WHOLE, Bar
 from bayplan.cli.source import HERE, ClusterSource
 from bayplan.client.client import Client
-from bayplan.kube.clock import WallClock
 from bayplan.kube.codec import KINDS
 from bayplan.kube.loading import Collector, Unseen
-from bayplan.kube.misspelt import no_such
-from bayplan.kube.sharing import TOO_TELLING, Anonymiser, Pseudonyms
 from bayplan.kube.times import timestamp
 from bayplan.observe.permissions import NEEDS, Kind, Needs, note_of, resource_name
 from bayplan.observe.reading import allowed_pages, refuse_blindness
+from bayplan.recordings.privacy import TOO_TELLING, Anonymiser, Pseudonyms
 
 ALL = NEEDS["dump"]
 

@@ -20,7 +20,7 @@ from bayplan.cli.output import printable
 from bayplan.kube.codec import ObjectError, encode
 from bayplan.kube.loading import DumpNotes, LeftOut, Unseen
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.sharing import Anonymiser, release_of, scrub
+from bayplan.recordings.privacy import Anonymiser, release_of, scrub
 
 _HEAD = b'{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":""},"items":['
 _COMPRESSION = 6

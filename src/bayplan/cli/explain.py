@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayplan.base.values import JsonObject
 from bayplan.cli.cluster import (
     As,
     Gates,
@@ -30,7 +31,7 @@ from bayplan.cli.what_if import AS_IT_IS, WhatIf, newly_made, replicas
 from bayplan.cli.whose import Bench
 from bayplan.fit import Snapshot
 from bayplan.fit.explanation.waiting import waiting_pods
-from bayplan.kube.codec import DEFAULT_NAMESPACE, JsonObject, ObjectError, identify
+from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, identify
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.loading import Loaded
 from bayplan.kube.nodes import Node

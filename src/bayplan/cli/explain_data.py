@@ -15,8 +15,8 @@ from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import Refusal
 
 if TYPE_CHECKING:
+    from bayplan.base.values import JsonObject, JsonValue
     from bayplan.cli.held import Held
-    from bayplan.kube.codec import JsonObject, JsonValue
     from bayplan.scheduler.batch.inquiry import WaitingGroup
 
 

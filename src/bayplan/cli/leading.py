@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from cyclopts import Parameter
 
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable
 from bayplan.client.election.record import Timing
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.names import is_object_name
 from bayplan.scheduler.config import LeaderSettings
 

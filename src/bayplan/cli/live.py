@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from bayplan.base.pacing import RetryPolicy
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable
@@ -14,7 +15,6 @@ from bayplan.client.client import Client, Tuning, connect
 from bayplan.client.errors import ForbiddenError, TimedOutError
 from bayplan.client.wire.requests import Limits
 from bayplan.kube.loading import Loaded, Progress
-from bayplan.kube.pacing import RetryPolicy
 from bayplan.observe.permissions import Needs
 from bayplan.observe.reading import NotAllowedError, read_once
 

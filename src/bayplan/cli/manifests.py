@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from bayplan.base.values import JsonObject, JsonValue
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable
-from bayplan.kube.codec import DEFAULT_NAMESPACE, JsonObject, JsonValue, ObjectError, decode_object
+from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, decode_object
 from bayplan.kube.loading import LoadError, load, plain_documents
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod

@@ -18,6 +18,8 @@ from typing import Literal
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, start_http_server
 
+from bayplan.base.clock import WallClock
+from bayplan.base.pacing import TokenBucket
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
@@ -38,8 +40,6 @@ from bayplan.images.credentials.verification import Verification, VerificationPo
 from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
 from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.kube.clock import WallClock
-from bayplan.kube.pacing import TokenBucket
 
 Work = Callable[[Client], Coroutine[object, object, None]]
 PolicyName = Literal[

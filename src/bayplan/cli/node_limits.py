@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.autoscaler.cloud.reading import Expects, as_it_is
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.cluster import gates_from
 from bayplan.cli.errors import BadInput
 from bayplan.cli.flags import Switch
@@ -24,7 +25,6 @@ from bayplan.client.client import Client
 from bayplan.client.daemon import elect
 from bayplan.client.pages import Pages, serve_pages
 from bayplan.kube.attachtables import LimitsSection, PrefixName
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.node.agent import NAME, LimitsAgent, SettingsSource
 from bayplan.node.expecting import expecting

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonObject, JsonValue
+    from bayplan.base.values import JsonObject, JsonValue
 
 _ENDLESS = 100_000
 """The width of what is not a terminal: nothing is wrapped there."""

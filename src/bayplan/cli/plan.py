@@ -20,6 +20,8 @@ from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.planning import Shown, Still, kinds_of_nodes, show
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.base.clock import WallClock
+from bayplan.base.configfiles import ConfigFileError, read_text
 from bayplan.cli.cluster import (
     Gates,
     Missing,
@@ -35,8 +37,6 @@ from bayplan.cli.plan_data import as_data
 from bayplan.cli.plan_text import blocks
 from bayplan.cli.source import HERE, ClusterSource, incomplete_data
 from bayplan.fit.rules import KUBERNETES_VERSION
-from bayplan.kube.clock import WallClock
-from bayplan.kube.configfiles import ConfigFileError, read_text
 from bayplan.kube.loading import Loaded
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node

@@ -8,7 +8,7 @@ from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Removal, Sca
 from bayplan.autoscaler.planning import Shown
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
 
 
 def as_data(shown: Shown, left_out: int, incomplete: JsonValue) -> JsonValue:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from cyclopts import Parameter
 
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import BadInput
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.queues import Policy
 from bayplan.scheduler.config import QueueSettings
 

@@ -9,7 +9,7 @@ from bayplan.queues import Resources
 from bayplan.queues.resources import write_amount, write_amounts
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonObject, JsonValue
+    from bayplan.base.values import JsonObject, JsonValue
     from bayplan.scheduler.batch.inquiry import WaitingGroup
     from bayplan.scheduler.batch.survey import QueueView, Survey
 

@@ -18,7 +18,7 @@ from bayplan.queues.plan import Plan
 from bayplan.queues.session import Session
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonObject
+    from bayplan.base.values import JsonObject
 
 
 def next_plan(ledger: Ledger, snapshot: Snapshot) -> Plan:

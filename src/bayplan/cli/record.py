@@ -12,6 +12,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayplan.base.clock import Clock
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_INTERRUPTED, EXIT_OK, BadInput
 from bayplan.cli.live import ask
@@ -19,8 +21,6 @@ from bayplan.cli.output import notices, printable
 from bayplan.cli.ui import patience, quiet
 from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import until_signalled
-from bayplan.kube.clock import Clock
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import RecordingFullError, RecordingWriter
 

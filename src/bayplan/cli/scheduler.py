@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.comparing import compare_on_signal, compare_once
@@ -32,7 +33,6 @@ from bayplan.client.errors import ClientError
 from bayplan.client.pages import Pages, serve_pages
 from bayplan.fit import Profile
 from bayplan.fit.profile import OUR_SCHEDULER
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.names import is_object_name
 from bayplan.scheduler.config import (
     SchedulerSettings,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Partial, Source, load_objects, report_problems, those_left_out
 from bayplan.cli.errors import BadInput
@@ -15,11 +16,10 @@ from bayplan.cli.output import printable
 from bayplan.cli.progress import Bar
 from bayplan.cli.reaching import reaching
 from bayplan.kube.codec import DEFAULT_NAMESPACE
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.loading import Loaded
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
     from bayplan.observe.permissions import Needs
 
 NOT_BOTH = "give a dump with -f, or a cluster with --context or --kubeconfig, not both"

@@ -15,6 +15,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayplan.base.clock import WallClock
+from bayplan.base.durations import DurationError, parse_duration
+from bayplan.base.garbage import RARELY
 from bayplan.checkup.subject import LONG_AGO, latest_moment
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import (
@@ -34,10 +37,7 @@ from bayplan.cli.ui_answers import answers
 from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import until_signalled
 from bayplan.fit import Profile
-from bayplan.kube.clock import WallClock
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.loading import Loaded
-from bayplan.kube.loading.garbage import RARELY
 from bayplan.kube.times import read_time
 from bayplan.recordings import Recording, RecordingError
 from bayplan.ui.answers import Answers

@@ -20,6 +20,8 @@ from bayplan.autoscaler.planning import Still as Planned
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.base.clock import WallClock
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import BadInput
 from bayplan.cli.explain_data import as_data
 from bayplan.cli.held import held_by_queues
@@ -29,8 +31,6 @@ from bayplan.cli.queues import survey_of
 from bayplan.cli.queues_data import amounts
 from bayplan.cli.whose import Bench
 from bayplan.fit import Profile, Snapshot
-from bayplan.kube.clock import WallClock
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node, NodeStatus
 from bayplan.kube.pods import Pod
@@ -45,7 +45,7 @@ from bayplan.ui.picture.groups import GroupFacts
 from bayplan.ui.tables import Row
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
 
 MOST_STEPS = 200
 """So many steps, pods and nodes of a plan are told."""

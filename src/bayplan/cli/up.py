@@ -12,6 +12,8 @@ from typing import Annotated, TextIO
 
 from cyclopts import Parameter
 
+from bayplan.base.configfiles import ConfigFileError
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.apiserver import WhoMay
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput
@@ -24,8 +26,6 @@ from bayplan.cli.simulated.tables import report_table
 from bayplan.cli.simulated.watching import recorded
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.report import summarize
-from bayplan.kube.configfiles import ConfigFileError
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.lab import VirtualLab, run_virtually
 from bayplan.lab.crew import Crew, CrewError, Member, members, muster
 

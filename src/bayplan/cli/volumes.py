@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.cluster import (
     Gates,
     Missing,
@@ -30,12 +31,11 @@ from bayplan.fit import Snapshot
 from bayplan.fit.needs.report import VolumeReport, VolumeUse
 from bayplan.fit.volumes.limits import Limit, LimitSource
 from bayplan.kube.attachlimits import unreadable_limits
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.kube.nodes import Node
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonObject, JsonValue
+    from bayplan.base.values import JsonObject, JsonValue
 
 _SHORT = {
     LimitSource.ALLOCATABLE: "allocatable",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from bayplan.base.suggestions import no_such
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable, table
 from bayplan.fit.needs.report import VolumeReport
-from bayplan.kube.misspelt import no_such
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
 
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%?")
 NEARLY_FULL = 0.8

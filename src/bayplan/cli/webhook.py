@@ -19,6 +19,8 @@ from bayplan.admission.certificates import CertificateFiles, SharedSecret, Sourc
 from bayplan.admission.configurations import FailurePolicy, Registration
 from bayplan.admission.daemon import WebhookDaemon
 from bayplan.admission.rules import AdmissionSettings
+from bayplan.base.durations import DurationError, parse_duration
+from bayplan.base.garbage import RARELY
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Gates, gates_from
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
@@ -31,8 +33,6 @@ from bayplan.client.errors import ClientError
 from bayplan.client.pages import Pages, serve_pages
 from bayplan.client.serving.sockets import address_of
 from bayplan.client.serving.sockets import listen as listen_on
-from bayplan.kube.durations import DurationError, parse_duration
-from bayplan.kube.loading.garbage import RARELY
 from bayplan.kube.names import is_subdomain
 
 log = logging.getLogger(__name__)

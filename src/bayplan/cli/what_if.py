@@ -14,15 +14,15 @@ from msgspec.structs import replace
 
 from bayplan.autoscaler.providers.declared.applying import template_from
 from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.base.configfiles import ConfigFileError
+from bayplan.base.suggestions import no_such
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template, daemons_for, ephemeral_claims
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.kube.daemons import belongs_to_node
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.meta import KubeObject, ObjectMeta, OwnerReference
-from bayplan.kube.misspelt import no_such
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod, PodResourceClaimStatus, PodStatus
 from bayplan.kube.storage import BIND_COMPLETED, SELECTED_NODE, PersistentVolumeClaim

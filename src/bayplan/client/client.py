@@ -20,6 +20,8 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
+from bayplan.base.clock import Clock, WallClock
+from bayplan.base.pacing import RetryPolicy
 from bayplan.client.config.access import Access
 from bayplan.client.config.loading import load_access
 from bayplan.client.objects import decode
@@ -30,9 +32,7 @@ from bayplan.client.wire.calling import Caller
 from bayplan.client.wire.requests import Limits, Request
 from bayplan.client.wire.sending import Sender
 from bayplan.client.wire.transport import Transport
-from bayplan.kube.clock import Clock, WallClock
 from bayplan.kube.meta import Struct
-from bayplan.kube.pacing import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True)

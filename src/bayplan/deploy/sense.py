@@ -14,10 +14,10 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
+from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, refuse_unknown, shaped
 from bayplan.deploy.values import Values, Workload, find, layered
 from bayplan.deploy.words import END, Free, Strict, Toleration, is_section
 from bayplan.kube.attachtables import OwnLimits, check_own_limits
-from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, refuse_unknown, shaped
 from bayplan.kube.pods import Affinity
 from bayplan.kube.quantity import parse as amount
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from bayplan.base.garbage import paused_collector
 from bayplan.fit.asking import Asking
 from bayplan.fit.copies import private_copy
 from bayplan.fit.decision import Assumption, Decision
@@ -46,7 +47,7 @@ from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import ALL_ROWS, Rows
 from bayplan.fit.verdicts import Verdicts, refusing_plugins, verdicts
 from bayplan.kube.codec import ObjectError
-from bayplan.kube.loading import Loaded, Progress, load, paused_collector
+from bayplan.kube.loading import Loaded, Progress, load
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 

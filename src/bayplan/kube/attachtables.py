@@ -17,7 +17,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from bayplan.kube.configfiles import FieldProblem, parse, read_text
+from bayplan.base.configfiles import FieldProblem, parse, read_text
 from bayplan.kube.configvalues import Count, Section
 from bayplan.kube.names import is_qualified_name
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES

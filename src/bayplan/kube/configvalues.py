@@ -7,10 +7,10 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from bayplan.kube.configfiles import FieldProblem
-from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.base.configfiles import FieldProblem
+from bayplan.base.durations import DurationError, parse_duration
+from bayplan.base.suggestions import no_such
 from bayplan.kube.meta import Quantity
-from bayplan.kube.misspelt import no_such
 from bayplan.kube.names import is_label_value, is_qualified_name
 from bayplan.kube.quantity import QuantityError, parse
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from bayplan.base.clock import Clock
 from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.watchcache import Change
-from bayplan.kube.clock import Clock
 
 _KEY = "moment"
 _PAUSE = timedelta(seconds=1)

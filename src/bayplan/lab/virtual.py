@@ -20,6 +20,8 @@ from pathlib import Path
 from random import Random
 from typing import TextIO, TypeVar
 
+from bayplan.base.clock import START, LoopClock
+from bayplan.base.virtualloop import VirtualLoop
 from bayplan.embedded.apiserver.admission.webhooks.inprocess import InProcessPoster
 from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Decision
 from bayplan.embedded.apiserver.config import PlaneConfig
@@ -28,8 +30,6 @@ from bayplan.embedded.asgi import App
 from bayplan.embedded.control.dice import dice
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.log import RunLog
-from bayplan.kube.clock import START, LoopClock
-from bayplan.kube.virtualloop import VirtualLoop
 from bayplan.lab.lab import Daemon, Lab
 from bayplan.lab.moment import moment_of
 

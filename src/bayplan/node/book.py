@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from bayplan.kube.pacing import Backoff
+from bayplan.base.pacing import Backoff
 from bayplan.node.deciding import Wanted
 
 FIRST_WAIT = 1.0

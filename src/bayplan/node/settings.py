@@ -6,8 +6,8 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.kube.attachtables import LimitsSection, OwnLimits, prefixes, read_own_limits
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.node.deciding import Settings
 from bayplan.node.plugins.base import Reserve, Terms
 

@@ -19,11 +19,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from bayplan.base.turns import TURN, Turns
 from bayplan.client import Change, Client, Informer, Informers
 from bayplan.client.errors import MalformedError
 from bayplan.fit import Profile, Snapshot
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.turns import TURN, Turns
 from bayplan.observe.kinds import OBSERVED, which
 from bayplan.observe.observer import Observer
 from bayplan.observe.setaside import Problem

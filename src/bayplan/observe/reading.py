@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from bayplan.base.garbage import paused_collector
 from bayplan.client import Client, Selection
 from bayplan.client.errors import ForbiddenError, GoneError, MalformedError, NotFoundError
 from bayplan.client.objects import RawPage
 from bayplan.client.resources import Resource, resource_of
 from bayplan.kube.codec import KINDS, ObjectError, read_head
-from bayplan.kube.loading import Collector, Loaded, Progress, Unseen, paused_collector
+from bayplan.kube.loading import Collector, Loaded, Progress, Unseen
 from bayplan.kube.meta import KubeObject
 from bayplan.observe.permissions import Kind, Needs, note_of
 

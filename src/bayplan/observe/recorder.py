@@ -15,15 +15,15 @@ import contextlib
 from collections.abc import Callable
 from math import inf
 
+from bayplan.base.clock import Clock
 from bayplan.client import Change, Client, Informer, Informers, Untyped
 from bayplan.client.errors import ForbiddenError, NotFoundError
 from bayplan.client.resources import EVENTS
-from bayplan.kube.clock import Clock
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.sharing import scrub
 from bayplan.observe.kinds import ALSO_SHOWN, OBSERVED, STATUSES, status_alone, which
 from bayplan.recordings import RecordingFullError, RecordingWriter, identity_of
+from bayplan.recordings.privacy import scrub
 
 FLUSH_SECONDS = 1.0
 PATIENCE = 30.0

@@ -16,7 +16,7 @@ from bayplan.kube.codec import KINDS, ObjectError, decode_as, find_kind
 from bayplan.kube.codec.objects import encode
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject, Labels, ObjectMeta
-from bayplan.kube.sharing import KEPT_ANNOTATIONS
+from bayplan.recordings.privacy import KEPT_ANNOTATIONS
 
 Untyped: TypeAlias = "dict[str, object]"
 Recorded: TypeAlias = "KubeObject | dict[str, object]"

@@ -10,11 +10,11 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from bayplan.base.clock import Clock
 from bayplan.client import Untyped
 from bayplan.client.events import Notes
 from bayplan.fit import Assumption, Snapshot
 from bayplan.fit.events import Event
-from bayplan.kube.clock import Clock
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import timestamp

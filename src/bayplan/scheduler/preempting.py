@@ -11,8 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from bayplan.base.clock import Clock
 from bayplan.client.errors import ClientError
-from bayplan.kube.clock import Clock
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import timestamp
 from bayplan.scheduler.writes import Writes

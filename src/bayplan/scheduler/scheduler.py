@@ -17,11 +17,11 @@ import asyncio
 import logging
 from collections.abc import Collection
 
+from bayplan.base.clock import Clock
+from bayplan.base.grace import finish_within
 from bayplan.client import Untyped
 from bayplan.client.events import Notes
 from bayplan.fit.events import Event
-from bayplan.kube.clock import Clock
-from bayplan.kube.grace import finish_within
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.observe import LiveSnapshot

@@ -13,10 +13,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bayplan.base.clock import Clock
 from bayplan.client.errors import ClientError
 from bayplan.fit import ClaimBinding
 from bayplan.fit.events import Event
-from bayplan.kube.clock import Clock
 from bayplan.kube.nodes import Node
 from bayplan.kube.selectors import compile_node_selector
 from bayplan.kube.storage import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 
 
 async def told_or_late(clock: Clock, news: asyncio.Event, seconds: float | None) -> None:

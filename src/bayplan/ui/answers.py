@@ -17,7 +17,7 @@ from bayplan.ui.picture.groups import GroupFacts
 from bayplan.ui.tables import Row
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
 
 
 @dataclass(frozen=True, slots=True)

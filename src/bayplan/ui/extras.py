@@ -13,7 +13,7 @@ from bayplan.ui.picture.picture import Picture
 from bayplan.ui.picture.status import NAME, NAMESPACE, Status
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
 
 HANDED_ON = frozenset({PodGroup, Queue, DaemonSet, Job})
 """Kinds that queues and plans rest on."""

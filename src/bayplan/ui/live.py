@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+from bayplan.base.garbage import freeze
 from bayplan.client import Change, Client, Informer, Untyped
 from bayplan.client.errors import ForbiddenError, ServerFaultError
 from bayplan.client.resources import EVENTS
 from bayplan.fit import Profile
 from bayplan.fit.events import Event as Told
-from bayplan.kube.loading.garbage import freeze
 from bayplan.kube.meta import KubeObject
 from bayplan.nodegroups import Provider
 from bayplan.observe import LiveSnapshot, follow

@@ -18,11 +18,11 @@ from typing import TypeVar
 
 import msgspec
 
+from bayplan.base.clock import Clock
+from bayplan.base.garbage import freeze
+from bayplan.base.turns import Turns
 from bayplan.fit import Snapshot
-from bayplan.kube.clock import Clock
-from bayplan.kube.loading.garbage import freeze
 from bayplan.kube.pods import Pod
-from bayplan.kube.turns import Turns
 from bayplan.ui import encoding
 from bayplan.ui.answers import Answers, Still
 from bayplan.ui.backend import BusyError, NotOfferedError

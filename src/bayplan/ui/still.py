@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from bayplan.base.clock import Clock
 from bayplan.fit import Profile, Snapshot
-from bayplan.kube.clock import Clock
 from bayplan.kube.meta import KubeObject
 from bayplan.observe import OBSERVED
 from bayplan.ui.answers import Answers

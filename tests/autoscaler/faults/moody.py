@@ -13,7 +13,7 @@ from random import Random
 from typing import TypeVar
 
 from bayplan.autoscaler.dryrun import ShownCloud
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
     GroupOptions,
     Instance,

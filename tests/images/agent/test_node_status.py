@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from bayplan.base.clock import WallClock
+from bayplan.base.pacing import Backoff
 from bayplan.client.client import Client, connect
 from bayplan.client.errors import UnreachableError
 from bayplan.client.verbs.patches import merge
@@ -24,9 +26,7 @@ from bayplan.images.agent.node_status import MOST_NAMES, NO_LIMIT, ImageTeller, 
 from bayplan.images.collection.policy import DiskUsage
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageRuntime, ImageSpec
-from bayplan.kube.clock import WallClock
 from bayplan.kube.nodes import ContainerImage, Node
-from bayplan.kube.pacing import Backoff
 from bayplan.kube.pods import Pod
 from tests.builders import make_node
 from tests.cli.commands import command

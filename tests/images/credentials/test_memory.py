@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bayplan.base.clock import START
 from bayplan.images.credentials.keyring import Credential, SecretSource
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.records import ImagePullCredentials, PullKey
 from bayplan.images.credentials.verification import Verdict, Verification, VerificationPolicy
 from bayplan.images.runtime.objects import Image, ImageKey, RegistryAuth
-from bayplan.kube.clock import START
 from tests.clocks import VirtualClock
 
 REF = "sha256:" + "1" * 64

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.base.pacing import RetryPolicy
 from bayplan.images.handlers import UnknownHandlerError
 from bayplan.images.platforms.platform import Platform
 from bayplan.images.platforms.windows import Isolation
@@ -17,7 +18,6 @@ from bayplan.images.registry.credentials import (
 from bayplan.images.registry.errors import InvalidReferenceError
 from bayplan.images.registry.reference import is_loopback, parse_reference
 from bayplan.images.registry.retry import Retrier, TransientError, parse_retry_after
-from bayplan.kube.pacing import RetryPolicy
 from tests.images.parts.service import HOST, settings
 
 DIGEST = "sha256:" + "a" * 64

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from bayplan.base.pacing import RetryPolicy
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.app import Tuning, serve
 from bayplan.images.cri.client import CriClient
@@ -16,7 +17,6 @@ from bayplan.images.platforms.platform import Platform
 from bayplan.images.registry.download import Pace
 from bayplan.images.registry.transport import Timeouts
 from bayplan.images.settings import Settings, load_settings
-from bayplan.kube.pacing import RetryPolicy
 
 HOST = Platform(os="linux", architecture="amd64")
 CONFIG = """

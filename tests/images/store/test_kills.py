@@ -15,6 +15,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bayplan.base.clock import WallClock
 from bayplan.images.collection.collector import Collector
 from bayplan.images.collection.filesystem import probe_disk
 from bayplan.images.collection.policy import CollectionPolicy
@@ -22,7 +23,6 @@ from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageSpec
-from bayplan.kube.clock import WallClock
 from tests.images.parts.crashing import CriProcess, cri_process
 from tests.images.parts.inspecting import Expected, Found, inspect, occupied
 from tests.images.parts.layouts import ImageBuilder, linux, tar_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.kube.configfiles import ConfigFileError
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.lab.simulating.overrides import OverrideError, overridden
 from bayplan.lab.simulating.running import spec_of
 from tests.lab.simulating.runs import variant

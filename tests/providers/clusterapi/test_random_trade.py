@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.base.clock import LoopClock
 from bayplan.client import Access, Client, merge
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
-from bayplan.kube.clock import LoopClock
 from bayplan.lab import run_virtually
 from bayplan.nodegroups import NodeGroupError, NodeRef, Provider, UnavailableError
 from tests.providers.clusterapi.capi import DELETE, MAX, MIN, NAMESPACE, Capi

@@ -11,7 +11,7 @@ from bayplan.autoscaler.providers.declared.files import parse_groups
 from bayplan.autoscaler.providers.declared.overlay import Overlay
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
 from bayplan.autoscaler.providers.declared.sources import FileDeclarations
-from bayplan.kube.clock import START
+from bayplan.base.clock import START
 from bayplan.nodegroups import (
     CSI_DRIVERS,
     GroupOptions,

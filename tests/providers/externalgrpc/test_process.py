@@ -13,8 +13,8 @@ import pytest
 
 from bayplan.autoscaler.providers import ProviderOptions
 from bayplan.autoscaler.providers.opening import open_provider
+from bayplan.base.clock import START
 from bayplan.client import Client
-from bayplan.kube.clock import START
 from bayplan.nodegroups import (
     GroupOptions,
     InvalidRequestError,

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from bayplan.base.clock import LoopClock
 from bayplan.client.errors import NotFoundError, Status
-from bayplan.kube.clock import LoopClock
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.batch.ungating import Ungated, Ungating
 from tests.builders import make_pod

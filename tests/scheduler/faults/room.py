@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 
+from bayplan.base.clock import Clock
 from bayplan.client import Access, Client, Untyped
 from bayplan.client.daemon import elect
 from bayplan.client.election.elector import LeadershipLostError
 from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.inprocess import InProcessTransport
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.kube.clock import Clock
 from bayplan.lab import VirtualLab
 from bayplan.scheduler.config import SchedulerSettings, default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from bayplan.base.clock import Clock
 from bayplan.client.resources import EVENTS
-from bayplan.kube.clock import Clock
 from bayplan.kube.pods import Pod
 from tests.scheduler.faults.room import CPU, NODES, Room, claim, pod, room
 from tests.scheduler.faults.wire import Fault, How, Target

@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import Random
 
+from bayplan.base.clock import WallClock
 from bayplan.client import Access, Client
 from bayplan.client.config import from_kubeconfig
 from bayplan.client.daemon import elect
 from bayplan.client.wire.http import HttpTransport
-from bayplan.kube.clock import WallClock
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon

@@ -16,10 +16,10 @@ from random import Random
 
 import msgspec
 
+from bayplan.base.clock import Clock
 from bayplan.client.errors import DisconnectedError, UnreachableError
 from bayplan.client.wire.requests import Request
 from bayplan.client.wire.transport import Headers, Reply, Transport
-from bayplan.kube.clock import Clock
 
 
 class How(Enum):

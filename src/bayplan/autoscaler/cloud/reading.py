@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 
 from bayplan.autoscaler.cloud.calling import patiently
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.validation import validate
 from bayplan.nodegroups import (

@@ -15,8 +15,8 @@ from datetime import datetime
 from enum import Enum
 
 from bayplan.autoscaler.options import ScaleUpOptions
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.fit.events import Event
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import read_time
 

@@ -16,7 +16,7 @@ from bayplan.autoscaler.expanders.price import cheapest
 from bayplan.autoscaler.expanders.priority import prioritised
 from bayplan.autoscaler.expanders.simple import least_nodes, least_waste, most_pods
 from bayplan.autoscaler.plan import Note
-from bayplan.kube.misspelt import suggestion
+from bayplan.base.suggestions import suggestion
 
 RANDOM = "random"
 PRICE = "price"

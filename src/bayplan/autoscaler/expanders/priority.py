@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from bayplan.autoscaler.candidates import Candidate
 from bayplan.autoscaler.plan import Note
-from bayplan.kube.configfiles import ConfigFileError, parse
-from bayplan.kube.patterns import Pattern, PatternError, compile_pattern
+from bayplan.base.configfiles import ConfigFileError, parse
+from bayplan.base.patterns import Pattern, PatternError, compile_pattern
 
 CONFIG_MAP = "cluster-autoscaler-priority-expander"
 KEY = "priorities"

@@ -25,8 +25,8 @@ from bayplan.autoscaler.providers.declared.sources import (
 )
 from bayplan.autoscaler.providers.declared.statuses import Statuses
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
+from bayplan.base.suggestions import no_such
 from bayplan.client import Client, Informers
-from bayplan.kube.misspelt import no_such
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
 from bayplan.nodegroups.externalgrpc.config import VARIABLE, CloudConfig, read_config

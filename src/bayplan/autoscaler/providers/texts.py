@@ -12,7 +12,7 @@ from typing import get_args
 
 import msgspec
 
-from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.kube.meta import Quantity
 from bayplan.kube.names import is_label_value, is_qualified_name
 from bayplan.kube.nodes import Taint, TaintEffect

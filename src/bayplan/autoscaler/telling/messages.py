@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bayplan.autoscaler.plan import LeftPending, ScaleUp
-from bayplan.kube.durations import format_duration
+from bayplan.base.durations import format_duration
 from bayplan.kube.events import EventType
 
 ACTION = "ScaleUp"

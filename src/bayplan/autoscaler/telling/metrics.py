@@ -13,7 +13,7 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from bayplan.autoscaler.plan import Cause
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 
 PREFIX = "cluster_autoscaler_"
 _SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)

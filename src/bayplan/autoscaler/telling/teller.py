@@ -10,9 +10,9 @@ from collections import OrderedDict
 
 from bayplan.autoscaler.options import LoopOptions
 from bayplan.autoscaler.telling.messages import Notice
+from bayplan.base.clock import Clock
 from bayplan.client import Untyped
 from bayplan.client.events import Notes
-from bayplan.kube.clock import Clock
 from bayplan.kube.meta import KubeObject, ObjectReference
 
 AGAIN = 300.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from bayplan.base.durations import format_duration
 from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened, who
 from bayplan.checkup.subject import Subject
 from bayplan.fit.explanation.cause import Cause
 from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_pods
-from bayplan.kube.durations import format_duration
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.messages import POD_SCHEDULED

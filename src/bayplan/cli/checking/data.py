@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bayplan.checkup import Finding, Report, Severity
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonObject, JsonValue
+    from bayplan.base.values import JsonObject, JsonValue
 
 
 def as_data(report: Report, incomplete: JsonValue) -> JsonValue:

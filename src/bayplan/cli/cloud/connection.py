@@ -10,9 +10,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import EXIT_NO, BadInput
 from bayplan.cli.output import notices, printable
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.nodegroups import InvalidRequestError, NodeGroupError, NotFoundError, Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
 from bayplan.nodegroups.externalgrpc.config import VARIABLE, read_config

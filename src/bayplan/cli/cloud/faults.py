@@ -14,6 +14,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bayplan.base.values import JsonValue
 from bayplan.cli.cluster import Output
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit, notices, printable, show, table
@@ -22,7 +23,6 @@ from bayplan.client.errors import ClientError, ConfigError, InvalidError, NotFou
 from bayplan.embedded.apiserver.discovery.version import is_embedded
 from bayplan.embedded.control.faults import FaultKind
 from bayplan.embedded.simulation.faultcontrol import CONTROL
-from bayplan.kube.codec import JsonValue
 
 CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 _NAME = re.compile(r"[-._a-zA-Z0-9]{1,100}")

@@ -22,7 +22,7 @@ from bayplan.nodegroups import (
 )
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
 
 FAILED = "failed"
 

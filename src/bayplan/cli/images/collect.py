@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from bayplan.base.clock import WallClock
+from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
@@ -21,8 +23,6 @@ from bayplan.images.collection.filesystem import InvalidDiskCapacityError, probe
 from bayplan.images.collection.policy import CollectionPolicy
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.kube.clock import WallClock
-from bayplan.kube.codec import JsonValue
 
 
 async def collect(  # noqa: PLR0913 - one for each option of the command

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
@@ -21,7 +22,6 @@ from bayplan.cli.images.output import (
 from bayplan.cli.images.status import show_image
 from bayplan.images.runtime.cri import CriRuntime, ImageDetails
 from bayplan.images.runtime.objects import ImageSpec
-from bayplan.kube.codec import JsonValue
 
 
 async def info(  # noqa: PLR0913 - one for each option of the command

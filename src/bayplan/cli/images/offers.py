@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.images.connection import Connection
 from bayplan.cli.images.output import complain, human_size, show_data, show_table
@@ -24,7 +25,6 @@ from bayplan.images.registry.transport import Timeouts, Transport
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.settings import Settings, load_settings
-from bayplan.kube.codec import JsonValue
 
 
 class _Configured(msgspec.Struct, rename="camel"):

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from rich.text import Text
 
+from bayplan.base.values import JsonValue
 from bayplan.cli.output import Format as Style
 from bayplan.cli.output import emit, notices, printable, show, table
 from bayplan.images.runtime.objects import FilesystemUsage, Image
-from bayplan.kube.codec import JsonValue
 
 Format = Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])]
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")

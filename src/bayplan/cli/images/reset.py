@@ -8,6 +8,8 @@ from pathlib import Path
 
 from cyclopts import Parameter
 
+from bayplan.base.clock import WallClock
+from bayplan.base.values import JsonValue
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
@@ -21,8 +23,6 @@ from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.credentials.record_files import RecordFiles
 from bayplan.images.credentials.verification import Verification
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.kube.clock import WallClock
-from bayplan.kube.codec import JsonValue
 
 
 @Parameter(name="*")

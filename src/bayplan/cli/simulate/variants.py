@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
+from bayplan.base.configfiles import ConfigFileError, read_text
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import notices, printable
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, plain_cluster
-from bayplan.kube.configfiles import ConfigFileError, read_text
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.gates import GateError
 from bayplan.lab.crew import CrewError
 from bayplan.lab.simulating.orders import Inputs, Variant

@@ -13,6 +13,7 @@ from heapq import nlargest
 from rich.text import Text
 
 from bayplan.autoscaler.plan import Plan
+from bayplan.base.durations import format_duration
 from bayplan.cli.output import printable
 from bayplan.cli.queues_data import amounts
 from bayplan.cli.simulated.tables import Rows
@@ -22,7 +23,6 @@ from bayplan.embedded.simulation.report import Waiting
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.fit import Snapshot
 from bayplan.fit.explanation.cause import why_it_waits
-from bayplan.kube.durations import format_duration
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import ROOT_QUEUE
 from bayplan.lab.crew import Aboard

@@ -15,6 +15,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.live import Live
 
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.apiserver import WhoMay, kubeconfig_place
 from bayplan.cli.errors import BadInput, Unwritable
 from bayplan.cli.listening import listen_address
@@ -32,7 +33,6 @@ from bayplan.embedded.cloud.serving import CloudPlaces
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.report import summarize
 from bayplan.embedded.simulation.simulation import Simulation
-from bayplan.kube.configfiles import ConfigFileError
 from bayplan.lab import Lab, LiveLab
 from bayplan.lab.crew import Aboard, Crew, muster
 from bayplan.observe import follow

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from bayplan.base.durations import format_duration
 from bayplan.cli.output import printable, table
 from bayplan.embedded.simulation.report import Booting, NodeLine, Summary, Waiting
-from bayplan.kube.durations import format_duration
 
 Why = Callable[[Waiting], str]
 """Says why a pod waits."""

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import msgspec
 
+from bayplan.base.clock import Clock
 from bayplan.client.config.credentials import ClientCertificate, checked_token
 from bayplan.client.config.kubeconfig_types import ExecSettings
 from bayplan.client.errors import ConfigError
 from bayplan.client.programs import NotStartedError, Program, ProgramError
-from bayplan.kube.clock import Clock
 
 EARLY = timedelta(seconds=10)
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")

@@ -15,9 +15,9 @@ from typing import TypeVar
 import msgspec
 import yaml
 
+from bayplan.base.suggestions import suggestion
 from bayplan.client.config.kubeconfig_types import Cluster, KubeConfig, User
 from bayplan.client.errors import ConfigError
-from bayplan.kube.misspelt import suggestion
 
 LARGEST_FILE = 16 << 20
 _YamlLoader: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(

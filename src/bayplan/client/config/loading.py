@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bayplan.base.clock import Clock, WallClock
 from bayplan.client.config.access import Access
 from bayplan.client.config.auth_provider import ProvidedToken
 from bayplan.client.config.credentials import Anonymous, Credentials, FixedHeader, TokenFile
@@ -21,7 +22,6 @@ from bayplan.client.config.kubeconfig_types import Cluster, User
 from bayplan.client.config.proxies import proxy_for, web_address
 from bayplan.client.config.tls import Pem, TlsSettings
 from bayplan.client.errors import ConfigError
-from bayplan.kube.clock import Clock, WallClock
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

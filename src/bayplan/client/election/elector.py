@@ -18,6 +18,7 @@ from random import Random
 
 import msgspec
 
+from bayplan.base.clock import Clock, WallClock
 from bayplan.client.election.locks import LeaseLock
 from bayplan.client.election.record import (
     Observation,
@@ -27,7 +28,6 @@ from bayplan.client.election.record import (
     released,
 )
 from bayplan.client.errors import ClientError
-from bayplan.kube.clock import Clock, WallClock
 from bayplan.kube.coordination import Lease
 
 log = logging.getLogger(__name__)

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic
 
+from bayplan.base.turns import Turns
 from bayplan.client.client import Client
 from bayplan.client.errors import (
     ClientError,
@@ -32,7 +33,6 @@ from bayplan.client.objects import key_of
 from bayplan.client.resources import Resource, T, resource_of
 from bayplan.client.verbs.reading import Selection
 from bayplan.client.verbs.watching import WatchEvent
-from bayplan.kube.turns import Turns
 
 log = logging.getLogger(__name__)
 UnfitHandler = Callable[[str, MalformedError | None], None]

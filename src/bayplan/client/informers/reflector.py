@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, Protocol
 
+from bayplan.base.pacing import Backoff
 from bayplan.client.client import Client
 from bayplan.client.errors import (
     ApiError,
@@ -40,7 +41,6 @@ from bayplan.client.informers.store import Store
 from bayplan.client.resources import Resource, T
 from bayplan.client.verbs.reading import Selection, WatchFrom
 from bayplan.client.verbs.watching import WatchEvent, WatchStream
-from bayplan.kube.pacing import Backoff
 
 RESUMABLE = (
     DisconnectedError,

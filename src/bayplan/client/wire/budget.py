@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bayplan.kube.clock import Clock
-from bayplan.kube.pacing import TokenBucket
+from bayplan.base.clock import Clock
+from bayplan.base.pacing import TokenBucket
 
 
 class Budget:

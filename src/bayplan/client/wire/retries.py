@@ -7,12 +7,13 @@ certainly not done:
 - the connection broke, time ran out or the server faltered half-way: only requests that read, and
   writes that name the version they expect (the second finds a conflict, and never does it twice).
 
-How long to wait says `bayplan.kube.pacing`: a server's Retry-After is honoured as it stands, and
+How long to wait says `bayplan.base.pacing`: a server's Retry-After is honoured as it stands, and
 one longer than we are willing to wait is passed on to the caller instead.
 """
 
 from __future__ import annotations
 
+from bayplan.base.pacing import Chance, RetryPolicy
 from bayplan.client.errors import (
     ApiError,
     ClientError,
@@ -23,7 +24,6 @@ from bayplan.client.errors import (
     UnavailableError,
     UnreachableError,
 )
-from bayplan.kube.pacing import Chance, RetryPolicy
 
 
 def wait_before_retry(

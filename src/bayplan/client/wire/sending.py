@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 
+from bayplan.base.clock import Clock
+from bayplan.base.pacing import RetryPolicy
 from bayplan.client.errors import ClientError, TooManyRequestsError, UnauthorizedError
 from bayplan.client.wire.budget import Budget
 from bayplan.client.wire.calling import Answer, Caller
 from bayplan.client.wire.requests import Request
 from bayplan.client.wire.retries import wait_before_retry
-from bayplan.kube.clock import Clock
-from bayplan.kube.pacing import RetryPolicy
 
 
 class Sender:

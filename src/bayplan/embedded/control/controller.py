@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, Literal, TypeAlias, TypeVar
 
+from bayplan.base.clock import Clock
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.faults import FaultBoard
 from bayplan.embedded.control.view import View
-from bayplan.kube.clock import Clock
 from bayplan.kube.times import timestamp
 
 K = TypeVar("K", bound=Hashable)

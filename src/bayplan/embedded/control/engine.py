@@ -16,13 +16,13 @@ from collections import defaultdict, deque
 from collections.abc import Hashable
 from typing import Any, NamedTuple, TypeVar
 
+from bayplan.base.clock import Clock
+from bayplan.base.pacing import doubled
 from bayplan.embedded.apiserver.store.store import Store
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter
 from bayplan.embedded.control.sink import Refused, Sink
 from bayplan.embedded.control.timeline import Timeline
-from bayplan.kube.clock import Clock
-from bayplan.kube.pacing import doubled
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import (
@@ -30,7 +31,6 @@ from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, PODS
 from bayplan.embedded.nodes import podstatus
 from bayplan.embedded.nodes.fitting import Fitting
 from bayplan.embedded.nodes.fleet import Fleet
-from bayplan.kube.durations import DurationError, parse_duration
 
 RUNS_FOR = "simulation.bayplan.io/runs-for"
 EXIT_CODE = "simulation.bayplan.io/exit-code"

@@ -17,6 +17,8 @@ from functools import partial
 
 import yaml
 
+from bayplan.base.configfiles import FieldProblem, shaped
+from bayplan.base.yaml_values import YamlError, build
 from bayplan.embedded.apiserver.errors import Cause, invalid
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.store.entry import Key
@@ -25,8 +27,6 @@ from bayplan.embedded.control.controller import Controller, Do, Plan, Stage, Tel
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.storages import CONFIG_MAPS
 from bayplan.embedded.simulation.clusterfile.faults import FaultSection, Targets
-from bayplan.kube.configfiles import FieldProblem, shaped
-from bayplan.kube.loading.yaml_values import YamlError, build
 
 CONTROL = Key(CONFIG_MAPS, "kube-system", "bayplan-faults")
 _PREFIX = "control/"

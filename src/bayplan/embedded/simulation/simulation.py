@@ -7,6 +7,8 @@ await simulation.run(until=7200)
 
 from __future__ import annotations
 
+from bayplan.base.configfiles import ConfigFileError
+from bayplan.base.suggestions import nearest
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.rest.backend import Backend
@@ -47,8 +49,6 @@ from bayplan.embedded.workloads.joborphans import JobOrphans
 from bayplan.embedded.workloads.jobs import Jobs
 from bayplan.embedded.workloads.replicasets import ReplicaSets
 from bayplan.embedded.workloads.statefulsets import StatefulSets
-from bayplan.kube.configfiles import ConfigFileError
-from bayplan.kube.misspelt import nearest
 
 
 class Simulation:

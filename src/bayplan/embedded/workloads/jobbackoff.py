@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bayplan.base.pacing import doubled
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.workloads.jobtally import Tally
-from bayplan.kube.pacing import doubled
 
 FIRST_SECONDS = 10.0
 MOST_SECONDS = 600.0

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from bayplan.base.values import JsonObject
 from bayplan.fit.snapshot import Snapshot
-from bayplan.kube.codec import JsonObject
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 

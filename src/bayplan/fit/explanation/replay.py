@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import msgspec
 
+from bayplan.base.values import JsonObject, JsonValue
 from bayplan.fit.explanation.actions.patches import plain
 from bayplan.fit.explanation.fix import Step, Steps
 from bayplan.fit.snapshot import Snapshot
-from bayplan.kube.codec import JsonObject, JsonValue
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 

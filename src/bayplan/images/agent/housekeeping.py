@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from bayplan.base.clock import Clock
 from bayplan.images.agent.rollback import WARNING, GateLedger, UnreadableGateStateError
 from bayplan.images.collection.collector import Collector, Outcome
 from bayplan.images.collection.filesystem import InvalidDiskCapacityError
@@ -16,7 +17,6 @@ from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.manager.cluster import EventKind, EventReason, EventSink, Subject
 from bayplan.images.manager.metrics import ImageMetrics
 from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.kube.clock import Clock
 
 log = logging.getLogger(__name__)
 

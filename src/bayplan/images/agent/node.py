@@ -16,6 +16,8 @@ from random import Random
 
 from prometheus_client import CollectorRegistry
 
+from bayplan.base.clock import Clock
+from bayplan.base.pacing import Backoff, TokenBucket
 from bayplan.client.client import Client
 from bayplan.client.events import Recorder, Reporter
 from bayplan.client.informers import Change, Informers
@@ -50,8 +52,6 @@ from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageRuntime
-from bayplan.kube.clock import Clock
-from bayplan.kube.pacing import Backoff, TokenBucket
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import RuntimeClass
 

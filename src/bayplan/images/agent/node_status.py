@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bayplan.base.clock import Clock
+from bayplan.base.pacing import Backoff
 from bayplan.client.errors import ClientError
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime
-from bayplan.kube.clock import Clock
 from bayplan.kube.nodes import ContainerImage
-from bayplan.kube.pacing import Backoff
 
 log = logging.getLogger(__name__)
 

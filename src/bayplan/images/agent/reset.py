@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bayplan.base.clock import Clock
 from bayplan.images.agent.reset_plan import PodChoice, choose_pods, stale_images
 from bayplan.images.agent.rollback import GateLedger
 from bayplan.images.collection.records import used_by_containers
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import ImageKey, ImageRuntime, ImageSpec
-from bayplan.kube.clock import Clock
 from bayplan.kube.pods import Pod
 
 PATIENCE = 60.0

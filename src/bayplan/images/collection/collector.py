@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable, Iterable, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from bayplan.base.clock import Clock
 from bayplan.images.collection.decision import Candidate, Reason, for_space, removable, too_old
 from bayplan.images.collection.filesystem import DiskProbe, image_disk
 from bayplan.images.collection.policy import CollectionPolicy, DiskUsage
 from bayplan.images.collection.records import ImageRecord, detect, used_by_containers
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime, ImageSpec
-from bayplan.kube.clock import Clock
 
 log = logging.getLogger(__name__)
 

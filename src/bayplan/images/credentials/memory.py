@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 
+from bayplan.base.clock import Clock
 from bayplan.images.credentials.keyring import Credential
 from bayplan.images.credentials.record_files import RecordFiles, UnreadableRecordError
 from bayplan.images.credentials.records import ImagePullCredentials, ImagePulledRecord, PullKey
@@ -27,7 +28,6 @@ from bayplan.images.credentials.verification import (
 )
 from bayplan.images.references import parse, with_default_tag, without_tag_or_digest
 from bayplan.images.runtime.objects import Image, ImageKey
-from bayplan.kube.clock import Clock
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from bayplan.base.pacing import RetryPolicy
 from bayplan.images.cri.images import Images
 from bayplan.images.cri.metrics import Metrics
 from bayplan.images.cri.runtime import Runtime
@@ -23,7 +24,6 @@ from bayplan.images.registry.transport import Timeouts, Transport
 from bayplan.images.settings import Settings
 from bayplan.images.store.partials import Keeping
 from bayplan.images.store.store import ImageStore
-from bayplan.kube.pacing import RetryPolicy
 
 _GRACE = 5.0
 _TIDYING_SECONDS = 600.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bayplan.kube.pacing import doubled
+from bayplan.base.pacing import doubled
 
 INITIAL_SECONDS = 10.0
 LONGEST_SECONDS = 300.0

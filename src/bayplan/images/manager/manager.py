@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
+from bayplan.base.clock import Clock
 from bayplan.images.credentials.keyring import PodKeyring
 from bayplan.images.credentials.memory import PullMemory
 from bayplan.images.credentials.providers.keyring import Providers
@@ -36,7 +37,6 @@ from bayplan.images.manager.pulling import Pulled, Puller, PullFailedError
 from bayplan.images.manager.wanted import WantedImage, runtime_handler, wanted_image
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime
-from bayplan.kube.clock import Clock
 from bayplan.kube.pods import Container, Pod
 
 

@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
+from bayplan.base.clock import Clock
+from bayplan.base.pacing import TokenBucket
 from bayplan.images.credentials.keyring import Credential
 from bayplan.images.manager.throttle import PullLine
 from bayplan.images.runtime.errors import RuntimeCallError
 from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime, ImageSpec, PodIdentity
-from bayplan.kube.clock import Clock
-from bayplan.kube.pacing import TokenBucket
 
 DEFAULT_PROGRESS_DEADLINE = 600.0
 _LOOKS_PER_DEADLINE = 10

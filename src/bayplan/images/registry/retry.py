@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
+from bayplan.base.pacing import Chance, RetryPolicy
 from bayplan.images.registry.errors import UnavailableError
-from bayplan.kube.pacing import Chance, RetryPolicy
 
 RETRIED_STATUSES = frozenset((408, 429, *range(500, 600)))
 _Result = TypeVar("_Result")

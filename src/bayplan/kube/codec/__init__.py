@@ -9,8 +9,6 @@ from bayplan.kube.codec.defaults import DEFAULT_NAMESPACE
 from bayplan.kube.codec.kinds import EVENTS, KINDS, Kind, find_kind
 from bayplan.kube.codec.objects import (
     Head,
-    JsonObject,
-    JsonValue,
     Wire,
     decode_as,
     decode_event,
@@ -18,15 +16,13 @@ from bayplan.kube.codec.objects import (
     encode,
     read_head,
 )
-from bayplan.kube.codec.problems import ObjectError, identify, shorten
+from bayplan.kube.codec.problems import ObjectError, identify
 
 __all__ = [
     "DEFAULT_NAMESPACE",
     "EVENTS",
     "KINDS",
     "Head",
-    "JsonObject",
-    "JsonValue",
     "Kind",
     "ObjectError",
     "Wire",
@@ -37,5 +33,4 @@ __all__ = [
     "find_kind",
     "identify",
     "read_head",
-    "shorten",
 ]

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TypeAlias
 
 import msgspec
 
+from bayplan.base.decode_errors import locate, reason
+from bayplan.base.values import JsonObject, JsonValue
 from bayplan.kube.codec.defaults import settle
 from bayplan.kube.codec.kinds import EVENTS, Kind, find_kind
-from bayplan.kube.codec.places import locate, reason
 from bayplan.kube.codec.problems import ObjectError, identify
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject
 
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-JsonObject = dict[str, JsonValue]
 Wire = bytes | memoryview | msgspec.Raw | JsonObject
 """An object not yet decoded: JSON text, or plain values such as YAML gives."""
 

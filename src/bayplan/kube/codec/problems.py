@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_SHOWN = 60
+from bayplan.base.values import SHOWN_CHARACTERS, printable, shorten
 
 
 class ObjectError(ValueError):
@@ -27,28 +27,11 @@ class ObjectError(ValueError):
         return printable(f"{places}: {self.problem}{value}")
 
 
-def shorten(shown: object) -> str:
-    """A value in few printable characters, whatever it is."""
-    if shown is None:
-        return ""
-    if isinstance(shown, str):
-        text = repr(shown[:_SHOWN])
-        return f"{text}…" if len(shown) > _SHOWN else text
-    if isinstance(shown, bool | float):
-        return repr(shown)
-    if isinstance(shown, int):
-        return repr(shown) if shown.bit_length() < 256 else "a huge integer"
-    return f"a {type(shown).__name__}"
-
-
-def printable(text: str) -> str:
-    """The text on one line and without what could upset a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
 def identify(kind: str, namespace: str, name: str) -> str:
     """`Kind namespace/name`, as far as it is known."""
-    key = f"{namespace[:_SHOWN]}/{name[:_SHOWN]}" if namespace else name[:_SHOWN]
-    return f"{kind[:_SHOWN] or 'object'} {key or '(unnamed)'}"
+    key = (
+        f"{namespace[:SHOWN_CHARACTERS]}/{name[:SHOWN_CHARACTERS]}"
+        if namespace
+        else name[:SHOWN_CHARACTERS]
+    )
+    return f"{kind[:SHOWN_CHARACTERS] or 'object'} {key or '(unnamed)'}"

@@ -14,7 +14,6 @@ source that cannot be opened at all raises, as LoadError.
 """
 
 from bayplan.kube.loading.collector import Collector, DumpNotes, LeftOut, Loaded, Progress, Unseen
-from bayplan.kube.loading.garbage import paused_collector
 from bayplan.kube.loading.load import load, plain_documents
 from bayplan.kube.loading.sources import LoadError
 
@@ -27,6 +26,5 @@ __all__ = [
     "Progress",
     "Unseen",
     "load",
-    "paused_collector",
     "plain_documents",
 ]

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from bayplan.base.decode_errors import locate, reason
 from bayplan.kube.codec import read_head
-from bayplan.kube.codec.places import locate, reason
 from bayplan.kube.codec.problems import ObjectError
 from bayplan.kube.loading.collector import Collector, DumpNotes
 

@@ -8,13 +8,13 @@ from typing import BinaryIO
 
 import yaml
 
-from bayplan.kube.codec import JsonObject
+from bayplan.base.garbage import paused_collector
+from bayplan.base.values import JsonObject
+from bayplan.base.yaml_values import YamlError
 from bayplan.kube.loading.collector import Collector, Loaded, Progress
-from bayplan.kube.loading.garbage import paused_collector
 from bayplan.kube.loading.json_documents import take_json
 from bayplan.kube.loading.sources import LoadError, open_sources
 from bayplan.kube.loading.yaml_documents import take_yaml, yaml_documents
-from bayplan.kube.loading.yaml_values import YamlError
 
 
 def load(

@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 import yaml
 
-from bayplan.kube.codec import JsonObject, JsonValue
+from bayplan.base.values import JsonObject, JsonValue
+from bayplan.base.yaml_values import YamlError, build
 from bayplan.kube.loading.collector import Collector
-from bayplan.kube.loading.yaml_values import YamlError, build
 
 _MARKER = re.compile(rb"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _NOTHING = re.compile(rb"(?:[ \t]*(?:#[^\n]*|%[^\n]*|\.\.\.[ \t\r]*|---[ \t\r]*)?(?:\n|\Z))*+")

@@ -12,8 +12,8 @@ import re
 
 import yaml
 
-from bayplan.kube.loading.yaml_values import YamlError, build
-from bayplan.kube.misspelt import no_such
+from bayplan.base.suggestions import no_such
+from bayplan.base.yaml_values import YamlError, build
 
 _STEP = re.compile(r"(?:^|\.)([A-Za-z_][\w-]*)|\[([^\[\]]+)\]")
 _LONGEST = 200

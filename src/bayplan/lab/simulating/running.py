@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.base.garbage import rarely_collected
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.facts import PodFacts
@@ -15,7 +16,6 @@ from bayplan.fit import Profile, Snapshot
 from bayplan.fit.explanation.cause import Cause, why_it_waits
 from bayplan.fit.explanation.waiting import likeness
 from bayplan.kube.gates import FeatureGates
-from bayplan.kube.loading.garbage import rarely_collected
 from bayplan.kube.pods import Pod
 from bayplan.lab.crew import Aboard, Crew, members, muster
 from bayplan.lab.lab import Daemon

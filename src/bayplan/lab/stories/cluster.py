@@ -14,11 +14,11 @@ from math import ceil
 from pathlib import Path
 from typing import Self
 
+from bayplan.base.virtualloop import VirtualLoop
 from bayplan.client import Client
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
-from bayplan.kube.virtualloop import VirtualLoop
 from bayplan.lab.crew import Crew, Member, muster
 from bayplan.lab.measuring import Grid, Meter
 from bayplan.lab.stories.counting import ClusterFigures, Counting

@@ -18,6 +18,7 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+from bayplan.base.clock import WallClock
 from bayplan.client import deletion
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import read_cluster
@@ -29,7 +30,6 @@ from bayplan.images.platforms.host import host_platform
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import ImageSpec
 from bayplan.images.settings import load_settings
-from bayplan.kube.clock import WallClock
 from bayplan.kube.events import Event
 from bayplan.kube.gates import RUNTIME_CLASS_IN_IMAGE_CRI_API, FeatureGates
 from bayplan.kube.pods import Pod

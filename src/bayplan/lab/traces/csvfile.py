@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from bayplan.kube.misspelt import no_such
+from bayplan.base.suggestions import no_such
 from bayplan.lab.traces.rows import READERS, CellError, Row, row_of
 
 MAX_BYTES = 64 << 20

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bayplan.kube.durations import format_duration
+from bayplan.base.durations import format_duration
 from bayplan.kube.pods import Pod
 from bayplan.kube.quantity import QuantityError
 from bayplan.kube.queueing import GROUP_MIN_MEMBER, QUEUE_NAME_ANNOTATIONS

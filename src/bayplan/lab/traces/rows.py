@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.kube.names import is_label_value, is_qualified_name, is_subdomain
 from bayplan.kube.quantity import QuantityError, parse
 

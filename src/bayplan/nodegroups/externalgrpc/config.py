@@ -18,8 +18,8 @@ from pathlib import Path
 import grpc
 import msgspec
 
-from bayplan.kube.configfiles import FieldProblem, parse, read_text
-from bayplan.kube.durations import DurationError, parse_duration
+from bayplan.base.configfiles import FieldProblem, parse, read_text
+from bayplan.base.durations import DurationError, parse_duration
 
 DEFAULT_TIMEOUT = 5.0
 VARIABLE = "BAYPLAN_CLOUD"

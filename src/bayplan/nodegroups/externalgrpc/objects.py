@@ -12,7 +12,7 @@ import msgspec
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import DecodeError, Message
 
-from bayplan.kube.codec import JsonValue
+from bayplan.base.values import JsonValue
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-from bayplan.kube.pacing import doubled
+from bayplan.base.pacing import doubled
 
 AGAIN = 2.0
 """Seconds between two tries to tell that a time is over."""

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from bayplan.base.clock import Clock
+from bayplan.base.pacing import doubled
 from bayplan.client.errors import ClientError, ConflictError, InvalidError, NotFoundError
-from bayplan.kube.clock import Clock
-from bayplan.kube.pacing import doubled
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.waiting import told_or_late
 

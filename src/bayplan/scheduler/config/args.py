@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from bayplan.kube.configfiles import FieldProblem, refuse_unknown, shaped
+from bayplan.base.configfiles import FieldProblem, refuse_unknown, shaped
 from bayplan.kube.names import is_qualified_name
 from bayplan.kube.pods import Affinity as PodAffinities
 from bayplan.kube.pods import Container, NodeAffinity, Pod, PodSpec, TopologySpreadConstraint

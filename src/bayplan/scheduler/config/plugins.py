@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from bayplan.kube.configfiles import FieldProblem
+from bayplan.base.configfiles import FieldProblem
 from bayplan.scheduler.config.wire import Plugin, PluginChoice, Plugins
 
 FILTERING = ("pre_filter", "filter")

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, read_text
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.client.election.record import Timing
-from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, read_text
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.names import is_object_name
 from bayplan.scheduler.config import wire
 from bayplan.scheduler.config.args import plugin_args

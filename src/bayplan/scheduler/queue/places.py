@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator
 
-from bayplan.kube.pacing import doubled
+from bayplan.base.pacing import doubled
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import Backoff
 from bayplan.scheduler.queue.entry import Place, QueuedPod

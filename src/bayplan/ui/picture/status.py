@@ -16,7 +16,7 @@ from bayplan.ui.picture.groups import GroupFacts
 from bayplan.ui.tables import Row
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
 
 NAMESPACE, NAME = "kube-system", "cluster-autoscaler-status"
 SOURCE = "autoscaler status"

@@ -13,7 +13,7 @@ from bayplan.ui import texts
 from bayplan.ui.picture.events import event_row
 
 if TYPE_CHECKING:
-    from bayplan.kube.codec import JsonValue
+    from bayplan.base.values import JsonValue
 
 POINTS = 500
 MARKS = 500

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from bayplan.base.configfiles import ConfigFileError
 from bayplan.images.credentials.providers.config import ProviderConfig, load_provider_config
 from bayplan.images.credentials.providers.matching import matches
-from bayplan.kube.configfiles import ConfigFileError
 
 V1 = "credentialprovider.kubelet.k8s.io/v1"
 GOOD: dict[str, Any] = {

@@ -19,7 +19,7 @@ from bayplan.autoscaler.providers.aws.machines import Machine, Machines, find_al
 from bayplan.autoscaler.providers.aws.sdk import Sdk
 from bayplan.autoscaler.providers.aws.specs import Wanted
 from bayplan.autoscaler.providers.aws.tags import Said, read_tags
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
     GroupProblem,
     Instance,

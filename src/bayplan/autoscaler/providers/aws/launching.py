@@ -20,7 +20,7 @@ from bayplan.autoscaler.providers.aws.kinds import (
 )
 from bayplan.autoscaler.providers.aws.requirements import at_least, types_for
 from bayplan.autoscaler.providers.aws.sdk import Sdk
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 
 FRESH = 1200.0
 MOST_TYPES = 100

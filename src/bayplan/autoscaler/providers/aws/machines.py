@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from bayplan.autoscaler.providers.aws.kinds import AutoScalingGroup, InstanceTypeInfo, checked
 from bayplan.autoscaler.providers.aws.launching import Launches
 from bayplan.autoscaler.providers.aws.sdk import Sdk
+from bayplan.base.clock import Clock
 from bayplan.kube.attachlimits import Ec2Machine, ebs_limit
-from bayplan.kube.clock import Clock
 from bayplan.nodegroups import NodeGroupError, NotOfferedError
 
 _ARCHITECTURES = {"x86_64": "amd64", "i386": "386"}

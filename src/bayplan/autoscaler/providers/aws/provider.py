@@ -20,7 +20,7 @@ from bayplan.autoscaler.providers.aws.sdk import Sdk
 from bayplan.autoscaler.providers.aws.templates import EBS_DRIVER, template
 from bayplan.autoscaler.providers.drivers import InstalledDrivers
 from bayplan.autoscaler.providers.texts import options_over
-from bayplan.kube.misspelt import no_such
+from bayplan.base.suggestions import no_such
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import (
     GroupOptions,

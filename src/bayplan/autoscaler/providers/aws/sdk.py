@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from bayplan.autoscaler.providers.aws.failing import ThrottledError, error_from
 from bayplan.autoscaler.providers.options import ProviderOptionError
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 from bayplan.nodegroups import UnavailableError
 
 T = TypeVar("T")

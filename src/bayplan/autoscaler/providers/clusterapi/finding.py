@@ -10,8 +10,8 @@ from bayplan.autoscaler.providers.clusterapi.ids import machine_key
 from bayplan.autoscaler.providers.clusterapi.index import Index
 from bayplan.autoscaler.providers.clusterapi.kinds import Machine
 from bayplan.autoscaler.providers.clusterapi.words import Words
+from bayplan.base.suggestions import no_such
 from bayplan.client import Client
-from bayplan.kube.misspelt import no_such
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import InvalidRequestError, NodeRef, NotFoundError
 

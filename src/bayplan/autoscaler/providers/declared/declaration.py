@@ -15,7 +15,7 @@ from bayplan.autoscaler.providers.declared.sections import (
     TemplateSection,
     read_section,
 )
-from bayplan.kube.configfiles import FieldProblem
+from bayplan.base.configfiles import FieldProblem
 from bayplan.kube.configvalues import check_labels, check_quantities
 from bayplan.kube.meta import ObjectReference, Quantity
 from bayplan.kube.nodes import Taint

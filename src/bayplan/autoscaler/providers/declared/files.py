@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
-from bayplan.kube.configfiles import FieldProblem, parse, read_text
+from bayplan.base.configfiles import FieldProblem, parse, read_text
 from bayplan.kube.configvalues import Section, once
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]

@@ -14,7 +14,7 @@ from bayplan.autoscaler.providers.declared.applying import group_of, template_fr
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.pricing import declared_machines, price_of
 from bayplan.autoscaler.providers.texts import options_over
-from bayplan.kube.misspelt import no_such
+from bayplan.base.suggestions import no_such
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.selectors import selector_from_labels

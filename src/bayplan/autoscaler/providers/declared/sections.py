@@ -23,7 +23,7 @@ from typing import Annotated
 
 import msgspec
 
-from bayplan.kube.configfiles import FieldProblem, shaped
+from bayplan.base.configfiles import FieldProblem, shaped
 from bayplan.kube.configvalues import Count, Section
 from bayplan.kube.meta import Quantity
 from bayplan.nodegroups.sections import OptionsSection, TaintSection

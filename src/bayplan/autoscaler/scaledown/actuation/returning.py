@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bayplan.autoscaler.cloud.calling import patiently
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown.actuation.jobs import Job
-from bayplan.kube.clock import Clock
+from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
     InstanceState,
     NodeGroupError,

@@ -11,8 +11,8 @@ from datetime import date, datetime
 from email.utils import parseaddr
 from urllib.parse import urlsplit
 
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.embedded.apiserver.validation.names import dns_label, subdomain
-from bayplan.kube.durations import DurationError, parse_duration
 
 _LONGEST = 64 * 1024
 _OF_NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}

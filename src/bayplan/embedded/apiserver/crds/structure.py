@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bayplan.base.patterns import PatternError, compile_pattern
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
-from bayplan.kube.patterns import PatternError, compile_pattern
 
 DEEPEST = 60
 KEEPS_UNKNOWN = "x-kubernetes-preserve-unknown-fields"

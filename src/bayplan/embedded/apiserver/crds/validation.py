@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from bayplan.base.patterns import compile_pattern
 from bayplan.embedded.apiserver.crds.effort import (
     CHOICES_IN_A_STEP,
     MATCHED_IN_A_STEP,
@@ -27,7 +28,6 @@ from bayplan.embedded.apiserver.validation.causes import (
     too_long,
     too_many,
 )
-from bayplan.kube.patterns import compile_pattern
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _LARGEST = 2**63

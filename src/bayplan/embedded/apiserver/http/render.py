@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bayplan.base.clock import Clock
 from bayplan.embedded.apiserver.errors import ApiError, bad_request
 from bayplan.embedded.apiserver.http.query import Query
 from bayplan.embedded.apiserver.http.wire.negotiation import Form
@@ -17,7 +18,6 @@ from bayplan.embedded.apiserver.schema.roots import package_of
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.embedded.apiserver.tables.render import partial, table
-from bayplan.kube.clock import Clock
 
 _INCLUDES = ("", "None", "Metadata", "Object")
 

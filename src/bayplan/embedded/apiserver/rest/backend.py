@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
 
+from bayplan.base.clock import Clock
 from bayplan.embedded.apiserver.errors import not_found
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.request import Call
@@ -13,7 +14,6 @@ from bayplan.embedded.apiserver.rest.chain import AdmissionChain
 from bayplan.embedded.apiserver.rest.templates import Templates
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.kube.clock import Clock
 from bayplan.kube.times import timestamp
 
 

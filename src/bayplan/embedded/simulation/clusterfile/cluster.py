@@ -13,6 +13,7 @@ from typing import Annotated
 
 import msgspec
 
+from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, read_text, shaped
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.machines import NodeGroup
@@ -39,7 +40,6 @@ from bayplan.embedded.simulation.clusterfile.workloads import (
     workloads,
 )
 from bayplan.kube.attachtables import LimitsSection, check_own_limits
-from bayplan.kube.configfiles import ConfigFileError, FieldProblem, parse, read_text, shaped
 from bayplan.kube.configvalues import Section
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import msgspec
 
+from bayplan.base.configfiles import FieldProblem
+from bayplan.base.suggestions import no_such
 from bayplan.embedded.control.faults import AIMS, FAULT_KINDS, Fault, FaultKind
 from bayplan.embedded.nodes.machines import NodeGroup
-from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.configvalues import Duration, Section, find, seconds
-from bayplan.kube.misspelt import no_such
 
 _MOST_NODES = 100
 _KINDS: Mapping[str, FaultKind] = {kind: kind for kind in FAULT_KINDS}

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from bayplan.base.configfiles import FieldProblem
 from bayplan.embedded.csi.drivers import Driver
 from bayplan.embedded.nodes.machines import Cloud, GroupDriver, InstanceType, NodeGroup
 from bayplan.embedded.simulation.clusterfile.nodecheck import check_nodes
-from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.configvalues import (
     Count,
     Duration,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
+from bayplan.base.configfiles import FieldProblem
+from bayplan.base.suggestions import suggestion
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
 from bayplan.embedded.apiserver.schema.roots import root_type
 from bayplan.embedded.apiserver.schema.types import ObjectType, find_type
-from bayplan.kube.configfiles import FieldProblem
-from bayplan.kube.misspelt import suggestion
 
 _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
 _GROUPS = {(kind.api_version, kind.kind): kind.group for kind in BUILTIN}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bayplan.base.configfiles import FieldProblem
 from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.embedded.control.storages import NODES
 from bayplan.embedded.nodes.machines import Instance, NodeGroup
 from bayplan.embedded.nodes.objects import node_object
-from bayplan.kube.configfiles import FieldProblem
 
 _MOST = 99_999
 """Numbers of nodes go on beyond a group's maximum, since none is used twice."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from bayplan.base.configfiles import FieldProblem
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.csi.drivers import Driver
-from bayplan.kube.configfiles import FieldProblem
 from bayplan.kube.configvalues import (
     Duration,
     Name,

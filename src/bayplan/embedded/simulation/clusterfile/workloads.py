@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 import msgspec
 import yaml
 
+from bayplan.base.configfiles import ConfigFileError, FieldProblem, Places, read_text
+from bayplan.base.yaml_values import YamlError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.simulation.clusterfile.manifests import check_manifest
-from bayplan.kube.configfiles import ConfigFileError, FieldProblem, Places, read_text
 from bayplan.kube.configvalues import Duration, Section, seconds
 from bayplan.kube.loading.yaml_documents import yaml_documents
-from bayplan.kube.loading.yaml_values import YamlError
 
 
 @dataclass(frozen=True, slots=True)

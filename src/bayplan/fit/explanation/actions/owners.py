@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from bayplan.base.values import JsonObject
 from bayplan.fit.snapshot import Snapshot
-from bayplan.kube.codec import JsonObject
 from bayplan.kube.meta import OwnerReference
 from bayplan.kube.pods import Pod
 

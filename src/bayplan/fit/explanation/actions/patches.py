@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from bayplan.kube.codec import JsonObject, JsonValue
+from bayplan.base.values import JsonObject, JsonValue
 from bayplan.kube.meta import Struct
 
 _MERGED_BY: Mapping[str, tuple[str, ...]] = {

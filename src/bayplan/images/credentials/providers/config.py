@@ -18,8 +18,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from bayplan.base.configfiles import ConfigFileError, Document, FieldProblem, parse, read_text
 from bayplan.images.credentials.providers.settings import ProviderSettings, problems
-from bayplan.kube.configfiles import ConfigFileError, Document, FieldProblem, parse, read_text
 from bayplan.kube.configvalues import Section
 
 KIND = "CredentialProviderConfig"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bayplan.base.clock import Clock
 from bayplan.images.credentials.keyring import Credential, PodKeyring, credentials_for
 from bayplan.images.credentials.providers.config import ProviderConfig
 from bayplan.images.credentials.providers.plugin import Plugin, ProviderError
@@ -22,7 +23,6 @@ from bayplan.images.credentials.providers.provider import (
 )
 from bayplan.images.references import parse
 from bayplan.images.registry.credentials import Keyring
-from bayplan.kube.clock import Clock
 
 log = logging.getLogger(__name__)
 

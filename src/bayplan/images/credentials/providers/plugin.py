@@ -15,9 +15,9 @@ from typing import Literal
 
 import msgspec
 
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.client.programs import Program, ProgramError
 from bayplan.images.credentials.providers.settings import ProviderSettings
-from bayplan.kube.durations import DurationError, parse_duration
 
 TIMEOUT = 60.0
 

@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from bayplan.base.clock import Clock
 from bayplan.images.credentials.keyring import Credential, PodKeyring, ServiceAccountSource
 from bayplan.images.credentials.providers.matching import matches
 from bayplan.images.credentials.providers.plugin import (
@@ -25,7 +26,6 @@ from bayplan.images.credentials.providers.plugin import (
 from bayplan.images.credentials.providers.settings import ProviderSettings, TokenAttributes
 from bayplan.images.registry.credentials import Keyring
 from bayplan.images.runtime.objects import PodIdentity, RegistryAuth
-from bayplan.kube.clock import Clock
 from bayplan.kube.secrets import ServiceAccount
 
 GLOBAL = "<global>"

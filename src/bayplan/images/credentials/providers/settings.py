@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.images.credentials.providers.matching import check_pattern
 from bayplan.kube.configvalues import Section
-from bayplan.kube.durations import DurationError, parse_duration
 from bayplan.kube.names import is_qualified_name
 
 TOKEN_VERSION = "credentialprovider.kubelet.k8s.io/v1"  # noqa: S105 - an API's name

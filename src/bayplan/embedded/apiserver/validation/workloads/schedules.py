@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from bayplan.base.durations import DurationError, parse_duration
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.validation.causes import bad_value, quoted, required
-from bayplan.kube.durations import DurationError, parse_duration
 
 _FIELD = "spec.schedule"
 _NAMED = frozenset(

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import yaml
 
-from bayplan.kube.codec import JsonValue
-from bayplan.kube.loading.yaml_scalars import key_text, plain_scalar
+from bayplan.base.values import JsonValue
+from bayplan.base.yaml_scalars import key_text, plain_scalar
 
 MAX_DEPTH = 100
 MAX_REPEATED = 1_000_000

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.kube.clock import START, LoopClock
-from bayplan.kube.virtualloop import OutsideError, StandstillError, VirtualLoop
+from bayplan.base.clock import START, LoopClock
+from bayplan.base.virtualloop import OutsideError, StandstillError, VirtualLoop
 
 pytestmark = pytest.mark.virtual
 

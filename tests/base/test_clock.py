@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.kube.clock import Clock, WallClock
+from bayplan.base.clock import Clock, WallClock
 from tests.clocks import VirtualClock
 
 

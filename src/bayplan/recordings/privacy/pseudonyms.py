@@ -22,7 +22,7 @@ from bayplan.kube.resources import (
     csi_attach_limit_key,
     is_hugepage,
 )
-from bayplan.kube.sharing import wellknown
+from bayplan.recordings.privacy import wellknown
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")

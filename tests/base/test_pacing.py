@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.kube.pacing import Backoff, RetryPolicy, TokenBucket, doubled
+from bayplan.base.pacing import Backoff, RetryPolicy, TokenBucket, doubled
 
 
 def test_a_wait_doubles_up_to_its_longest() -> None:

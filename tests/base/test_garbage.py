@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from bayplan.kube.loading.garbage import freeze, paused_collector, unfreeze
+from bayplan.base.garbage import freeze, paused_collector, unfreeze
 
 
 def test_reading_leaves_nothing_frozen_and_collects_afterwards() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from bayplan.kube.turns import Turns
-from bayplan.kube.virtualloop import VirtualLoop
+from bayplan.base.turns import Turns
+from bayplan.base.virtualloop import VirtualLoop
 
 
 async def _steps(turns: Turns, count: int, beside: list[int]) -> list[int]:

@@ -16,11 +16,10 @@ from typing import Annotated, Generic, Literal, TypeVar, get_args, get_origin, g
 import msgspec
 import yaml
 
-from bayplan.kube.codec.objects import JsonValue
-from bayplan.kube.codec.places import locate, pattern, reason
-from bayplan.kube.codec.problems import printable
-from bayplan.kube.loading.yaml_values import YamlError, build
-from bayplan.kube.misspelt import suggestion
+from bayplan.base.decode_errors import locate, pattern, reason
+from bayplan.base.suggestions import suggestion
+from bayplan.base.values import JsonValue, printable
+from bayplan.base.yaml_values import YamlError, build
 
 T = TypeVar("T")
 MAX_BYTES = 16 << 20

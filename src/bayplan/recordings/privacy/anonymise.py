@@ -24,9 +24,9 @@ from bayplan.kube.registrations import (
     ValidatingWebhookConfiguration,
 )
 from bayplan.kube.resources import PODS
-from bayplan.kube.sharing import wellknown
-from bayplan.kube.sharing.pseudonyms import Pseudonyms
 from bayplan.kube.storage import TopologySelectorLabelRequirement
+from bayplan.recordings.privacy import wellknown
+from bayplan.recordings.privacy.pseudonyms import Pseudonyms
 
 Change: TypeAlias = Callable[[Any], Any]
 """From the value of a field to what it becomes."""

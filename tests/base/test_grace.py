@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bayplan.kube.grace import finish_within
+from bayplan.base.grace import finish_within
 
 pytestmark = pytest.mark.virtual
 

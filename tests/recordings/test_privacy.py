@@ -15,18 +15,19 @@ import msgspec
 import pytest
 
 import bayplan
+from bayplan.base.values import JsonObject, JsonValue
 from bayplan.kube.attachlimits import PUBLISHED, keys_of, published_rules
-from bayplan.kube.codec import KINDS, JsonObject, JsonValue, decode_object, encode
+from bayplan.kube.codec import KINDS, decode_object, encode
 from bayplan.kube.meta import Condition, Quantity
 from bayplan.kube.names import is_label_value, is_object_name, is_qualified_name
-from bayplan.kube.sharing import KEPT_ANNOTATIONS, TOO_TELLING, Anonymiser, Pseudonyms, scrub
 from bayplan.kube.validation import check
+from bayplan.recordings.privacy import KEPT_ANNOTATIONS, TOO_TELLING, Anonymiser, Pseudonyms, scrub
 from tests.builders import make_csinode, make_node, make_pod, make_storage_class
 
 NAMES = Pseudonyms(b"key")
 SOURCES = Path(bayplan.__file__).parent
 ROOMS = ("fit", "queues", "scheduler", "observe", "kube", "nodegroups", "node", "autoscaler")
-OTHERS_OBJECTS = ("providers/clusterapi", "scaledown/actuation", "kube/sharing")
+OTHERS_OBJECTS = ("providers/clusterapi", "scaledown/actuation", "recordings/privacy")
 """What reads annotations of Machines, or of live nodes while it acts on them."""
 READS = re.compile(
     r"annotations\.get\(\s*([A-Z_]+)|([A-Z_]+) (?:not )?in [a-z_.]*annotations\b"

@@ -7,8 +7,8 @@ Typed objects hold only the fields that Bayplan reads, so most of what could be 
 arguments, commands, who manages which field) is gone already when an object is decoded.
 """
 
-from bayplan.kube.sharing.anonymise import TOO_TELLING, Anonymiser, release_of
-from bayplan.kube.sharing.pseudonyms import Pseudonyms
-from bayplan.kube.sharing.scrub import KEPT_ANNOTATIONS, scrub
+from bayplan.recordings.privacy.anonymise import TOO_TELLING, Anonymiser, release_of
+from bayplan.recordings.privacy.pseudonyms import Pseudonyms
+from bayplan.recordings.privacy.scrub import KEPT_ANNOTATIONS, scrub
 
 __all__ = ["KEPT_ANNOTATIONS", "TOO_TELLING", "Anonymiser", "Pseudonyms", "release_of", "scrub"]

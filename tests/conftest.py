@@ -68,17 +68,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Whoever wants the quick tests alone does not wait until the others are read."""
     if config.getoption("-m") != "not whole" or not collection_path.is_relative_to(_HERE):
         return None
-    return is_whole(collection_path.relative_to(_HERE)) or None
+    return is_whole(collection_path) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is not quick, and begin with it; leave out tests with programs that cannot be
-    installed.
-    """
-    for item in items:
-        if is_whole(item.path.relative_to(_HERE)):
-            item.add_marker("whole")
-    items.sort(key=lambda item: turn(item.path.relative_to(_HERE)))
+    """Begin with what takes long; leave out tests with programs that cannot be installed."""
+    items.sort(key=lambda item: turn(item.path))
     lacking = [
         item
         for item in items

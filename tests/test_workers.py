@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
+
 ROOT = Path(__file__).parents[1]
 SUITE = """
 import pytest

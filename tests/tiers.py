@@ -1,36 +1,18 @@
 """Which tests try whole programs, clusters, days or corpora, or many cases; all others are quick.
 
-`make unit` runs the quick ones, within 90 seconds on two cores; `make test` runs all. A test is
-told by where it stands, so that no file has to say it.
+`make unit` runs the quick ones, within 90 seconds on two cores; `make test` runs all. Files of the
+others are marked: `pytestmark = pytest.mark.whole`.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
-FOLDERS = frozenset(
-    [
-        *("aws", "browser", "deploy", "docs", "faults", "oracle"),
-        *("packaging", "simulating", "simulation"),
-    ]
-)
-"""Folders of such tests."""
-FILES = re.compile(
-    r"""test_(
-        .*_?stor(y|ies) | .*process(es)? | .*commands? | .*kubectl | .*faults | killed | kills
-      | random_.* | restarts | mutations | fixes_hold | old_programs | official_client
-      | real_clients | any_cluster | daemons | up | demo | completion | on_a_terminal
-      | scheduler | autoscaler | simulate(d|_ends)? | labs | costs | registry
-      | workload_files | .*properties | .*permissions | hostile_input | ranks | hints | mix
-      | live | workers | serving | rows | refusals | dump | unreachable | web | replay
-      | registration | reset | crew | election
-    )\.py""",
-    re.VERBOSE,
-)
-"""Files of such tests in other folders."""
 LONGEST = ("packaging", "docs", "simulating", "cli")
 """Folders with tests that take long alone, in the order in which they begin."""
+_MARK = re.compile(r"^pytestmark = .*?\bpytest\.mark\.whole\b", re.MULTILINE | re.DOTALL)
 
 
 def turn(path: Path) -> int:
@@ -40,6 +22,7 @@ def turn(path: Path) -> int:
     return next((n for n, folder in enumerate(LONGEST) if folder in path.parts), len(LONGEST))
 
 
+@functools.cache
 def is_whole(path: Path) -> bool:
-    """Whether tests of this file are of that kind."""
-    return not FOLDERS.isdisjoint(path.parts) or FILES.fullmatch(path.name) is not None
+    """Whether a file's tests are of that kind, which is known before it is imported."""
+    return path.suffix == ".py" and _MARK.search(path.read_text()) is not None

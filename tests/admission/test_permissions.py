@@ -20,6 +20,9 @@ from tests.admission.test_registration import OURS, daemon
 from tests.deploy.made import made
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-webhook"
 
 

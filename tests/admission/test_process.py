@@ -29,6 +29,9 @@ from tests.admission.test_registration import gates_of, hooks, opted_in
 from tests.embedded.test_kubectl import runner
 from tests.kubectl import needs_kubectl
 
+pytestmark = pytest.mark.whole
+
+
 DIRECT = ("--url", "https://127.0.0.1:0")
 NAME = "bayplan-webhook"
 

@@ -33,6 +33,9 @@ from tests.admission.manifests import install_kinds
 from tests.admission.reviews import GATE
 from tests.admission.test_kinds import PODGROUPS, QUEUES
 
+pytestmark = pytest.mark.whole
+
+
 OURS = Registration()
 CA = b"-----an authority-----"
 

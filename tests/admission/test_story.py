@@ -23,6 +23,9 @@ from tests.scheduler.batch.told import QUEUE, bought_for, gated
 from tests.scheduler.running import node, scheduling
 from tests.scheduler.running import pod as plain_pod
 
+pytestmark = pytest.mark.whole
+
+
 NAME = "bayplan-e2e-webhook"
 
 

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import pytest
+
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Client, Informers, Selection, Untyped, merge
@@ -22,6 +24,9 @@ from tests.cloud.clouds import Sky
 from tests.patience import PATIENCE
 from tests.scheduler.running import node, pod, scheduling
 from tests.scheduler.storied import DRIVER, claim, csinode, with_volume
+
+pytestmark = pytest.mark.whole
+
 
 GROUP = NodeGroup(
     name="bayplan-group",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,9 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from tests.autoscaler.worlds import FewestNodes, after, memory, random_world
 from tests.samples import examples
+
+pytestmark = pytest.mark.whole
+
 
 SEEDS = st.integers(0, 2**32)
 

@@ -18,6 +18,9 @@ from bayplan.fit.batches import fill_all
 from bayplan.fit.batches.estimate import blended, in_order, look, orders
 from tests.autoscaler.worlds import after, memory, random_world
 
+pytestmark = pytest.mark.whole
+
+
 SEEDS = st.integers(0, 2**32)
 EXPANDERS = ("least-waste", "least-nodes", "most-pods", "price,random", "cheapest-mix")
 

@@ -22,6 +22,9 @@ from tests.autoscaler.running import Town, over_tls
 from tests.deploy.made import made
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-autoscaler"
 TOKEN = "bayplan-test"
 CLUSTER = b"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,9 @@ from bayplan.nodegroups import (
 )
 from tests.autoscaler.worlds import NOW
 from tests.builders import make_node
+
+pytestmark = pytest.mark.whole
+
 
 OPTIONS = AutoscalerOptions()
 BROKEN = InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCK", "none left")

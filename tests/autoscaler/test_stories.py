@@ -17,6 +17,9 @@ from bayplan.lab import VirtualLab
 from bayplan.scheduler.skew import knows_the_gate
 from tests.autoscaler.running import Town, all_run, live_town, story, virtual_town
 
+pytestmark = pytest.mark.whole
+
+
 FAST = AutoscalerOptions(scan_interval=0.3, initial_node_group_backoff_duration=1.0)
 IMPATIENT = replace(FAST, csi_driver_startup_time=4.0)
 OFF = Profile(gates=FeatureGates({"VolumeLimitScaling": False}))

@@ -11,6 +11,9 @@ from bench.scheduler_perf import objects
 from bench.scheduler_perf.command import main
 from bench.scheduler_perf.workloads import WorkloadError, read_workloads, select
 
+pytestmark = pytest.mark.whole
+
+
 CONFIG = """
 - name: Plain
   defaultPodTemplatePath: ../templates/pod.yaml

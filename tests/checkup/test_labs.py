@@ -16,6 +16,9 @@ from bayplan.lab.virtual import run_virtually
 from bayplan.observe.permissions import EVERYTHING
 from bayplan.observe.reading import read_once
 
+pytestmark = pytest.mark.whole
+
+
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
 CREW = Crew(frozenset(MEMBERS))
 IN_PROCESS = {"WebhookWithoutService"}

@@ -24,6 +24,9 @@ from tests.cli.commands import Command, command
 from tests.patience import PATIENCE
 from tests.scheduler.running import pod
 
+pytestmark = pytest.mark.whole
+
+
 CLUSTER = b"""
 seed: 1
 instanceTypes: [{name: a, cpu: 4, memory: 16Gi}]

@@ -12,6 +12,9 @@ from bayplan.cli.completion import candidates
 from bayplan.cli.main import COMMANDS
 from tests.kubectl import needs_kubectl
 
+pytestmark = pytest.mark.whole
+
+
 BASH = shutil.which("bash")
 ASK = """
 source /dev/stdin

@@ -30,6 +30,9 @@ from bayplan.lab.stories.counting import ClusterFigures
 from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 Captured = pytest.CaptureFixture[str]
 
 

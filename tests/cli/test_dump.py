@@ -22,6 +22,9 @@ from tests.cli.commands import command
 from tests.cli.test_live import asked, cluster, grant
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 Captured = pytest.CaptureFixture[str]
 __all__ = ["cluster"]
 QUESTIONS = (

@@ -11,6 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,9 @@ from bayplan.kube.pods import Pod
 from bayplan.recordings.privacy import Pseudonyms
 from tests.builders import make_node, make_pod_group, make_queue
 from tests.fit.worlds import random_object, random_pod
+
+pytestmark = pytest.mark.whole
+
 
 EXPLAIN = ("explain", "--all-pending", "--no-fixes")
 CYCLE = ("queues", "--next")

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from bayplan.cli.main import run
 from tests.cli.clusters import Wire, dump, node, pod
 
+pytestmark = pytest.mark.whole
+
+
 Captured = pytest.CaptureFixture[str]
 HUGE = "9" * 300
 LONG = "x" * (10 << 20)

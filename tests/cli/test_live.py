@@ -19,6 +19,9 @@ from bayplan.observe.permissions import CONSEQUENCES, EVERYTHING, NEEDS, Rule, r
 from tests.accounts import restricted, write_token
 from tests.cli.clusters import Wire, node, pod
 
+pytestmark = pytest.mark.whole
+
+
 Captured = pytest.CaptureFixture[str]
 RBAC = "rbac.authorization.k8s.io"
 USER = "reader"

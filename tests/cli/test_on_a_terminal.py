@@ -16,6 +16,9 @@ from bayplan.cli.main import run
 from tests.cli.clusters import EXAMPLE, Wire, dump, node, pod
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 Captured = pytest.CaptureFixture[str]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,9 @@ from tests.builders import (
     make_resource_claim,
     make_storage_class,
 )
+
+pytestmark = pytest.mark.whole
+
 
 DRIVER = "disk.csi.example.com"
 KINDS = st.tuples(

@@ -17,6 +17,9 @@ from cyclopts import App
 from bayplan.cli.apiserver import kubeconfig_place
 from bayplan.cli.main import COMMANDS, INTERNAL, build_app, run
 
+pytestmark = pytest.mark.whole
+
+
 Words = tuple[str, ...]
 
 

@@ -20,6 +20,9 @@ from bayplan.kube.pods import Pod
 from tests.cli.commands import Command, command
 from tests.scheduler.running import node, pod
 
+pytestmark = pytest.mark.whole
+
+
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 REFUSED = (
     "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No"

@@ -13,6 +13,9 @@ from bayplan.cli.main import run
 from bayplan.lab.reporting.report import Report, read_report
 from tests.lab.simulating.runs import DISK, OFF, SMALL
 
+pytestmark = pytest.mark.whole
+
+
 REPO = Path(__file__).parents[2]
 EXAMPLE = REPO / "examples" / "reports" / "attach-limit-reached.json"
 

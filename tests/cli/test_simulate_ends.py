@@ -14,6 +14,8 @@ import pytest
 from tests.lab.simulating.runs import SMALL
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_is_left(number: signal.Signals, tmp_path: Path) -> None:

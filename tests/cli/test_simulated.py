@@ -26,7 +26,7 @@ from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 
 
 @asynccontextmanager

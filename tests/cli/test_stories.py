@@ -17,7 +17,7 @@ from bayplan.lab import VirtualLab
 from bayplan.lab.crew import Crew, muster
 from tests.simulation.worlds import World
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 CREW = Crew(frozenset({"scheduler", "queues"}))
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
 

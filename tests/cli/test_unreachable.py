@@ -17,6 +17,9 @@ from bayplan.embedded.apiserver.server import ApiServer
 from tests.client.scripted import Handler, Scripted, raw, refusal
 from tests.client.tls_servers import TlsServer
 
+pytestmark = pytest.mark.whole
+
+
 Captured = pytest.CaptureFixture[str]
 COMMANDS = (
     ("explain", "--all-pending"),

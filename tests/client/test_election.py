@@ -17,6 +17,8 @@ from tests.client.elections import SharedLease, SkewedClock, UnreliableLock
 from tests.client.proxies import RudeProxy
 from tests.clocks import VirtualClock
 
+pytestmark = pytest.mark.whole
+
 
 async def for_ever() -> None:
     await asyncio.Event().wait()

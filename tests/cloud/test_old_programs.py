@@ -14,6 +14,9 @@ from bayplan.nodegroups.externalgrpc.service import Service
 from tests.builders import make_pod
 from tests.cloud.clouds import Sky
 
+pytestmark = pytest.mark.whole
+
+
 HOUR = {"seconds": 3600}
 
 

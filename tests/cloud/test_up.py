@@ -19,6 +19,9 @@ import pytest
 from bayplan.cli.main import run as bayplan
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 CLUSTER = """
 csiDrivers: [{name: disk.csi.example.com}]
 instanceTypes: [{name: large, cpu: 8, memory: 32Gi, price: 0.5}]

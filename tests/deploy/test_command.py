@@ -15,6 +15,9 @@ from bayplan.deploy.components import DAEMONS
 from bayplan.deploy.values import Autoscaler, Values
 from tests.deploy.made import made, printed_objects
 
+pytestmark = pytest.mark.whole
+
+
 Captured = pytest.CaptureFixture[str]
 ON: dict[str, Any] = {
     "featureGates": "VolumeLimitScaling=false",

@@ -33,6 +33,7 @@ from tests.embedded.test_kubectl import runner
 from tests.kubectl import needs_kubectl
 
 pytestmark = [
+    pytest.mark.whole,
     needs_kubectl,
     pytest.mark.xdist_group("daemons from manifests"),  # they share ports
 ]

@@ -22,6 +22,9 @@ from tests.deploy.pages import PAGE, page
 from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 ALL = tuple(one.name for one in COMPONENTS)
 OTHERS: dict[str, Any] = {
     "image": "registry.example.com/mine@sha256:" + "0" * 64,

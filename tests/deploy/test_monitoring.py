@@ -22,6 +22,9 @@ from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.deploy.made import DEPLOY, made
 
+pytestmark = pytest.mark.whole
+
+
 OF_PROMETHEUS = {"up"}
 WORDS = {"sum", "max", "min", "rate", "increase", "histogram_quantile", "absent", "time", "by"}
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}

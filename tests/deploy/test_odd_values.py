@@ -15,6 +15,9 @@ from tests.deploy.odd import EACH, ODD
 from tests.deploy.test_files import keyed
 from tests.deploy.test_values import helm_takes
 
+pytestmark = pytest.mark.whole
+
+
 ODDLY = pytest.mark.parametrize("name", ODD)
 ELSEWHERE = "a-namespace-of-its-own"
 

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from bayplan.client import Client, Informers, connect
 from bayplan.deploy.roles import FOLLOW, READER
 from bayplan.kube.nodes import Node
@@ -18,6 +20,9 @@ from tests.accounts import restricted, write_token
 from tests.cli.commands import command
 from tests.deploy.made import made
 from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.whole
+
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = """

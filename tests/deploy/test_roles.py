@@ -33,6 +33,9 @@ from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.deploy.audit import Audit
 from tests.deploy.made import rules
 
+pytestmark = pytest.mark.whole
+
+
 PARTS = ("scheduler", "autoscaler", "webhook", "node-limits")
 SERVED = ("bayplan", "default-scheduler")
 Permission = tuple[str, str, str, str]

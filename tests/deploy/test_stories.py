@@ -35,6 +35,7 @@ from tests.deploy.pods import Machine, machine
 from tests.kubectl import KUBECTL, needs_kubectl
 
 pytestmark = [
+    pytest.mark.whole,
     needs_kubectl,
     pytest.mark.xdist_group("daemons from manifests"),  # so that they are not all there at once
 ]

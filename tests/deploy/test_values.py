@@ -18,6 +18,9 @@ from tests.deploy.charts import FOLDER
 from tests.deploy.made import made, printed_objects
 from tests.deploy.schemas import fits
 
+pytestmark = pytest.mark.whole
+
+
 Captured = pytest.CaptureFixture[str]
 WRONG = [
     ("image", "A b"),

@@ -11,6 +11,10 @@ from functools import cache
 from pathlib import Path
 
 import grimp
+import pytest
+
+pytestmark = pytest.mark.whole
+
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bayplan"

@@ -14,6 +14,8 @@ from tests.docs.consoles import ROOT, Step, every_page, is_shown, not_run_lines,
 from tests.docs.outputs import PAGES as IN_PROCESS
 from tests.docs.shell import reader
 
+pytestmark = pytest.mark.whole
+
 
 class NotRun(msgspec.Struct, forbid_unknown_fields=True):
     """A command line that cannot run in a test, and why."""

@@ -12,6 +12,9 @@ import pytest
 from bayplan.cli.cluster import KINDS
 from bayplan.kube.gates import DEFAULTS
 
+pytestmark = pytest.mark.whole
+
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -8,6 +8,8 @@ import pytest
 
 from tests.docs.help_pages import BEGIN, FOLDER, page_with_help, pages
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize(("page", "words"), pages().items(), ids=[page.stem for page in pages()])
 def test_the_page_has_the_help_of_its_command(page: Path, words: list[str]) -> None:

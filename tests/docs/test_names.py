@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from bayplan.autoscaler.scaledown import taints
 from bayplan.kube import queueing
 from bayplan.kube.gates import DEFAULTS
+
+pytestmark = pytest.mark.whole
+
 
 ROOT = Path(__file__).parents[2]
 _OURS = re.compile(

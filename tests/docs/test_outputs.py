@@ -8,6 +8,9 @@ import pytest
 
 from tests.docs.outputs import PAGES, page_with_outputs
 
+pytestmark = pytest.mark.whole
+
+
 CLUSTERS = Path(__file__).parents[2] / "examples" / "clusters"
 
 

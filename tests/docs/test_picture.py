@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.docs.picture import PICTURE, picture, words
+
+pytestmark = pytest.mark.whole
 
 
 def test_the_picture_says_what_a_run_gives() -> None:

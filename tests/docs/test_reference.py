@@ -13,6 +13,9 @@ from tests.docs import migration, reference
 from tests.docs.flags import DAEMONS, arguments, said
 from tests.docs.reference import page_with_reference
 
+pytestmark = pytest.mark.whole
+
+
 PAGES = reference.pages() | migration.pages()
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import sync_playwright
 
-pytestmark = pytest.mark.xdist_group("site")  # it is built once
+pytestmark = [pytest.mark.whole, pytest.mark.xdist_group("site")]  # it is built once
 ROOT = Path(__file__).parents[2]
 CHROMIUM = "/usr/bin/chromium"
 _LOADED = re.compile(r"<(?:script|img|source|iframe|link)\b[^>]*?\b(?:src|href)=\"?([^\"\s>]+)")

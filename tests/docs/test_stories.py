@@ -8,6 +8,9 @@ import pytest
 
 from tests.docs.stories import FOLDER, pages, words
 
+pytestmark = pytest.mark.whole
+
+
 PAGES = pages()
 
 

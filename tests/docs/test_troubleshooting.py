@@ -16,6 +16,9 @@ from bayplan.images.manager.cluster import EventReason
 from bayplan.observe import limitwatch
 from bayplan.queues.problems import Why
 
+pytestmark = pytest.mark.whole
+
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bayplan"
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()

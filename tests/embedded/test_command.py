@@ -15,6 +15,9 @@ import pytest
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 
+pytestmark = pytest.mark.whole
+
+
 COMMAND = str(Path(sys.executable).with_name("bayplan"))
 
 

@@ -29,6 +29,9 @@ from bayplan.embedded.apiserver.rest.selectors import parse_fields
 from bayplan.embedded.asgi import Asked, calling
 from tests.embedded.yardstick import SOON, yardstick
 
+pytestmark = pytest.mark.whole
+
+
 CMS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

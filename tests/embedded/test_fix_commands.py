@@ -30,7 +30,7 @@ from tests.embedded.test_kubectl import Kubectl, kubectl
 from tests.kubectl import KUBECTL, needs_kubectl
 
 __all__ = ["kubectl"]
-pytestmark = needs_kubectl
+pytestmark = [pytest.mark.whole, needs_kubectl]
 
 EBS = "ebs.csi.aws.com"
 HOSTNAME = "kubernetes.io/hostname"

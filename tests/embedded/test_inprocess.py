@@ -35,7 +35,7 @@ from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 JANE = User("jane", ("system:authenticated",))
 
 

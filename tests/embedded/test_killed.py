@@ -20,6 +20,9 @@ import pytest
 from tests.embedded.processes import MANNERS, Cut, Manner, Place, Process, Speaker
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 ROUNDS, LONG_ROUNDS = 6, 50
 WRITERS = 6
 WRITES_BEFORE_THE_KILL = 12

@@ -15,7 +15,7 @@ from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.http_client import Http
 from tests.kubectl import KUBECTL, needs_kubectl
 
-pytestmark = needs_kubectl
+pytestmark = [pytest.mark.whole, needs_kubectl]
 
 DEPLOYMENT = """
 apiVersion: apps/v1

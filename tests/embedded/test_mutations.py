@@ -14,6 +14,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import pytest
+
 from bayplan.base.garbage import paused_collector
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
@@ -22,6 +24,9 @@ from bayplan.embedded.asgi import Asked, calling
 from tests.embedded.mutations import Wire, mutated, recorded
 from tests.embedded.yardstick import SOON, yardstick
 from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.whole
+
 
 SAMPLE, MANY = 1500, 100_000
 CLUSTER = 5000

@@ -11,6 +11,8 @@ from kubernetes import client, config, watch
 
 from bayplan.embedded.apiserver.server import ApiServer
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def api(server: ApiServer, tmp_path: Path) -> Any:

@@ -23,6 +23,9 @@ from tests.builders import (
 from tests.fit.judging_fixes import Judgement, judge, judge_corpus
 from tests.oracle.corpus import CORPORA
 
+pytestmark = pytest.mark.whole
+
+
 DRIVER = "disk.example.com"
 ZONE = "topology.kubernetes.io/zone"
 NODES = ("n0", "n1", "n2")

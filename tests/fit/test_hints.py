@@ -30,6 +30,9 @@ from tests.builders import (
 )
 from tests.fit.worlds import random_object, random_pod
 
+pytestmark = pytest.mark.whole
+
+
 Change = tuple[int, bool]
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

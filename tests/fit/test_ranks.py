@@ -6,6 +6,7 @@ questions kept warm; and again with hardly anything allowed to be kept.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,9 @@ from bayplan.fit.evaluation import Evaluation
 from bayplan.kube.pods import Pod
 from tests.builders import make_pod
 from tests.fit.worlds import Dice, random_object, random_pod
+
+pytestmark = pytest.mark.whole
+
 
 SMALL = Limits(
     shapes=8,

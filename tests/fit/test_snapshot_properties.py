@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,9 @@ from bayplan.fit.preemption import preempt
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from tests.fit.worlds import NODES, random_object, random_pod
+
+pytestmark = pytest.mark.whole
+
 
 Step = tuple[str, int]
 EDITS = ("put", "delete", "observe", "observe_gone")

@@ -12,6 +12,9 @@ from bayplan.kube.selectors import compile_node_selector
 from bayplan.kube.workloads import DaemonSet
 from tests.builders import make_daemon_set, make_node, make_pod, node_term
 
+pytestmark = pytest.mark.whole
+
+
 NOT_READY = "node.kubernetes.io/not-ready"
 NETWORK = "node.kubernetes.io/network-unavailable"
 

@@ -22,6 +22,9 @@ from bayplan.kube.requests import pod_requests
 from bayplan.kube.validation import validate
 from tests.builders import make_node, make_pod, make_pv, node_term
 
+pytestmark = pytest.mark.whole
+
+
 CORPORA = Path(__file__).parents[1] / "oracle" / "corpora"
 SEEDS = [
     json.loads(encode(built))

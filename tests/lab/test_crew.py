@@ -24,6 +24,9 @@ from bayplan.lab import Lab, LiveLab, VirtualLab
 from bayplan.lab.crew import MEMBERS, Aboard, Crew, CrewError, members, muster
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 CLUSTER = """
 seed: 3
 csiDrivers: [{name: disk.csi.azure.com, topologyKey: ""}]

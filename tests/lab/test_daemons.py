@@ -32,6 +32,9 @@ from bayplan.lab import DaemonFailedError, LiveLab, VirtualLab, run_virtually
 from tests.lab.daemons import POLICIES, STAMP, as_identity, lead, main, stamping, webhook
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 CLUSTER = """
 seed: 3
 instanceTypes: [{name: a, cpu: 64, memory: 256Gi}]

@@ -12,6 +12,8 @@ from bayplan.lab.stories import BY_GATE, STORIES, AnyStory
 from bayplan.lab.stories.all import ASKS, QUOTA
 from bayplan.lab.stories.counting import ClusterFigures
 
+pytestmark = pytest.mark.whole
+
 
 def of_story(number: int) -> pytest.MarkDecorator:
     """Mark a test of a story's figures: one worker runs all of them, and tells the story once."""

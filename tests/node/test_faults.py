@@ -21,6 +21,9 @@ from bayplan.node.deciding import Settings
 from tests.node.running import EBS_KEY, At, csinode, limits_of, node, publishing, retype
 from tests.scheduler.faults.wire import Fault, FaultyWire, How, Plan, Target
 
+pytestmark = pytest.mark.whole
+
+
 NAMES = [f"n{number}" for number in range(20)]
 TYPES = {"m5.large": 26, "m5d.large": 25, "m4.large": 39, "c7a.48xlarge": 127, "zz9": 26}
 PATCH = Target("PATCH", r"nodes/")

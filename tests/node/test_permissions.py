@@ -21,6 +21,8 @@ from tests.accounts import restricted, write_token
 from tests.deploy.made import made
 from tests.node.running import EBS_KEY, At, csinode, node, publishing, seen
 
+pytestmark = pytest.mark.whole
+
 
 async def test_what_the_deployment_grants_is_enough_and_not_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

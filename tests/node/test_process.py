@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from bayplan.client import Client, connect
 from bayplan.client.resources import LEASES
@@ -21,6 +22,9 @@ from bayplan.kube.nodes import Node
 from bayplan.node.agent import NAME
 from tests.node.running import EBS_KEY, At, limits_of, node, retype
 from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.whole
+
 
 RUN = (sys.executable, "-m", "bayplan", "node-agent", "--limits")
 

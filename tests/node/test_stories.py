@@ -27,6 +27,9 @@ from tests.autoscaler.running import Town, all_run, live_town, story, virtual_to
 from tests.node.running import At, limits_of, publishing, retype
 from tests.scheduler.running import pod
 
+pytestmark = pytest.mark.whole
+
+
 NAME = "6-old-limits-by-node-type"
 FAST = AutoscalerOptions(scan_interval=0.3, initial_node_group_backoff_duration=1.0)
 SOON = (

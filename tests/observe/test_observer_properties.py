@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.kube.nodes import Node
 from tests.builders import make_node
 from tests.observe.test_observer import Watched
+
+pytestmark = pytest.mark.whole
+
 
 NAMES = ("a", "b", "c")
 STEPS = st.lists(

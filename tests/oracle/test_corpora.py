@@ -10,6 +10,9 @@ from tests.oracle.apiserver import compare_with_server
 from tests.oracle.compare import Tally, compare
 from tests.oracle.corpus import CORPORA, SessionCase, read_any
 
+pytestmark = pytest.mark.whole
+
+
 SESSIONS = CORPORA / "apiserver.ndjson.gz"
 DECISIONS = sorted(path for path in CORPORA.glob("*.ndjson.gz") if path != SESSIONS)
 

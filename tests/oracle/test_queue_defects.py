@@ -11,6 +11,9 @@ from bayplan.queues import OURS, Status
 from tests.oracle.corpus import CORPORA, QueueCase, read_any
 from tests.oracle.queues import Run, answers
 
+pytestmark = pytest.mark.whole
+
+
 MARKED = [
     case
     for case in read_any(CORPORA / "queues.ndjson.gz")

@@ -15,6 +15,9 @@ from bayplan.queues import VOLCANO, Rules
 from tests.oracle.corpus import CORPORA, QueueCase, read_any
 from tests.oracle.queues import answers
 
+pytestmark = pytest.mark.whole
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "queues.md"
 _ROW = re.compile(
     r"^\| `(?P<rule>\w+)`.* \| `(?P<case>dev-[a-z]+(?:-[a-z]+)*-\d+)` \|$", re.MULTILINE

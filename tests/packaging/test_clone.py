@@ -8,7 +8,7 @@ import pytest
 
 from tests.packaging.fresh import INSTALLING, Place, copy_sources
 
-pytestmark = pytest.mark.timeout(INSTALLING)
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(INSTALLING)]
 
 
 def test_a_clone_shows_its_demo_and_then_tests_itself(tmp_path: Path, long: bool) -> None:

@@ -13,7 +13,11 @@ from tests.deploy.made import made
 from tests.packaging.containerfile import LET_IN, stages, steps
 from tests.packaging.fresh import INSTALLING, ROOT, Place
 
-pytestmark = [pytest.mark.xdist_group("image"), pytest.mark.timeout(INSTALLING)]  # it is built once
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.xdist_group("image"),
+    pytest.mark.timeout(INSTALLING),
+]  # it is built once
 
 
 def test_the_image_runs_as_nobody_and_has_only_what_runs() -> None:

@@ -9,7 +9,7 @@ import pytest
 import bayplan
 from tests.packaging.fresh import INSTALLING, Place
 
-pytestmark = [pytest.mark.xdist_group("image"), pytest.mark.timeout(INSTALLING)]
+pytestmark = [pytest.mark.whole, pytest.mark.xdist_group("image"), pytest.mark.timeout(INSTALLING)]
 
 
 def test_it_says_its_version_and_its_commands(image: Place, programs: Path) -> None:

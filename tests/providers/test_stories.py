@@ -38,6 +38,9 @@ from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.admission.manifests import CRDS, documents
 from tests.providers.clusterapi.capi import CAPACITY, NAMESPACE, SIZED, Capi
 
+pytestmark = pytest.mark.whole
+
+
 Lead = Coroutine[object, object, None]
 DRIVER = "disk.csi.example.com"
 PODS = 20

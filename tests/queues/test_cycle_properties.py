@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,9 @@ from bayplan.kube.meta import KubeObject
 from bayplan.queues import Status
 from tests.builders import make_pod_group, make_priority_class, make_queue
 from tests.queues.clusters import Cluster, gated, member, node
+
+pytestmark = pytest.mark.whole
+
 
 CLASSES = [make_priority_class(name, value).obj() for name, value in (("low", 1), ("high", 9))]
 cores = st.integers(1, 6)

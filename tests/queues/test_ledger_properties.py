@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
@@ -10,6 +11,9 @@ from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
 from bayplan.queues import NOTHING, Ledger, Member, Resources, Status, Usage
 from bayplan.queues.accounts import Accounts
 from tests.builders import make_pod, make_pod_group, make_queue
+
+pytestmark = pytest.mark.whole
+
 
 QUEUES = ("a", "b", "c", "team")
 GROUPS = ("g", "h", "i")

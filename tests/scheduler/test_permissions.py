@@ -26,6 +26,9 @@ from tests.scheduler.batch.objects import pod as pod_of_queue
 from tests.scheduler.running import Running, node, pod
 from tests.scheduler.test_first_consumers import CLASS, claim
 
+pytestmark = pytest.mark.whole
+
+
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-scheduler"
 
 

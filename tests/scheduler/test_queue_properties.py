@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -12,6 +13,9 @@ from bayplan.kube.pods import Pod
 from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
 from bayplan.scheduler.queue.places import LONGEST_WAIT
 from tests.builders import make_pod
+
+pytestmark = pytest.mark.whole
+
 
 NAMES = st.sampled_from([f"pod-{number}" for number in range(6)])
 PLUGINS = st.sampled_from(["NodeResourcesFit", "NodePorts", "VolumeBinding"])

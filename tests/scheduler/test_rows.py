@@ -9,6 +9,7 @@ import copy
 import random
 from collections.abc import Hashable, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
@@ -27,6 +28,9 @@ from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.statuses import Statuses
 from bayplan.scheduler.tries import Tries
 from tests.fit.worlds import random_object, random_pod
+
+pytestmark = pytest.mark.whole
+
 
 NAME = "default-scheduler"
 

@@ -26,6 +26,9 @@ from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.patience import PATIENCE
 from tests.scheduler import storied
 
+pytestmark = pytest.mark.whole
+
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "stories"
 NOBODY = parse_cluster(b"seed: 1\n", "empty", EXAMPLES)
 Pods = dict[str, Pod]

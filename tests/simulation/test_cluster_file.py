@@ -15,6 +15,9 @@ from bayplan.embedded.control.faults import FAULT_KINDS
 from bayplan.embedded.simulation.clusterfile import parse_cluster, read_cluster
 from tests.simulation.worlds import CLUSTER, world
 
+pytestmark = pytest.mark.whole
+
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 _GROUP = "instanceTypes: [{name: a}]\nnodeGroups:\n  - name: g\n    instanceType: a\n"

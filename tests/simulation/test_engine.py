@@ -18,6 +18,9 @@ from bayplan.embedded.control.timeline import Timeline
 from tests.embedded.backends import new_backend
 from tests.simulation.worlds import World, world
 
+pytestmark = pytest.mark.whole
+
+
 EMPTY = "seed: 1\n"
 
 

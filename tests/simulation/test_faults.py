@@ -19,6 +19,9 @@ from bayplan.embedded.simulation.faultcontrol import CONTROL, FaultControl
 from bayplan.nodegroups import NodeGroupError, QuotaExceededError
 from tests.simulation.worlds import CLUSTER, DRIVER, World, claim, pod, world
 
+pytestmark = pytest.mark.whole
+
+
 TESTED = {
     "stock-out", "quota", "never-registers", "slow-start", "node-dies", "node-flaps", "no-driver",
     "provision-fails", "attach-fails", "detach-sticks",

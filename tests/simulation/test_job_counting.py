@@ -29,6 +29,9 @@ from tests.clocks import VirtualClock
 from tests.embedded.backends import call_of, new_backend
 from tests.simulation.worlds import World, workload, world
 
+pytestmark = pytest.mark.whole
+
+
 KEY = Key(JOBS, "default", "sum")
 SECOND = 1.0
 LONG = 700.0

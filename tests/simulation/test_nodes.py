@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from bayplan.embedded.control.storages import LEASES, NODES
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR, STOPS_IN
 from bayplan.embedded.nodes.leases import Leases
@@ -12,6 +14,9 @@ from bayplan.kube.codec import KINDS, decode_as
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import NodeRef
 from tests.simulation.worlds import CLUSTER, pod, world
+
+pytestmark = pytest.mark.whole
+
 
 ONE_NODE = CLUSTER.replace("count: 2", "count: 1")
 

@@ -12,6 +12,9 @@ from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.controller import Update
 from tests.simulation.worlds import World, claim, pod, workload, world
 
+pytestmark = pytest.mark.whole
+
+
 NULLS: dict[str, Any] = {
     "volumes": None,
     "tolerations": None,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,9 @@ from bayplan.embedded.control.storages import (
 from bayplan.lab import run_virtually
 from bayplan.nodegroups import NodeGroupError
 from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
+
+pytestmark = pytest.mark.whole
+
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 REAL_LIMIT = 3

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.controller import Create, Delete, Do
 from bayplan.embedded.control.faults import Fault
@@ -11,6 +13,9 @@ from bayplan.embedded.control.storages import PODS
 from bayplan.embedded.simulation.clusterfile import ScheduledFault, WorkloadSpec
 from bayplan.embedded.simulation.schedule import FaultSchedule, WorkloadSchedule
 from tests.simulation.worlds import World, pod, world
+
+pytestmark = pytest.mark.whole
+
 
 HOOKS = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 AWAY = {

@@ -20,7 +20,7 @@ from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE
 
 LEDGER = Path(__file__).parents[2] / "examples" / "stories" / "workloads" / "ledger.yaml"
-pytestmark = pytest.mark.wall
+pytestmark = [pytest.mark.whole, pytest.mark.wall]
 
 CLUSTER = """
 csiDrivers: [{name: disk.csi.example.com, provision: 0.1, attach: 0.1, detach: 0.1}]

@@ -22,6 +22,9 @@ from bayplan.lab import VirtualLab
 from bench.simulation import day, run_day
 from tests.simulation.placing import FirstFit
 
+pytestmark = pytest.mark.whole
+
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "stories" / "1-attach-limit-reached.yaml"
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, CSI_NODES, VOLUMES
 from tests.simulation.worlds import CLUSTER, DRIVER, claim, pod, world
+
+pytestmark = pytest.mark.whole
 
 
 async def test_a_claim_waits_until_its_pod_is_bound_by_hand() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bayplan.embedded.control.storages import (
     BUDGETS,
     CLAIMS,
@@ -16,6 +18,8 @@ from bayplan.embedded.control.storages import (
 )
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR, STOPS_IN
 from tests.simulation.worlds import CLUSTER, World, workload, world
+
+pytestmark = pytest.mark.whole
 
 
 async def test_a_deployment_runs_its_replicas() -> None:

@@ -25,6 +25,9 @@ from bayplan.recordings import Recording
 from tests.builders import make_node, make_pod
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 EXAMPLE = "examples/cluster"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from bayplan.base.clock import Clock
 from bayplan.base.pacing import RetryPolicy
@@ -27,6 +28,9 @@ from tests.client.scripted import Scripted
 from tests.observe.test_recording import answering
 from tests.patience import PATIENCE
 from tests.ui.pages import Browser, apply, tables_of
+
+pytestmark = pytest.mark.whole
+
 
 READER = "reader"
 RBAC = "rbac.authorization.k8s.io"

@@ -26,6 +26,9 @@ from tests.builders import make_node, make_pod
 from tests.fit.worlds import random_object
 from tests.ui.pages import apply, tables_of
 
+pytestmark = pytest.mark.whole
+
+
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
 from bayplan.kube.queueing import GROUP_NAME_ANNOTATIONS, PodGroup
@@ -17,6 +19,9 @@ from tests.builders import (
     make_storage_class,
 )
 from tests.ui.pages import page_of, rows
+
+pytestmark = pytest.mark.whole
+
 
 DRIVER = "ebs.csi.aws.com"
 

@@ -11,6 +11,9 @@ from bayplan.ui.serving import Guard
 from tests.builders import make_node, make_pod
 from tests.ui.pages import browsing, page_of, tables_of
 
+pytestmark = pytest.mark.whole
+
+
 TOKEN = "a-token-that-is-long-enough"
 
 

@@ -15,6 +15,7 @@ WEB = ROOT / "web"
 STATIC = ROOT / "src/bayplan/ui/static"
 
 pytestmark = [
+    pytest.mark.whole,
     pytest.mark.skipif(
         shutil.which("npm") is None, reason="cannot be shown here without Node and npm"
     ),

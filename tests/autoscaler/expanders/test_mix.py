@@ -35,6 +35,9 @@ from tests.builders import (
     selector,
 )
 
+pytestmark = pytest.mark.whole
+
+
 DISK = "disk.csi.example.com"
 SEEDS = st.integers(0, 2**32)
 

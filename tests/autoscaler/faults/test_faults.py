@@ -20,6 +20,9 @@ from tests.autoscaler.faults.moody import Mood, MoodyCloud, Spell
 from tests.autoscaler.running import Town, all_run, ended, led, virtual_town
 from tests.scheduler.faults import wire
 
+pytestmark = pytest.mark.whole
+
+
 CLUSTER = """
 seed: 9
 csiDrivers: [{name: disk.csi.example.com, topologyKey: ""}]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,9 @@ from bayplan.nodegroups import Provider
 from tests.autoscaler.faults.moody import Mood, MoodyCloud, Spell
 from tests.autoscaler.faults.test_faults import SURE, spec
 from tests.autoscaler.running import Town, all_run, ended, led, virtual_town
+
+pytestmark = pytest.mark.whole
+
 
 LAST = 900
 """When the last fault is over."""

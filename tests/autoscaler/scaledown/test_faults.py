@@ -23,7 +23,7 @@ from tests.autoscaler.scaledown.towns import (
     taints,
 )
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 
 
 def one_spare() -> ClusterSpec:

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
@@ -21,6 +22,9 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import PodDisruptionBudget
 from tests.autoscaler.scaledown.clusters import circumstances, cluster, random_objects
 from tests.autoscaler.worlds import NOW
+
+pytestmark = pytest.mark.whole
+
 
 LENIENT = AutoscalerOptions(
     skip_nodes_with_custom_controller_pods=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,9 @@ from bayplan.lab import VirtualLab
 from bayplan.lab.virtual import run_virtually
 from tests.autoscaler.running import STORIES, Town, virtual_town
 from tests.autoscaler.scaledown.towns import QUICK, guard, running
+
+pytestmark = pytest.mark.whole
+
 
 GROUPS = """
 seed: SEED

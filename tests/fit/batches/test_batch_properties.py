@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,9 @@ from bayplan.fit.batches.estimate import in_order, look, orders
 from bayplan.fit.batches.placing import place_on
 from tests.fit.batches.waiting import random_cluster, random_template, waiting_pods
 from tests.samples import examples
+
+pytestmark = pytest.mark.whole
+
 
 SEEDS = st.integers(0, 2**32)
 

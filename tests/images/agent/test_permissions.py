@@ -29,6 +29,9 @@ from tests.images.peers.fixtures import Push
 from tests.node.running import EBS_KEY, node
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-node-agent"
 ON: dict[str, Any] = {"nodeAgent": {"enabled": True, "images": True}}
 _TRIED = (

@@ -15,6 +15,9 @@ from bayplan.images.runtime.objects import Image
 from tests.images.desk import Desk, pod_of
 from tests.images.shelf import ShelfRuntime
 
+pytestmark = pytest.mark.whole
+
+
 IMAGES = ("a:1", "b:1")
 CLASSES = {None: "", "ws2019": "hyperv", "ws2022": "process"}
 PODS = ("p", "q", "r")

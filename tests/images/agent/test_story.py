@@ -36,6 +36,9 @@ from tests.images.peers.fixtures import Push, push_for_all
 from tests.images.peers.process import running
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 NODE = "n1"
 HANDLERS = {"ws2019": "wcow-2019", "ws2022": "wcow-2022"}
 EVERYTHING_GOES = CollectionPolicy(high_percent=0, low_percent=0)

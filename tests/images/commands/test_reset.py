@@ -25,6 +25,9 @@ from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import Push
 from tests.images.peers.process import running
 
+pytestmark = pytest.mark.whole
+
+
 T = TypeVar("T")
 APP = Image("sha256:app", size=1)
 

@@ -16,6 +16,8 @@ from tests.images.parts.registry import free_port
 from tests.images.parts.service import CONFIG
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def short() -> Iterator[Path]:

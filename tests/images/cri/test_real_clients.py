@@ -15,6 +15,9 @@ from tests.images.parts.layouts import ImageBuilder, linux, tar_of
 from tests.images.parts.registry import Registry
 from tests.images.parts.service import CONFIG, Service, running_service, settings
 
+pytestmark = pytest.mark.whole
+
+
 # All of the suite that needs images alone and no containers.
 IMAGE_SPECS = "Image Manager|RemoveImage|version info"
 USERS = {

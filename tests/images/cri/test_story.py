@@ -1,8 +1,12 @@
 """One name, several platforms, several handlers: a real registry and our service."""
 
+import pytest
+
 from tests.images.parts.layouts import WINDOWS_BUILDS, ImageBuilder, linux, tar_of, windows
 from tests.images.parts.registry import Registry
 from tests.images.parts.service import Service
+
+pytestmark = pytest.mark.whole
 
 
 def push_story(registry: Registry, name: str) -> str:

@@ -7,6 +7,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,9 @@ from bayplan.images.layers.unpack import LayerJob, unpack
 from bayplan.images.registry.errors import IntegrityError
 from bayplan.images.store.layout import delete
 from tests.images.parts.layouts import digest_of, entry, tar_of
+
+pytestmark = pytest.mark.whole
+
 
 _PART = st.sampled_from(["a", "b", "c", "..", ".", "", ".wh.a", ".wh.b", ".wh..wh..opq"])
 _NAME = st.lists(_PART, min_size=1, max_size=4).map("/".join)

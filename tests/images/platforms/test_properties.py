@@ -3,6 +3,7 @@
 import itertools
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,9 @@ from bayplan.images.platforms.platform import Platform, normalise, parse_platfor
 from bayplan.images.platforms.selection import choose
 from bayplan.images.platforms.windows import KNOWN_BUILDS, Isolation, parse_version
 from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
+
+pytestmark = pytest.mark.whole
+
 
 _BUILDS = st.sampled_from([*sorted(KNOWN_BUILDS), 19999, 27000])
 _VERSIONS = st.builds(lambda build, rev: f"10.0.{build}.{rev}", _BUILDS, st.integers(0, 9999))

@@ -4,6 +4,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -14,6 +15,9 @@ from bayplan.images.registry.media import OCI_CONFIG, Descriptor
 from bayplan.images.store.entries import Entry, EntryKey
 from bayplan.images.store.store import ImageStore
 from tests.images.parts.layouts import digest_of
+
+pytestmark = pytest.mark.whole
+
 
 HANDLERS = st.sampled_from(["runc", "kata"])
 IMAGES = st.integers(0, 4)

@@ -15,6 +15,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from bayplan.base.clock import WallClock
 from bayplan.images.collection.collector import Collector
 from bayplan.images.collection.filesystem import probe_disk
@@ -28,6 +30,9 @@ from tests.images.parts.inspecting import Expected, Found, inspect, occupied
 from tests.images.parts.layouts import ImageBuilder, linux, tar_of
 from tests.images.parts.registry import Registry
 from tests.images.parts.service import CONFIG
+
+pytestmark = pytest.mark.whole
+
 
 log = logging.getLogger(__name__)
 ROUNDS, MANY_ROUNDS = 5, 100

@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from bayplan.lab.simulating.comparing import band, difference, spread
 
+pytestmark = pytest.mark.whole
+
+
 Values = st.lists(st.one_of(st.none(), st.integers(-50, 50).map(float)), min_size=1, max_size=12)
 
 

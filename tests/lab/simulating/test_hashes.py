@@ -7,8 +7,12 @@ import subprocess
 import sys
 
 import msgspec
+import pytest
 
 from tests.lab.simulating.runs import order, variant
+
+pytestmark = pytest.mark.whole
+
 
 QUEUES = ("reports", "research", "nightly", "adhoc")
 CLUSTER = """

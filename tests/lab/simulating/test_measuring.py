@@ -18,6 +18,9 @@ from bayplan.lab.measuring.series import Grid, Series, SeriesBook
 from bayplan.lab.measuring.volumes import VolumeMeter
 from bayplan.lab.measuring.waits import Waits
 
+pytestmark = pytest.mark.whole
+
+
 Steps = st.lists(st.tuples(st.floats(0.0, 120.0), st.integers(0, 50)), max_size=30)
 Times = st.lists(st.integers(0, 30).map(float), max_size=40)
 

@@ -43,6 +43,9 @@ from tests.accounts import token_of, write_tokens
 from tests.lab.simulating.runs import inputs, variant
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 NAME = "sim"
 HOUR = 3600.0
 INPUTS = inputs(variant(), seeds=2, seconds=300.0)

@@ -9,6 +9,8 @@ from bayplan.lab.simulating.overrides import OverrideError, overridden
 from bayplan.lab.simulating.running import spec_of
 from tests.lab.simulating.runs import variant
 
+pytestmark = pytest.mark.whole
+
 
 def test_lists_are_gone_through_by_name_and_by_number() -> None:
     cluster = variant().cluster

@@ -18,7 +18,7 @@ from bayplan.lab.simulating.orders import Inputs
 from bayplan.lab.simulating.pool import Failure
 from tests.lab.simulating.runs import inputs, variant
 
-pytestmark = pytest.mark.xdist_group("report")  # one browser for all
+pytestmark = [pytest.mark.whole, pytest.mark.xdist_group("report")]  # one browser for all
 CHROMIUM = "/usr/bin/chromium"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "reports" / "attach-limit-reached.html"
 HOSTILE = "</title><script>document.title='x'</script><img src=x onerror=alert(1)>\"'&"

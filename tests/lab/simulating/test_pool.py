@@ -7,12 +7,15 @@ import signal
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from bayplan.lab.simulating.orders import Order
 from bayplan.lab.simulating.pool import run_all
 from bayplan.lab.simulating.results import Results, encode
 from bayplan.lab.simulating.running import carry_out
 from tests.lab.simulating.runs import inputs, order, variant
+
+pytestmark = pytest.mark.whole
 
 
 def test_processes_give_the_same_bytes_as_this_one(tmp_path: Path) -> None:

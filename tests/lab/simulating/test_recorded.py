@@ -18,6 +18,9 @@ from tests.builders import make_pod
 from tests.lab.simulating.runs import FULL, RUNS_OF_FULL, order, run_of_full, variant
 from tests.lab.simulating.test_traces import CLUSTER, TRACE
 
+pytestmark = pytest.mark.whole
+
+
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 

@@ -12,6 +12,8 @@ from bayplan.lab.measuring import Grid, Meter
 from bayplan.lab.simulating.running import Reasons, carry_out, spec_of
 from tests.lab.simulating.runs import DISK, FULL, OFF, RUNS_OF_FULL, order, run_of_full, variant
 
+pytestmark = pytest.mark.whole
+
 
 @RUNS_OF_FULL
 def test_measuring_changes_nothing_in_a_run() -> None:

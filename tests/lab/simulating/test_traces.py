@@ -14,6 +14,9 @@ from bayplan.lab.traces.csvfile import TraceError, read_trace, rows
 from bayplan.lab.traces.rows import Claim, Row
 from tests.lab.simulating.runs import order, variant
 
+pytestmark = pytest.mark.whole
+
+
 CLUSTER = b"""
 csiDrivers: [{name: disk.csi.example.com}]
 storageClasses: [{name: disks, driver: disk.csi.example.com, default: true}]

@@ -23,6 +23,9 @@ from tests.providers.aws.account import Account
 from tests.providers.aws.conftest import HASTE, Opened
 from tests.providers.aws.wire import Wire, refusal
 
+pytestmark = pytest.mark.whole
+
+
 DESCRIBE = "DescribeAutoScalingGroups"
 RESIZE = "SetDesiredCapacity"
 END = "TerminateInstanceInAutoScalingGroup"

@@ -14,6 +14,9 @@ from tests.providers.aws.conftest import Opened
 from tests.providers.aws.wire import Wire
 from tests.providers.declared.test_overlay import limits
 
+pytestmark = pytest.mark.whole
+
+
 EBS = "ebs.csi.aws.com"
 
 

@@ -20,6 +20,9 @@ from tests.providers.aws.account import Account
 from tests.providers.aws.conftest import Opened
 from tests.providers.aws.wire import Wire
 
+pytestmark = pytest.mark.whole
+
+
 SCALING = "http://autoscaling.amazonaws.com/doc/2011-01-01/"
 
 

@@ -14,6 +14,9 @@ from tests.providers.aws.account import Account
 from tests.providers.aws.conftest import Opened
 from tests.providers.aws.wire import Wire
 
+pytestmark = pytest.mark.whole
+
+
 LEAST, MOST = 1, 5
 TROUBLES = [("Throttling", 400), ("InternalFailure", 500), ("AccessDenied", 403)]
 ACTIONS = ["SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup", "DescribeAutoScalingGroups"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptions
@@ -24,6 +26,9 @@ from tests.providers.test_stories import (
     until_placed,
     waiting,
 )
+
+pytestmark = pytest.mark.whole
+
 
 RESIZE = "SetDesiredCapacity"
 

@@ -21,6 +21,9 @@ from tests.deploy.made import made
 from tests.providers.clusterapi.capi import INFRASTRUCTURE, MIN, NAMESPACE, SIZED, Capi
 from tests.providers.clusterapi.opened import node, seen
 
+pytestmark = pytest.mark.whole
+
+
 ACCOUNT = "system:serviceaccount:kube-system:bayplan-autoscaler"
 WORKERS = "MachineDeployment/default/workers"
 

@@ -26,6 +26,9 @@ from tests.providers.clusterapi.capi import DELETE, MAX, MIN, NAMESPACE, Capi
 from tests.providers.clusterapi.opened import opened, seen
 from tests.scheduler.faults.wire import Fault, FaultyWire, How, Plan, Target
 
+pytestmark = pytest.mark.whole
+
+
 WORKERS = "MachineDeployment/default/workers"
 LEAST, MOST = 1, 6
 WRONG = (How.UNREACHABLE, How.RESET, How.CUT, How.REFUSED, How.FAILED, How.SLOW_ANSWER)

@@ -27,6 +27,9 @@ from bayplan.nodegroups import (
 from tests.client.conftest import access, client
 from tests.providers.declared.test_overlay import limits
 
+pytestmark = pytest.mark.whole
+
+
 __all__ = ["access", "client"]
 
 

@@ -14,7 +14,7 @@ from tests.scheduler.batch.test_random_queues import Stage, ledger_of, play, spl
 from tests.scheduler.faults.room import check_at_rest
 from tests.scheduler.faults.wire import Fault, How, Target
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 START, END = 0.0, 180.0
 UNGATES = Target("PATCH", "/pods/[^/]+$", START, END)
 BINDS = Target("POST", "/binding$", START, END)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from bayplan.client import Client, Untyped, deletion
@@ -28,6 +29,9 @@ from tests.scheduler.batch.truth import QUEUE_OF, QuotaTruth
 from tests.scheduler.faults.room import Replica, check_at_rest
 from tests.scheduler.faults.schedules import LEASE
 from tests.scheduler.running import node
+
+pytestmark = pytest.mark.whole
+
 
 NOBODY = parse_cluster(b"seed: 1\n", "empty", Path())
 QUIET = 380.0

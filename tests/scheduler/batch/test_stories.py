@@ -11,6 +11,9 @@ from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.lab import VirtualLab
 from tests.scheduler.batch import told
 
+pytestmark = pytest.mark.whole
+
+
 NOBODY = parse_cluster(b"seed: 1\n", "empty", Path())
 STORIES = {
     "queue says not yet": told.queue_says_not_yet,

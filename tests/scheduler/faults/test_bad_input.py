@@ -9,7 +9,7 @@ from bayplan.client.resources import EVENTS
 from bayplan.kube.nodes import Node
 from tests.scheduler.faults.room import NODES, Room, claim, pod, room
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 
 
 async def said_of(it: Room, name: str) -> str:

@@ -13,7 +13,7 @@ from bayplan.kube.pods import Pod
 from tests.scheduler.faults.room import CPU, NODES, Room, claim, pod, room
 from tests.scheduler.faults.wire import Fault, How, Target
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 START, END = 10.0, 250.0
 BINDS = Target("POST", "/binding$", START, END)
 CLAIMS = Target("PATCH", "/persistentvolumeclaims/", START, END)

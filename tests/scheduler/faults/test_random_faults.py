@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from bayplan.client import Untyped, merge
@@ -17,6 +18,9 @@ from bayplan.scheduler.attempt import Placed, attempt
 from bayplan.scheduler.config import default_settings
 from tests.scheduler.faults.room import Room, claim, pod, room
 from tests.scheduler.faults.schedules import LAST, LEASE, Arrival, Schedule, schedules
+
+pytestmark = pytest.mark.whole
+
 
 OPEN = merge({"spec": {"schedulingGates": None}})
 

@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from bayplan.base.clock import WallClock
 from bayplan.client import Access, Client
 from bayplan.client.config import from_kubeconfig
@@ -21,6 +23,9 @@ from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.patience import PATIENCE
 from tests.scheduler.faults.wire import FaultyWire, Plan
 from tests.scheduler.running import Running, node, pod, scheduling
+
+pytestmark = pytest.mark.whole
+
 
 COMMAND = str(Path(sys.executable).with_name("bayplan"))
 NODES, EACH = 3, 4

@@ -10,6 +10,9 @@ from bayplan.ui.tables import Row
 from tests.ui.browser.conftest import Opened
 from tests.ui.browser.told import Teller, Told, row
 
+pytestmark = pytest.mark.whole
+
+
 TOKEN = "a-token-of-enough-letters"
 REFUSED = "ERR_CONNECTION_REFUSED"
 CUT = "ERR_INCOMPLETE_CHUNKED_ENCODING"

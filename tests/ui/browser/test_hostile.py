@@ -12,6 +12,9 @@ from tests.ui.browser.conftest import Opened
 from tests.ui.browser.told import Teller, Told, row
 from tests.ui.browser.watched import Watched
 
+pytestmark = pytest.mark.whole
+
+
 HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',

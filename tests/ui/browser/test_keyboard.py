@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.ui.browser.conftest import Opened
+
+pytestmark = pytest.mark.whole
 
 
 def test_a_walk_through_the_page_with_keys_alone(shop: str, opened: Opened) -> None:

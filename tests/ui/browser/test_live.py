@@ -22,6 +22,9 @@ from tests.patience import PATIENCE
 from tests.ui.browser.conftest import Opened, Started
 from tests.ui.browser.processes import Command, page_of
 
+pytestmark = pytest.mark.whole
+
+
 STORY = Path(__file__).with_name("story.yaml")
 
 

@@ -8,6 +8,9 @@ from playwright.sync_api import ViewportSize, expect
 from tests.ui.browser.conftest import Opened
 from tests.ui.browser.measures import CONTRASTS, NAMELESS, OUT_OF_ORDER, REPEATED_IDS
 
+pytestmark = pytest.mark.whole
+
+
 VIEWS = ("bays", "nodes", "quay", "queues", "plan", "events")
 SCROLLED = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
 SELECTED = "sel=pod/shop/ledger-16"

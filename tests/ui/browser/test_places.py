@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 
 from tests.ui.browser.conftest import Opened
 
+pytestmark = pytest.mark.whole
+
 
 def test_an_address_brings_back_view_selection_measure_and_look(shop: str, opened: Opened) -> None:
     window = opened(shop + "#/bays?sel=node/worker-a1&by=memory&colour=owner&look=3.00,2.00,90.00")

@@ -20,6 +20,9 @@ from tests.ui.browser.conftest import Opened
 from tests.ui.browser.processes import Command, page_of
 from tests.ui.browser.watched import Watched
 
+pytestmark = pytest.mark.whole
+
+
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SELECTED = "sel=pod/shop/web"
 

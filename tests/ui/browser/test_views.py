@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.ui.browser.conftest import Opened
 from tests.ui.browser.told import Teller, row
+
+pytestmark = pytest.mark.whole
 
 
 def test_a_bay_is_opened_with_the_mouse_and_tells_its_pods_and_attach_places(

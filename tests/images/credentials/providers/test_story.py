@@ -30,6 +30,9 @@ from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.whole
+
+
 POD = PodIdentity("web", "team", "uid-web")
 
 

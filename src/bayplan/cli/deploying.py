@@ -27,8 +27,7 @@ from bayplan.deploy.rendering import objects, plain, without_helm
 from bayplan.deploy.sense import read, refuse_clashes
 from bayplan.deploy.values import REPOSITORY, Values, find
 from bayplan.deploy.writing import write
-from bayplan.images.references import InvalidReferenceError
-from bayplan.images.references import parse as parse_image
+from bayplan.kube.imagereferences import InvalidReferenceError, parse_image
 from bayplan.kube.names import is_dns_label, is_label_value
 
 _DOT = re.compile(r"(?<!\\)\.")

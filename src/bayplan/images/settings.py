@@ -19,8 +19,7 @@ import msgspec
 from bayplan.images.handlers import GuestPlatform, Handlers, RuntimeTable, build_handlers
 from bayplan.images.platforms.platform import Platform, parse_platform
 from bayplan.images.registry.credentials import Credentials, Keyring, read_docker_config
-from bayplan.images.registry.errors import InvalidReferenceError
-from bayplan.images.registry.reference import parse_reference
+from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
 
 _DOWNLOADS = 3
 
@@ -168,8 +167,8 @@ def _hosts_directory(path: str) -> Path | None:
 
 def _references(names: list[str], place: str) -> frozenset[str]:
     try:
-        return frozenset(str(parse_reference(name)) for name in names)
-    except InvalidReferenceError as error:
+        return frozenset(str(image_to_pull(name)) for name in names)
+    except MalformedReferenceError as error:
         raise ValueError(f"{place}: a pinned image: {error}") from error
 
 

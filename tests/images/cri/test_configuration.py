@@ -15,45 +15,17 @@ from bayplan.images.registry.credentials import (
     read_docker_config,
     read_legacy_docker_config,
 )
-from bayplan.images.registry.errors import InvalidReferenceError
-from bayplan.images.registry.reference import is_loopback, parse_reference
+from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
+from bayplan.images.registry.hosts import is_loopback
 from bayplan.images.registry.retry import Retrier, TransientError, parse_retry_after
 from tests.images.parts.service import HOST, settings
 
 DIGEST = "sha256:" + "a" * 64
 
 
-@pytest.mark.parametrize(
-    ("written", "full"),
-    [
-        ("busybox", "docker.io/library/busybox:latest"),
-        ("busybox:1.36", "docker.io/library/busybox:1.36"),
-        ("user/app", "docker.io/user/app:latest"),
-        ("index.docker.io/busybox", "docker.io/library/busybox:latest"),
-        ("localhost/app", "localhost/app:latest"),
-        ("localhost:5000/a/b/c:v1", "localhost:5000/a/b/c:v1"),
-        ("quay.io/a__b/c-d.e:T_1", "quay.io/a__b/c-d.e:T_1"),
-        ("[::1]:5000/app", "[::1]:5000/app:latest"),
-        (f"busybox@{DIGEST}", f"docker.io/library/busybox@{DIGEST}"),
-        (f"busybox:1@{DIGEST}", f"docker.io/library/busybox@{DIGEST}"),
-    ],
-)
-def test_a_short_name_has_one_full_form(written: str, full: str) -> None:
-    reference = parse_reference(written)
-    assert str(reference) == full
-    assert parse_reference(full) == reference
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        *("", "Upper", "a b", "a:", "a@", "a@sha256:1", "a:t@md5:1", "-a", "a/", "/a", "a//b"),
-        *("http://a/b", "a:b:c", f"a@{DIGEST}@{DIGEST}", "a" * 300, "a/../b", "x.y:port/z"),
-    ],
-)
-def test_what_is_no_name_is_refused(written: str) -> None:
-    with pytest.raises(InvalidReferenceError):
-        parse_reference(written)
+def test_a_name_that_is_none_is_a_pull_that_fails() -> None:
+    with pytest.raises(MalformedReferenceError, match="image name 'Upper': the repo"):
+        image_to_pull("Upper")
 
 
 def test_only_this_machine_speaks_plain_http() -> None:

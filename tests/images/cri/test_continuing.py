@@ -12,9 +12,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.registry.reference import Repository
 from bayplan.images.store.layout import Layout
 from bayplan.images.store.partials import Keeping, Partials
+from bayplan.kube.imagereferences import Repository
 from tests.images.parts.hostile import HostileRegistry, cut_after
 from tests.images.parts.layouts import tar_of
 from tests.images.parts.service import QUICK, Service, running_service, settings

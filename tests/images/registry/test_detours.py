@@ -16,9 +16,8 @@ from yarl import URL
 from bayplan.images.registry.client import Login, RegistryClient, Source
 from bayplan.images.registry.credentials import Credentials
 from bayplan.images.registry.download import Pace
-from bayplan.images.registry.errors import PullError
+from bayplan.images.registry.errors import PullError, image_to_pull
 from bayplan.images.registry.origins import origin_of, redirected
-from bayplan.images.registry.reference import parse_reference
 from bayplan.images.registry.retry import Retrier
 from bayplan.images.registry.transport import Timeouts, Transport
 from tests.images.parts.hostile import HostileRegistry, running_hostile
@@ -68,7 +67,7 @@ async def test_a_registry_named_with_its_default_port_can_be_logged_in_to(
         client = RegistryClient(transport, Retrier(QUICK.retry), Pace(), tmp_path / "certs.d")
         login = Login(Credentials("ann", "s3cret"), server)
         try:
-            source = Source(parse_reference(f"{name}/image:1"), login)
+            source = Source(image_to_pull(f"{name}/image:1"), login)
             assert await client.resolve(source) == top["digest"]
         finally:
             await transport.close()

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 from bayplan.cli.errors import BadInput
 from bayplan.cli.images.output import complain, shown_handler
-from bayplan.images.references import (
-    InvalidReferenceError,
-    image_id,
-    parse,
-    with_default_tag,
-)
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
+from bayplan.kube.imagereferences import (
+    InvalidReferenceError,
+    image_id,
+    parse_image,
+    with_default_tag,
+)
 
 _ID_BEGINNING = re.compile(r"(?:sha256:)?(?P<hex>[0-9a-f]{3,64})")
 
@@ -33,12 +33,12 @@ def matches(image: Image, text: str) -> bool:
     if beginning and image.id.removeprefix("sha256:").startswith(beginning["hex"]):
         return True
     try:
-        wanted = parse(text)
+        wanted = parse_image(text)
     except InvalidReferenceError:
         return False
     if wanted.tag or wanted.digest:
         return str(wanted) in image.names
-    return any(parse(name).repository == wanted.repository for name in image.names)
+    return any(parse_image(name).repository == wanted.repository for name in image.names)
 
 
 async def find(runtime: CriRuntime, text: str, handler: str) -> ImageKey | None:

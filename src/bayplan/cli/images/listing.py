@@ -18,10 +18,10 @@ from bayplan.cli.images.output import (
     show_table,
     shown_handler,
 )
-from bayplan.images.references import InvalidReferenceError, parse
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image
+from bayplan.kube.imagereferences import InvalidReferenceError, parse_image
 
 _NONE = "<none>"
 _SHORT_ID = 13
@@ -123,6 +123,6 @@ def _names(image: Image) -> Iterator[tuple[str, str, str]]:
 
 def _repository(name: str) -> str:
     try:
-        return parse(name).repository
+        return str(parse_image(name).repository)
     except InvalidReferenceError:
         return name

@@ -18,8 +18,7 @@ from bayplan.images.platforms.host import host_platform
 from bayplan.images.platforms.matcher import Matcher
 from bayplan.images.registry.client import Login, RegistryClient, Source
 from bayplan.images.registry.download import Pace
-from bayplan.images.registry.errors import PullError
-from bayplan.images.registry.reference import parse_reference
+from bayplan.images.registry.errors import PullError, image_to_pull
 from bayplan.images.registry.retry import Retrier
 from bayplan.images.registry.transport import Timeouts, Transport
 from bayplan.images.runtime.cri import CriRuntime
@@ -45,7 +44,7 @@ async def show_offers(
     except UnknownHandlerError as error:
         raise BadInput(f"--runtime: {error}") from error
     try:
-        source = Source(parse_reference(image), Login(keyring=settings.keyring))
+        source = Source(image_to_pull(image), Login(keyring=settings.keyring))
         async with _registry(settings) as registry:
             offers = await explain(registry, source, handlers)
     except PullError as error:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bayplan.images.references import InvalidReferenceError, parse
 from bayplan.images.runtime.objects import Image, ImageKey
+from bayplan.kube.imagereferences import InvalidReferenceError, parse_image
 from bayplan.kube.pods import Pod
 
 
@@ -63,7 +63,7 @@ def _names(pods: Iterable[Pod]) -> set[str]:
     for pod in pods:
         for container in [*pod.spec.init_containers, *pod.spec.containers]:
             try:
-                names.add(str(parse(container.image).with_default_tag()))
+                names.add(str(parse_image(container.image).with_default_tag()))
             except InvalidReferenceError:
                 continue
     return names

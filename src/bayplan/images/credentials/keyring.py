@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.images.references import parse
 from bayplan.images.registry.credentials import (
     Credentials,
     Keyring,
@@ -22,6 +21,7 @@ from bayplan.images.registry.credentials import (
     read_legacy_docker_config,
 )
 from bayplan.images.runtime.objects import RegistryAuth
+from bayplan.kube.imagereferences import parse_image
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, DOCKER_CONFIG_TYPE, Secret
 
 _READERS = {
@@ -78,8 +78,8 @@ PodKeyring = Keyring[Credential]
 
 def credentials_for(keyring: PodKeyring, image: str) -> list[Credential]:
     """The credentials to try for an image, in turn."""
-    reference = parse(image)
-    return keyring.lookup(reference.domain, reference.path)
+    reference = parse_image(image)
+    return keyring.lookup(reference.registry, reference.path)
 
 
 def keyring_of(entries: Iterable[Entry], source: SecretSource | None = None) -> PodKeyring:

@@ -26,8 +26,8 @@ from bayplan.images.credentials.verification import (
     has_account,
     matching_secret,
 )
-from bayplan.images.references import parse, with_default_tag, without_tag_or_digest
 from bayplan.images.runtime.objects import Image, ImageKey
+from bayplan.kube.imagereferences import parse_image, with_default_tag, without_tag_or_digest
 
 log = logging.getLogger(__name__)
 
@@ -168,4 +168,4 @@ def _is_of(key: PullKey, image: Image) -> bool:
     """
     if image.handler and key.handler != image.handler:
         return False
-    return key.image in image.names or str(parse(with_default_tag(key.image))) in image.names
+    return key.image in image.names or str(parse_image(with_default_tag(key.image))) in image.names

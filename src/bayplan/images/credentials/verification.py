@@ -27,7 +27,7 @@ from bayplan.images.credentials.records import (
     ImagePullSecret,
     ImagePullServiceAccount,
 )
-from bayplan.images.references import InvalidReferenceError, without_tag_or_digest
+from bayplan.kube.imagereferences import InvalidReferenceError, without_tag_or_digest
 
 _WILDCARD = "/*"
 

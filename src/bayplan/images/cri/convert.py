@@ -13,7 +13,7 @@ from bayplan.images.store.entries import Entry
 _LARGEST_UID = 2**63 - 1
 _CODES: list[tuple[type[Exception], grpc.StatusCode]] = [
     (UnknownHandlerError, grpc.StatusCode.INVALID_ARGUMENT),
-    (errors.InvalidReferenceError, grpc.StatusCode.INVALID_ARGUMENT),
+    (errors.MalformedReferenceError, grpc.StatusCode.INVALID_ARGUMENT),
     (errors.NotFoundError, grpc.StatusCode.NOT_FOUND),
     (errors.PlatformError, grpc.StatusCode.NOT_FOUND),
     (errors.AuthenticationError, grpc.StatusCode.UNAUTHENTICATED),

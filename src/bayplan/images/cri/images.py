@@ -19,8 +19,7 @@ from bayplan.images.handlers import UnknownHandlerError
 from bayplan.images.pull.puller import Puller
 from bayplan.images.pull.request import Pull
 from bayplan.images.registry.client import Source
-from bayplan.images.registry.errors import InvalidReferenceError
-from bayplan.images.registry.reference import parse_reference
+from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
 from bayplan.images.settings import Settings
 from bayplan.images.store.entries import Entry, EntryKey
 from bayplan.images.store.store import ImageStore
@@ -80,11 +79,11 @@ class Images:
     async def pull_image(self, request: cri.PullImageRequest) -> cri.PullImageResponse:
         """Pull an image for a handler."""
         handler = self._settings.handlers.get(request.image.runtime_handler)
-        reference = parse_reference(_named(request.image))
+        reference = image_to_pull(_named(request.image))
         try:
             login = to_login(request.auth, self._settings.keyring)
         except ValueError as error:
-            raise InvalidReferenceError(f"{reference}: {error}") from None
+            raise MalformedReferenceError(f"{reference}: {error}") from None
         with self._watchers.watched(str(reference), handler.name) as listener:
             pull = Pull(Source(reference, login), handler, listener)
             with self._metrics.pull(handler.name):
@@ -161,5 +160,5 @@ class Images:
 
 def _named(spec: cri.ImageSpec) -> str:
     if not spec.image:
-        raise InvalidReferenceError("the request names no image")
+        raise MalformedReferenceError("the request names no image")
     return spec.image

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from bayplan.images.cri import progress_pb2 as progress
 from bayplan.images.handlers import Handlers
 from bayplan.images.pull.progress import Listener, PullProgress
-from bayplan.images.registry.reference import parse_reference
+from bayplan.images.registry.errors import image_to_pull
 
 _BACKLOG = 256
 _Topic = tuple[str, str]
@@ -41,7 +41,7 @@ class Watchers:
     def watch(self, request: progress.WatchRequest) -> AsyncIterator[progress.Step]:
         """Hear the steps of an image's pulls, from this very call on."""
         handler = self._handlers.get(request.runtime_handler).name
-        topic = (str(parse_reference(request.image)), handler)
+        topic = (str(image_to_pull(request.image)), handler)
         queue: asyncio.Queue[PullProgress] = asyncio.Queue(_BACKLOG)
         self._queues.setdefault(topic, WeakSet()).add(queue)
         return self._steps(topic, queue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from bayplan.images.references import DEFAULT_TAG, parse
+from bayplan.kube.imagereferences import DEFAULT_TAG, parse_image
 
 
 class PullPolicy(StrEnum):
@@ -28,5 +28,5 @@ def effective_policy(written: str, image: str) -> PullPolicy:
     """
     if written:
         return PullPolicy(written)
-    reference = parse(image).with_default_tag()
+    reference = parse_image(image).with_default_tag()
     return PullPolicy.ALWAYS if reference.tag == DEFAULT_TAG else PullPolicy.IF_NOT_PRESENT

@@ -8,8 +8,8 @@ from bayplan.images.credentials.records import PullKey
 from bayplan.images.manager.cluster import Cluster, ClusterUnavailableError
 from bayplan.images.manager.errors import CreatePodSandboxError, InvalidImageNameError
 from bayplan.images.manager.policy import PullPolicy, effective_policy
-from bayplan.images.references import InvalidReferenceError, with_default_tag
 from bayplan.images.runtime.objects import ImageSpec, PodIdentity
+from bayplan.kube.imagereferences import InvalidReferenceError, with_default_tag
 from bayplan.kube.pods import Container, Pod
 
 

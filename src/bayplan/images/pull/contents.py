@@ -51,7 +51,7 @@ class Contents:
         """Get a manifest or index, from the store if it is there."""
         blob = Content(Kind.BLOB, target)
         hold.add(blob)
-        home, known = source.reference.home, self._store.provenance
+        home, known = source.reference.repository, self._store.provenance
         if self._store.has(blob) and known.is_proved(target, home):
             return Document(target, "", self._store.content.read(target))
         document = await self._registry.document(source, target)
@@ -71,14 +71,14 @@ class Contents:
         if not await self._at_hand(source, blob):
             listener(PullProgress(descriptor.digest, Phase.WAITING, 0, descriptor.size))
             work = lambda: self._download(source, descriptor, listener)  # noqa: E731
-            await self._flights.run((blob, source.reference.home), work)
+            await self._flights.run((blob, source.reference.repository), work)
         if self._store.content.size(descriptor.digest) != descriptor.size:
             raise IntegrityError(f"{descriptor.digest} is not of {descriptor.size} bytes")
         listener(PullProgress(descriptor.digest, Phase.DONE, descriptor.size, descriptor.size))
 
     async def _at_hand(self, source: Source, blob: Content) -> bool:
         """Say whether a blob is here, and the source's repository has it too."""
-        known, home = self._store.provenance, source.reference.home
+        known, home = self._store.provenance, source.reference.repository
         if not self._store.has(blob):
             return False
         if not known.is_proved(blob.digest, home):
@@ -94,7 +94,7 @@ class Contents:
             digest, size = descriptor.digest, descriptor.size
             listener(PullProgress(digest, Phase.DOWNLOADING, received, size))
 
-        store, home = self._store, source.reference.home
+        store, home = self._store, source.reference.repository
         async with self._slots:
             with store.partials.receiving(descriptor.digest, home) as path:
                 try:

@@ -61,9 +61,9 @@ class Puller:
         chosen = await Chooser(self._contents, self._store.content, pull, hold).choose(top)
         chains = chain_ids(chosen.config.diff_ids)
         await self._layers(pull, chosen, chains, hold)
-        names = dict.fromkeys((str(reference), f"{reference.name}@{top.digest}"))
+        names = dict.fromkeys((str(reference), f"{reference.repository}@{top.digest}"))
         entry = await self._store.add(_entry(pull, chosen, chains, tuple(names)))
-        self._store.partials.finished(entry.blobs, reference.home)
+        self._store.partials.finished(entry.blobs, reference.repository)
         return entry
 
     async def _layers(self, pull: Pull, chosen: Chosen, chains: list[str], hold: Hold) -> None:

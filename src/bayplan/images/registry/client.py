@@ -20,9 +20,9 @@ from bayplan.images.registry.download import Opener, Pace, Sink, download
 from bayplan.images.registry.errors import IntegrityError, NotFoundError, PullError
 from bayplan.images.registry.hosts import Host, hosts_for
 from bayplan.images.registry.media import ACCEPT, MANIFEST_LIMIT, Descriptor
-from bayplan.images.registry.reference import DOCKER_HUB, Reference, is_digest
 from bayplan.images.registry.retry import Retrier, TransientError
 from bayplan.images.registry.transport import Request, Transport
+from bayplan.kube.imagereferences import DEFAULT_REGISTRY, ImageReference, is_digest
 
 _ADDRESS_LIMIT = 5
 _Result = TypeVar("_Result")
@@ -35,14 +35,14 @@ class Login(msgspec.Struct, frozen=True):
     server: str = ""  # the only host they are for; empty means the image's registry
     keyring: Keyring[Credentials] = Keyring()
 
-    def for_host(self, host: Host, reference: Reference) -> Credentials | None:
+    def for_host(self, host: Host, reference: ImageReference) -> Credentials | None:
         """Choose what to show a host; mirrors never see what is the registry's."""
         if self.credentials and self._meant_for(host, reference):
             return self.credentials
         name = host.authority if host.mirror else reference.registry
-        return next(filter(None, self.keyring.lookup(name, reference.repository)), None)
+        return next(filter(None, self.keyring.lookup(name, reference.path)), None)
 
-    def _meant_for(self, host: Host, reference: Reference) -> bool:
+    def _meant_for(self, host: Host, reference: ImageReference) -> bool:
         server = self.server.partition("://")[2] if "://" in self.server else self.server
         # A port that goes without saying is the same as one that is said.
         server, authority, registry = (
@@ -51,21 +51,21 @@ class Login(msgspec.Struct, frozen=True):
         )
         if host.mirror:
             return server == authority
-        aliases = {"index.docker.io"} if registry == DOCKER_HUB else set()
+        aliases = {"index.docker.io"} if registry == DEFAULT_REGISTRY else set()
         return server in {"", registry, authority} | aliases
 
 
 class Source(msgspec.Struct, frozen=True):
     """An image's name, and how to log in where it lives."""
 
-    reference: Reference
+    reference: ImageReference
     login: Login = Login()
 
     def request(
         self, method: str, host: Host, path: str, headers: dict[str, str] | None = None
     ) -> Request:
         """Ask a host for something of this image's repository."""
-        repository = self.reference.repository
+        repository = self.reference.path
         credentials = self.login.for_host(host, self.reference)
         query = {"ns": self.reference.registry} if host.mirror else {}
         path = f"{repository}/{path}"

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from bayplan.images.registry.reference import DOCKER_HUB
+from bayplan.kube.imagereferences import DEFAULT_REGISTRY
 
 _SIZE_LIMIT = 1024 * 1024
 _T = TypeVar("_T")
@@ -136,7 +136,7 @@ def split_key(key: str) -> tuple[str, str]:
     """Split an entry's key into host and path, without what says nothing."""
     host, _, path = key.partition("://")[2].partition("/") if "://" in key else key.partition("/")
     if host in {"index.docker.io", "registry-1.docker.io"}:
-        host = DOCKER_HUB
+        host = DEFAULT_REGISTRY
     # Docker's own key for its hub ends in an API version that is no path of a repository.
     return host, "" if path.strip("/") in {"v1", "v2"} else path.strip("/")
 

@@ -2,6 +2,8 @@
 
 import errno
 
+from bayplan.kube.imagereferences import ImageReference, InvalidReferenceError, parse_image
+
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
@@ -9,7 +11,7 @@ class PullError(Exception):
     """A pull that failed for good; says which image and why."""
 
 
-class InvalidReferenceError(PullError):
+class MalformedReferenceError(PullError):
     """The image's name cannot be one."""
 
 
@@ -40,3 +42,11 @@ class PlatformError(PullError):
 def storage_error(error: OSError) -> type[PullError]:
     """Say which of ours a failure of the disk is."""
     return StorageFullError if error.errno in _FULL else PullError
+
+
+def image_to_pull(text: str) -> ImageReference:
+    """Read an image's name in any of its spellings; what is none is a pull that fails."""
+    try:
+        return parse_image(text).to_pull()
+    except InvalidReferenceError as error:
+        raise MalformedReferenceError(f"image name {error}") from None

@@ -10,6 +10,8 @@ all others):
 Without a file a registry is asked over HTTPS, and one on this machine over plain HTTP.
 """
 
+import ipaddress
+import re
 import tomllib
 from pathlib import Path
 from typing import Literal
@@ -17,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from bayplan.images.registry.reference import DOCKER_HUB, is_loopback
+from bayplan.kube.imagereferences import DEFAULT_REGISTRY
 
 _HUB_HOST = "registry-1.docker.io"
 _CAPABILITIES = frozenset(("pull", "resolve"))
@@ -86,7 +88,16 @@ def hosts_for(registry: str, directory: Path | None = None) -> list[Host]:
 
 def _plain_host(registry: str) -> Host:
     scheme = "http" if is_loopback(registry) else "https"
-    return Host(f"{scheme}://{_HUB_HOST if registry == DOCKER_HUB else registry}/v2")
+    return Host(f"{scheme}://{_HUB_HOST if registry == DEFAULT_REGISTRY else registry}/v2")
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a registry's host is this machine, which speaks plain HTTP."""
+    name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return name == "localhost"
 
 
 def _hosts_file(registry: str, directory: Path | None) -> Path | None:

@@ -11,7 +11,7 @@ import msgspec
 
 from bayplan.images.platforms.platform import Platform
 from bayplan.images.registry.errors import IntegrityError
-from bayplan.images.registry.reference import is_digest
+from bayplan.kube.imagereferences import is_digest
 
 MANIFEST_LIMIT = 4 * 1024 * 1024
 CONFIG_LIMIT = 8 * 1024 * 1024

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from bayplan.images.flights import uninterrupted
-from bayplan.images.registry.errors import InvalidReferenceError
-from bayplan.images.registry.reference import parse_reference
+from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
 from bayplan.images.store.database import Database, Facts
 from bayplan.images.store.entries import Content, Entry, EntryKey
 
@@ -66,8 +65,8 @@ class Catalogue:
 
     def _by_name(self, handler: str, image: str) -> Entry | None:
         try:
-            name = str(parse_reference(image))
-        except InvalidReferenceError:
+            name = str(image_to_pull(image))
+        except MalformedReferenceError:
             return None
         key = self._names.get((handler, name))
         return self._entries[key] if key else None

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from bayplan.images.layers.clone import Usage
-from bayplan.images.registry.reference import Repository
 from bayplan.images.store.layout import Layout
+from bayplan.kube.imagereferences import Repository
 
 _BLOCK = 512
 _NAME_LENGTH = 32

@@ -13,7 +13,7 @@ remembered by blob as well, once it has been seen: who has the blobs has what th
 from collections import defaultdict
 from collections.abc import Iterable
 
-from bayplan.images.registry.reference import Repository
+from bayplan.kube.imagereferences import Repository
 
 SourceRow = tuple[str, str, str]
 """A blob's digest, and a registry and repository that have it."""

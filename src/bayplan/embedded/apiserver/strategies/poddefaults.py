@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
@@ -12,6 +11,7 @@ from bayplan.embedded.apiserver.validation.pods.choices import CONTAINERS
 from bayplan.embedded.apiserver.validation.pods.handlers import PROBES
 from bayplan.embedded.apiserver.validation.pods.totals import shown_total
 from bayplan.embedded.apiserver.validation.resources import is_huge_page
+from bayplan.kube.imagereferences import DEFAULT_TAG, InvalidReferenceError, parse_image
 
 _READABLE_BY_ALL = 0o644
 _HOUR = 3600
@@ -22,15 +22,6 @@ _VOLUMES: dict[str, JsonObject] = {
     },
     **SOURCES,
 }
-_HOST = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
-_DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
-_PATH = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-_DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
-_IMAGE = re.compile(
-    rf"(?P<name>(?:{_DOMAIN}/)?{_PATH}(?:/{_PATH})*)"
-    rf"(?::(?P<tag>[0-9A-Za-z_][0-9A-Za-z_.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?"
-)
-_LONGEST_IMAGE = 255
 _OLD_ANNOTATIONS = tuple(
     f"pod.{stage}.kubernetes.io/{name}"
     for stage in ("alpha", "beta")
@@ -122,11 +113,11 @@ def _default_container(container: JsonObject) -> None:
 @lru_cache(1024)
 def _pull_policy(image: str) -> str:
     """An image that may become another one is pulled each time."""
-    found = _IMAGE.fullmatch(image)
-    if found is None or len(found["name"]) > _LONGEST_IMAGE:
-        return "IfNotPresent"
-    tag = found["tag"] or ("" if found["digest"] else "latest")
-    return "Always" if tag == "latest" else "IfNotPresent"
+    try:
+        tag = parse_image(image).with_default_tag().tag
+    except InvalidReferenceError:
+        tag = ""
+    return "Always" if tag == DEFAULT_TAG else "IfNotPresent"
 
 
 def _round_resources(resources: JsonObject) -> None:

@@ -21,8 +21,8 @@ from bayplan.images.credentials.providers.provider import (
     Provider,
     ServiceAccounts,
 )
-from bayplan.images.references import parse
 from bayplan.images.registry.credentials import Keyring
+from bayplan.kube.imagereferences import parse_image
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Providers:
     async def credentials(self, image: str, asker: Asker) -> list[Credential]:
         """What they give for an image, most specific first."""
         keyring: PodKeyring = Keyring()
-        name = parse(image).repository
+        name = str(parse_image(image).repository)
         for provider in self.providers:
             keyring += await self._of(provider, name, asker)
         return credentials_for(keyring, image)

@@ -1,24 +1,25 @@
 """Image references: what a pod writes in `image:`, read the way every runtime reads it.
 
-    [domain[:port]/]path[:tag][@algorithm:hex]
+    [registry[:port]/]path[:tag][@algorithm:hex]
 
 A reference is *familiar* as a user writes it (`busybox`) and *normal* once its registry, its
 `library/` and its default tag are filled in (`docker.io/library/busybox:latest`). The image manager
 hands the familiar form on to the runtime, with nothing but the tag added, and keeps records by the
-familiar name; the puller and the store work on the normal form.
+familiar name; the puller and the store work on the normal form, with a tag or a digest; the API
+server asks only for the tag, from which it defaults the pull policy.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-DEFAULT_DOMAIN = "docker.io"
+DEFAULT_REGISTRY = "docker.io"
 DEFAULT_TAG = "latest"
-_LEGACY_DOMAIN = "index.docker.io"
+_LEGACY_REGISTRY = "index.docker.io"
 _OFFICIAL_PREFIX = "library/"
 _MAX_NAME_LENGTH = 255
-_DIGEST_HEX_LENGTHS = {"sha256": 64, "sha512": 128}
 
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -30,6 +31,7 @@ _REFERENCE = re.compile(
     rf"(?:@(?P<digest>{_DIGEST}))?",
     re.ASCII,
 )
+_VERIFIABLE_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 _IMAGE_ID = re.compile(r"(?:sha256:)?(?P<hex>[0-9a-f]{64})")
 
 
@@ -37,30 +39,49 @@ class InvalidReferenceError(ValueError):
     """The text is not an image reference."""
 
 
+class Repository(NamedTuple):
+    """Where the images of one name are kept."""
+
+    registry: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.registry}/{self.path}"
+
+
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ImageReference:
     """A normal reference: registry and path are whole; tag and digest as written, if they were."""
 
-    domain: str
+    registry: str
     path: str
     tag: str = ""
     digest: str = ""
 
     @property
-    def repository(self) -> str:
+    def repository(self) -> Repository:
         """Registry and path, as in `docker.io/library/busybox`."""
-        return f"{self.domain}/{self.path}"
+        return Repository(self.registry, self.path)
 
     @property
     def familiar_repository(self) -> str:
         """The repository without what goes without saying, as in `busybox`."""
-        if self.domain != DEFAULT_DOMAIN:
-            return self.repository
+        if self.registry != DEFAULT_REGISTRY:
+            return str(self.repository)
         return self.path.removeprefix(_OFFICIAL_PREFIX)
 
-    def with_default_tag(self) -> Reference:
+    @property
+    def target(self) -> str:
+        """What to ask the registry for; a digest wins over a tag."""
+        return self.digest or self.tag
+
+    def with_default_tag(self) -> ImageReference:
         """The same reference; `latest` if it names neither a tag nor a digest."""
         return self if self.tag or self.digest else replace(self, tag=DEFAULT_TAG)
+
+    def to_pull(self) -> ImageReference:
+        """The same reference with a digest or a tag, and not both."""
+        return replace(self, tag="") if self.digest else self.with_default_tag()
 
     def __str__(self) -> str:
         tag = f":{self.tag}" if self.tag else ""
@@ -68,30 +89,31 @@ class Reference:
         return f"{self.repository}{tag}{digest}"
 
 
-def parse(text: str) -> Reference:
+def parse_image(text: str) -> ImageReference:
     """Read a reference and fill in its registry and path; no default tag is added.
 
-    >>> str(parse("busybox@sha256:" + "0" * 64))[:24]
+    >>> str(parse_image("busybox@sha256:" + "0" * 64))[:24]
     'docker.io/library/busybo'
-    >>> parse("localhost:5000/app:1").domain
+    >>> parse_image("localhost:5000/app:1").registry
     'localhost:5000'
     """
     match = _match(text)
-    domain, path = _split_domain(match["name"])
-    if len(domain) + 1 + len(path) > _MAX_NAME_LENGTH:
+    registry, path = _split_registry(match["name"])
+    if len(registry) + 1 + len(path) > _MAX_NAME_LENGTH:
         raise InvalidReferenceError(f"{text!r}: the name is longer than {_MAX_NAME_LENGTH}")
-    return Reference(domain, path, match["tag"] or "", _checked_digest(text, match["digest"] or ""))
+    digest = _checked_digest(text, match["digest"] or "")
+    return ImageReference(registry, path, match["tag"] or "", digest)
 
 
 def with_default_tag(text: str) -> str:
     """The reference as written, with `:latest` added where it has neither tag nor digest."""
-    reference = parse(text)
+    reference = parse_image(text)
     return text if reference.tag or reference.digest else f"{text}:{DEFAULT_TAG}"
 
 
 def without_tag_or_digest(text: str) -> str:
     """The name as written, without its tag and digest: the key of credential records."""
-    parse(text)
+    parse_image(text)
     return _match(text)["name"]
 
 
@@ -101,9 +123,14 @@ def image_id(text: str) -> str | None:
     return f"sha256:{match['hex']}" if match else None
 
 
+def is_digest(text: str) -> bool:
+    """Say whether a text is a digest that we can verify."""
+    return _VERIFIABLE_DIGEST.fullmatch(text) is not None
+
+
 def _match(text: str) -> re.Match[str]:
     match = _REFERENCE.fullmatch(text)
-    if match and not _IMAGE_ID.fullmatch(text) and _is_lower(_split_domain(match["name"])[1]):
+    if match and not _IMAGE_ID.fullmatch(text) and _is_lower(_split_registry(match["name"])[1]):
         return match
     raise InvalidReferenceError(_why_not(text))
 
@@ -124,28 +151,33 @@ def _why_not(text: str) -> str:
     return f"{text!r} is not an image reference of the form [registry/]name[:tag][@digest]"
 
 
-def _split_domain(name: str) -> tuple[str, str]:
+def _split_registry(name: str) -> tuple[str, str]:
     """A first component is a registry if it could not be anything else."""
     first, slash, rest = name.partition("/")
-    if slash and _looks_like_domain(first):
-        domain, path = first, rest
+    if slash and _looks_like_registry(first):
+        registry, path = first, rest
     else:
-        domain, path = DEFAULT_DOMAIN, name
-    if domain == _LEGACY_DOMAIN:
-        domain = DEFAULT_DOMAIN
-    if domain == DEFAULT_DOMAIN and "/" not in path:
+        registry, path = DEFAULT_REGISTRY, name
+    if registry == _LEGACY_REGISTRY:
+        registry = DEFAULT_REGISTRY
+    if registry == DEFAULT_REGISTRY and "/" not in path:
         path = _OFFICIAL_PREFIX + path
-    return domain, path
+    return registry, path
 
 
-def _looks_like_domain(component: str) -> bool:
-    return "." in component or ":" in component or component == "localhost"
+def _looks_like_registry(component: str) -> bool:
+    """A host has a dot, a port or a capital, which a path has not; `localhost` is one as well."""
+    return (
+        "." in component
+        or ":" in component
+        or component == "localhost"
+        or component != component.lower()
+    )
 
 
 def _checked_digest(text: str, digest: str) -> str:
     if not digest:
         return ""
-    algorithm, _, hexadecimal = digest.partition(":")
-    if _DIGEST_HEX_LENGTHS.get(algorithm) != len(hexadecimal) or hexadecimal.lower() != hexadecimal:
+    if not is_digest(digest):
         raise InvalidReferenceError(f"{text!r}: {digest!r} is not a sha256 or sha512 digest")
     return digest

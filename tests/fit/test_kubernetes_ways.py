@@ -6,8 +6,8 @@ Each was seen in the real scheduler, next to clusters made at random.
 from __future__ import annotations
 
 from bayplan.fit import Profile, Snapshot
+from bayplan.fit.evaluation.verdicts import Verdicts
 from bayplan.fit.preemption import preempt
-from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.meta import KubeObject, LabelSelector, LabelSelectorRequirement
 from bayplan.kube.nodes import Node, NodeSelectorTerm
 from bayplan.kube.pods import Pod, PodAffinityTerm

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.fit import PluginSet, Profile, Snapshot
+from bayplan.fit.evaluation.verdicts import Verdicts
 from bayplan.fit.plugins import (
     FILTERS,
     MOST_WEIGHT,
@@ -20,7 +21,6 @@ from bayplan.fit.plugins import (
     Strategy,
 )
 from bayplan.fit.scores.allocation import utilization_scores
-from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.meta import KubeObject, Quantity
 from bayplan.kube.nodes import NodeSelector, PreferredSchedulingTerm
 from bayplan.kube.pods import NodeAffinity, Pod

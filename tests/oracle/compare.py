@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bayplan.fit import Profile, Refusal, Snapshot
+from bayplan.fit.evaluation.verdicts import verdicts
 from bayplan.fit.preemption import preempt
-from bayplan.fit.verdicts import verdicts
 from bayplan.kube.codec import decode_object
 from bayplan.kube.pods import Pod
 from tests.oracle import queues, scaledown, scaleup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bayplan.checkup.subject import Subject
-from bayplan.fit.volumes.migration import BY_PLUGIN_NAME
+from bayplan.fit.volumes.identity import BY_PLUGIN_NAME
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,

@@ -18,7 +18,7 @@ from typing import TypeVar, cast
 from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.explanation.waiting import WaitingAlike, waiting_alike, waiting_pods
-from bayplan.fit.needs.report import VolumeReport
+from bayplan.fit.state.volume_report import VolumeReport
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.coordination import Lease
 from bayplan.kube.events import Event

@@ -28,7 +28,7 @@ from bayplan.cli.volumes_summary import (
     summary_table,
 )
 from bayplan.fit import Snapshot
-from bayplan.fit.needs.report import VolumeReport, VolumeUse
+from bayplan.fit.state.volume_report import VolumeReport, VolumeUse
 from bayplan.fit.volumes.limits import Limit, LimitSource
 from bayplan.kube.attachlimits import unreadable_limits
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT

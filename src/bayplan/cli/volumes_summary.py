@@ -13,7 +13,7 @@ from rich.text import Text
 from bayplan.base.suggestions import no_such
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable, table
-from bayplan.fit.needs.report import VolumeReport
+from bayplan.fit.state.volume_report import VolumeReport
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonValue

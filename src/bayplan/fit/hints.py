@@ -14,7 +14,7 @@ from collections.abc import Collection
 from bayplan.fit.events import Action, Event
 from bayplan.fit.filters import HINTS
 from bayplan.fit.filters.waiting import Waiting, place_of
-from bayplan.fit.shapes.shape import Shapes
+from bayplan.fit.signatures.signature import SignatureCache
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import PriorityClass
@@ -57,7 +57,7 @@ def _may_help(plugin: str, waiting: Waiting, event: Event) -> bool:
     return hint is not None and hint(waiting, event)
 
 
-def _changes_itself(event: Event, shapes: Shapes) -> bool:
+def _changes_itself(event: Event, shapes: SignatureCache) -> bool:
     """The pod itself changed in a way that filters may see."""
     before, after = event.before, event.after
     if not isinstance(before, Pod) or not isinstance(after, Pod):

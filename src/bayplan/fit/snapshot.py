@@ -21,31 +21,31 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from bayplan.base.garbage import paused_collector
-from bayplan.fit.asking import Asking
 from bayplan.fit.copies import private_copy
 from bayplan.fit.decision import Assumption, Decision
-from bayplan.fit.evaluation import DOES_NOT_FIT, Evaluation, best_of
+from bayplan.fit.evaluation.asking import Asking
+from bayplan.fit.evaluation.nominated import NominatedPodsCheck
+from bayplan.fit.evaluation.ranks import DOES_NOT_FIT, Evaluation, best_of
+from bayplan.fit.evaluation.verdicts import Verdicts, refusing_plugins, verdicts
 from bayplan.fit.filters import (
     Filter,
 )
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.named_nodes import can_be_pinned
 from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
-from bayplan.fit.journal import Journal
-from bayplan.fit.layers import Layers
 from bayplan.fit.limits import Limits
-from bayplan.fit.needs.pods import NeedsBook, VolumeNeeds
-from bayplan.fit.needs.report import VolumeReport, all_volumes
-from bayplan.fit.nominated import Contest
-from bayplan.fit.objects import Kind, shown
 from bayplan.fit.plugins import PluginSet
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.pins import pinned_node
-from bayplan.fit.state.budgets import Budgets
+from bayplan.fit.requirements.pods import PodRequirements, RequirementsCache
+from bayplan.fit.signatures.signature import pinned_node
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import ALL_ROWS, Rows
-from bayplan.fit.verdicts import Verdicts, refusing_plugins, verdicts
+from bayplan.fit.state.volume_report import VolumeReport, all_volumes
+from bayplan.fit.state.workloads import Budgets
+from bayplan.fit.store.journal import Journal
+from bayplan.fit.store.objects import Kind, placed_pod
+from bayplan.fit.store.store import Layers
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.loading import Loaded, Progress, load
 from bayplan.kube.meta import KubeObject
@@ -74,7 +74,7 @@ class Snapshot:
         self._layers = Layers(self.cluster, self._journal)
         self._objects = self._layers.objects
         self._assumed = self._layers.assumed
-        self._needs = NeedsBook(self.cluster)
+        self._needs = RequirementsCache(self.cluster)
         self._asking = Asking(self.cluster, self._needs, self.profile)
         self.problems: tuple[ObjectError, ...] = ()
         """What was wrong with objects that `load` left out."""
@@ -167,7 +167,7 @@ class Snapshot:
 
     def pods_on(self, node: str) -> list[Pod]:
         """The pods on a node, assumed ones too."""
-        return [shown(record) for record in self.cluster.pods.by_node.get(node, {}).values()]
+        return [placed_pod(record) for record in self.cluster.pods.by_node.get(node, {}).values()]
 
     @property
     def budgets(self) -> Budgets:
@@ -344,10 +344,10 @@ class Snapshot:
             plugins |= {refusal.plugin for refusal in beside.values()} - {NOT_ASKED}
         return plugins
 
-    def contest(self, pod: Pod, plugins: PluginSet | None = None) -> Contest:
+    def contest(self, pod: Pod, plugins: PluginSet | None = None) -> NominatedPodsCheck:
         """A pod's question beside pods that are nominated for nodes."""
         evaluate = self.evaluation if plugins is None else partial(self.evaluation, plugins=plugins)
-        return Contest(pod, self.cluster, evaluate, self.priority)
+        return NominatedPodsCheck(pod, self.cluster, evaluate, self.priority)
 
     def assume(self, pod: Pod, decision: Decision) -> Assumption:
         """Take a decision as carried out: the pod on its node, and its claims as decided.
@@ -398,7 +398,7 @@ class Snapshot:
 
         return explain(self, pod, with_fixes=with_fixes)
 
-    def needs_of(self, pod: Pod) -> VolumeNeeds:
+    def needs_of(self, pod: Pod) -> PodRequirements:
         """What a pod needs of storage; pods that need the same are given the same object."""
         return self._needs.of(pod)
 

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from bayplan.fit import Assumption, Refusal, Snapshot
-from bayplan.fit.verdicts import refusers
+from bayplan.fit.evaluation.verdicts import refusers
 from bayplan.kube.pods import Pod
 from bayplan.queues.members import Member
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from bayplan.fit.state.budgets import Budgets, CompiledBudget, breaks_one
+from bayplan.fit.state.workloads import Budgets, CompiledBudget, breaks_one
 from bayplan.queues.accounts import Accounts
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger

@@ -6,14 +6,14 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.signatures.signature import PodSignature
 
 
 @dataclass(frozen=True, slots=True)
 class PodPrices:
     """What pods are worth an hour, as far as the cloud says."""
 
-    shapes: Mapping[Shape, float] = field(default_factory=dict)
+    shapes: Mapping[PodSignature, float] = field(default_factory=dict)
     stabilization: float = 0.0
     """A small pod, which keeps pods that ask for next to nothing from deciding."""
     gpu_label: str = ""

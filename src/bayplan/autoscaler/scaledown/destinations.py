@@ -19,20 +19,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayplan.fit.batches.placing import passing_all
+from bayplan.fit.evaluation.verdicts import refusing_plugins
 from bayplan.fit.filters import Filter
-from bayplan.fit.needs.pods import NO_NEEDS, VolumeNeeds, is_anothers
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.requirements.pods import NO_REQUIREMENTS, PodRequirements, is_anothers
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import SlotArray
 from bayplan.fit.state.pods import PodRecord, placed_on
-from bayplan.fit.verdicts import refusing_plugins
 from bayplan.kube.pods import Pod
 
 FEW, GROWTH = 32, 8
 """How many nodes are asked at first, and how many times more each time after."""
-Asked = tuple[Shape, VolumeNeeds]
+Asked = tuple[PodSignature, PodRequirements]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ class Destinations:
         pod = record.pod
         if pod.spec.affinity is not None:  # what it counts as may leave out what it asks for
             return self._compiled(pod)
-        needs = self._snapshot.needs_of(pod) if pod.spec.volumes else NO_NEEDS
+        needs = self._snapshot.needs_of(pod) if pod.spec.volumes else NO_REQUIREMENTS
         asked = (record.shape, needs)
         if asked not in self._questions:
             self._questions[asked] = self._compiled(pod)

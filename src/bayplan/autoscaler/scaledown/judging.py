@@ -21,8 +21,8 @@ from bayplan.autoscaler.scaledown.utilization import (
 )
 from bayplan.autoscaler.world import World
 from bayplan.fit.batches.template import GATE
-from bayplan.fit.state.changes import ChangeLog
 from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.columns import SlotChanges
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.limits import NO_LIMIT
 from bayplan.kube.nodes import Node
@@ -88,7 +88,7 @@ class Judgements:
             self._forget(cluster, log, self._cursors[number])
             self._cursors[number] = log.end
 
-    def _forget(self, cluster: Cluster, log: ChangeLog, cursor: int) -> None:
+    def _forget(self, cluster: Cluster, log: SlotChanges, cursor: int) -> None:
         changed = log.since(cursor, cluster.slots.capacity)
         if isinstance(changed, slice):
             self._known.clear()

@@ -19,7 +19,7 @@ from datetime import datetime
 
 from bayplan.autoscaler.scaledown.drain.pods import is_daemon, is_long_terminating, is_mirror
 from bayplan.autoscaler.scaledown.gpus import gpu_resource
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.nodes import Node
 from bayplan.kube.quantity import milli_value
@@ -66,7 +66,7 @@ class Requests:
     """What pods ask for in thousandths, worked out once a shape."""
 
     def __init__(self) -> None:
-        self._known: dict[Shape, Millis] = {}
+        self._known: dict[PodSignature, Millis] = {}
 
     def of(self, record: PodRecord) -> Millis:
         """A pod's requests; pods of one shape were written alike."""

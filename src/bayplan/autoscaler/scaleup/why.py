@@ -16,9 +16,9 @@ from bayplan.autoscaler.groups import GroupView
 from bayplan.autoscaler.plan import Cause, CauseKind, LeftPending
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.batches import Group, add_node, new_names
+from bayplan.fit.evaluation.verdicts import refusing_drivers
 from bayplan.fit.explanation.details import details_of
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.verdicts import refusing_drivers
 from bayplan.kube.pods import Pod
 
 KINDS: Mapping[str, CauseKind] = {

@@ -13,8 +13,8 @@ from bayplan.checkup.storing import (
     registered_on,
 )
 from bayplan.checkup.subject import Subject, readiness
+from bayplan.fit.volumes.identity import BY_PLUGIN_NAME
 from bayplan.fit.volumes.limits import LimitSource
-from bayplan.fit.volumes.migration import BY_PLUGIN_NAME
 from bayplan.kube.labels import instance_type
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod

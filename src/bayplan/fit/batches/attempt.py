@@ -27,7 +27,7 @@ from bayplan.fit.batches.loads import Loads
 from bayplan.fit.batches.packing import Packing, Row
 from bayplan.fit.batches.placing import passing, place_all_on, place_on
 from bayplan.fit.batches.template import Template, add_node
-from bayplan.fit.evaluation import Evaluation
+from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import SlotArray
 from bayplan.kube.pods import Pod

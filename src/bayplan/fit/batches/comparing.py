@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.fit.batches.groups import Group
-from bayplan.fit.shapes.terms import TermKind
+from bayplan.fit.signatures.terms import TermKind
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bayplan.fit.batches.groups import Group
-from bayplan.fit.shapes.matching import Namespaces
-from bayplan.fit.shapes.shape import HostPort
-from bayplan.fit.shapes.terms import PlacedTerm
-from bayplan.fit.state.disks import Disk
-from bayplan.fit.state.ports import ANY_ADDRESS
+from bayplan.fit.signatures.signature import HostPort
+from bayplan.fit.signatures.terms import Namespaces, PlacedTerm
+from bayplan.fit.state.node_usage import ANY_ADDRESS, Disk
 
 
 class Exclusions:

@@ -18,7 +18,7 @@ from bayplan.fit.batches.comparing import compares_nodes
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.batches.placing import passing, place_all_on, place_on
 from bayplan.fit.batches.rooms import rooms
-from bayplan.fit.evaluation import Evaluation
+from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import FloatArray, IntArray, SlotArray
 from bayplan.kube.pods import Pod

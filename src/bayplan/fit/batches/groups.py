@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from bayplan.fit.filters import Question
-from bayplan.fit.needs.claims import READ_WRITE_ONCE_POD
-from bayplan.fit.needs.devices import NO_DEVICES
-from bayplan.fit.needs.pods import VolumeNeeds
 from bayplan.fit.plugins import FILTERS
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
+from bayplan.fit.requirements.devices import NO_DEVICES
+from bayplan.fit.requirements.pods import PodRequirements
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.identity import VolumeIdentity, of_inline_volume
@@ -37,8 +37,8 @@ class Group:
     """Pods that are alike."""
 
     pods: tuple[Pod, ...]
-    shape: Shape
-    needs: VolumeNeeds | None
+    shape: PodSignature
+    needs: PodRequirements | None
     """What they need of storage; None if they are refused before any node is looked at."""
     refusal: Refusal | None = None
     own_volumes: tuple[tuple[VolumeIdentity, int], ...] = ()
@@ -58,11 +58,11 @@ class Group:
         return replace(self, pods=tuple(pods))
 
 
-Said = tuple[VolumeNeeds, bool] | Refusal
+Said = tuple[PodRequirements, bool] | Refusal
 """What is needed of storage and whether rules are others than usual; or why all is refused."""
 Rest = tuple[str, int, str, str]
 """The node that is named, the priority, the node that is kept for the pod, and the scheduler."""
-Likeness = tuple[Shape, Said, Rest]
+Likeness = tuple[PodSignature, Said, Rest]
 
 
 class _Uses:
@@ -95,7 +95,7 @@ class _Uses:
                 volumes.append(one)
         return claims, volumes
 
-    def shared(self, pod: Pod, needs: VolumeNeeds) -> tuple[VolumeIdentity, ...]:
+    def shared(self, pod: Pod, needs: PodRequirements) -> tuple[VolumeIdentity, ...]:
         """The volumes of a pod that others use as well, waiting or placed."""
         in_use = {need.shared for need in needs.attach if need.shared}
         found = [
@@ -111,7 +111,7 @@ class _Uses:
             for key, claim in self.of(pod)[0].items()
         )
 
-    def shares_nothing(self, needs: VolumeNeeds) -> bool:
+    def shares_nothing(self, needs: PodRequirements) -> bool:
         """Whether pods that need this share no volume with anybody."""
         return not (self.claims or self.handles or any(need.shared for need in needs.attach))
 
@@ -133,7 +133,7 @@ def group_pods(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Group]:
 def _drafts(snapshot: Snapshot, pods: Sequence[Pod]) -> dict[Likeness, list[Pod]]:
     """Pods by everything but the volumes that they share."""
     drafts: dict[Likeness, list[Pod]] = {}
-    known: dict[tuple[Shape, VolumeNeeds, Rest], list[Pod]] = {}
+    known: dict[tuple[PodSignature, PodRequirements, Rest], list[Pod]] = {}
     for pod in pods:
         shape, rest = snapshot.cluster.shapes.of(pod), _rest(snapshot, pod)
         needs = snapshot.needs_of(pod)

@@ -21,7 +21,7 @@ from bayplan.fit.batches.groups import Group
 from bayplan.fit.batches.placing import passing
 from bayplan.fit.batches.rooms import rooms
 from bayplan.fit.batches.template import Template
-from bayplan.fit.evaluation import Evaluation
+from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import FloatArray, IntArray
 from bayplan.kube.resources import CPU, MEMORY

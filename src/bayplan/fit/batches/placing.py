@@ -8,7 +8,7 @@ import numpy as np
 
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.decision import Decision
-from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.evaluation.ranks import Evaluation, has_say
 from bayplan.fit.filters import Filter
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import BoolArray, SlotArray

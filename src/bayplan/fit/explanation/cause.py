@@ -15,7 +15,7 @@ from enum import Enum
 
 import numpy as np
 
-from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.evaluation.ranks import Evaluation, has_say
 from bayplan.fit.filters import (
     dynamic_resources,
     inter_pod_affinity,

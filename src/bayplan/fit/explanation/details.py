@@ -19,7 +19,7 @@ from bayplan.fit.explanation.steps.taints import untolerated, written_taint
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
-from bayplan.fit.needs.report import VolumeReport, volumes_on
+from bayplan.fit.state.volume_report import VolumeReport, volumes_on
 
 
 def details_of(trial: Trial) -> tuple[str, ...]:

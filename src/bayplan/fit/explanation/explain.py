@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from bayplan.fit.evaluation.verdicts import Verdicts
 from bayplan.fit.explanation.answer import Explanation, NodeAnswer, Standing
 from bayplan.fit.explanation.details import details_of
 from bayplan.fit.explanation.message import message_before_nodes, message_of
@@ -14,7 +15,6 @@ from bayplan.fit.filters.dynamic_resources import CANNOT_JUDGE
 from bayplan.fit.preemption import preempt
 from bayplan.fit.refusal import UNJUDGED, Refusal
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.pods import Pod
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.fit.batches.template import Template
-from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.evaluation.ranks import Evaluation, has_say
 from bayplan.fit.explanation import amounts
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.neighbours import topology_keys

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.evaluation.ranks import Evaluation, has_say
 from bayplan.fit.explanation.neighbours import topology_keys
 from bayplan.fit.explanation.steps.labels import is_kept_label, label_keys, mismatch
 from bayplan.fit.explanation.steps.taints import untolerated
@@ -24,10 +24,10 @@ from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
-from bayplan.fit.needs.report import volumes_on
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import ALL_ROWS
+from bayplan.fit.state.volume_report import volumes_on
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.tolerations import tells_state

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from bayplan.fit.evaluation.verdicts import Verdicts
 from bayplan.fit.filters.dynamic_resources import NAME as DYNAMIC_RESOURCES
 from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
 from bayplan.fit.filters.named_nodes import SUMMARY_REASON
-from bayplan.fit.needs.devices import NO_DEVICES
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal, summary, summary_before_nodes
+from bayplan.fit.requirements.devices import NO_DEVICES
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.verdicts import Verdicts
 from bayplan.kube.pods import Pod
 
 NO_NODES = "no nodes available to schedule pods"

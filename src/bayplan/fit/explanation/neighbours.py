@@ -13,12 +13,12 @@ from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.inter_pod_affinity import domain_counts
 from bayplan.fit.filters.pod_topology_spread import PodTopologySpread, Spread
 from bayplan.fit.filters.spreading import pods_to_spread
-from bayplan.fit.objects import shown
-from bayplan.fit.shapes.shape import HostPort
-from bayplan.fit.shapes.terms import OwnedTerm, PlacedTerm, TermKind
-from bayplan.fit.state.domains import DomainCounts
+from bayplan.fit.signatures.signature import HostPort
+from bayplan.fit.signatures.terms import OwnedTerm, PlacedTerm, TermKind
+from bayplan.fit.state.node_usage import clash
 from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.state.ports import clash
+from bayplan.fit.state.topology import DomainCounts
+from bayplan.fit.store.objects import placed_pod
 from bayplan.kube.pods import Pod, PodAffinityTerm
 
 
@@ -135,7 +135,7 @@ def counted_in_domain(trial: Trial, spread: Spread) -> list[Pod]:
         return match.picks(meta.namespace, meta.labels, cluster.namespaces, terminating=terminating)
 
     key = spread.constraint.topology_key
-    return [shown(record) for record in _in_domain(trial, key, match, counted)]
+    return [placed_pod(record) for record in _in_domain(trial, key, match, counted)]
 
 
 def _in_domain(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bayplan.fit.filters import Filter
-from bayplan.fit.needs.pods import NO_NEEDS, VolumeNeeds
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.requirements.pods import NO_REQUIREMENTS, PodRequirements
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -54,10 +54,10 @@ class Trial:
         return self.snapshot.cluster.csinodes.get(self.name)
 
     @property
-    def needs(self) -> VolumeNeeds:
+    def needs(self) -> PodRequirements:
         """What the pod needs of storage."""
         evaluation = self.snapshot.evaluation(self.pod)
-        return NO_NEEDS if isinstance(evaluation, Refusal) else evaluation.question.needs
+        return NO_REQUIREMENTS if isinstance(evaluation, Refusal) else evaluation.question.needs
 
     def as_refused(self) -> AbstractContextManager[None]:
         """The cluster as the node refused the pod: beside pods that are nominated for the node, if

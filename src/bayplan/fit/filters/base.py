@@ -9,15 +9,14 @@ from typing import Protocol
 
 import numpy as np
 
-from bayplan.fit.defaults import NO_DEFAULTS, DefaultSpread
-from bayplan.fit.needs.devices import NO_DEVICES, DeviceNeeds
-from bayplan.fit.needs.pods import PodClaim, VolumeNeeds
 from bayplan.fit.plugins import DEFAULT_PLUGINS, PluginSet
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.requirements.default_spread import NO_DEFAULTS, DefaultSpread
+from bayplan.fit.requirements.devices import NO_DEVICES, DeviceRequirements
+from bayplan.fit.requirements.pods import PodClaim, PodRequirements
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
-from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.state.columns import BoolArray, NodeSet, Rows, SlotArray
 from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.pods import Pod
 
@@ -37,8 +36,8 @@ class Question:
     """
 
     cluster: Cluster
-    shape: Shape
-    needs: VolumeNeeds
+    shape: PodSignature
+    needs: PodRequirements
     node_name: str = ""
     default_spread: DefaultSpread = NO_DEFAULTS
     """The constraints that a pod without its own gets from its service or controller."""
@@ -50,10 +49,10 @@ class Arrival:
     """A pod as plugins see it before any node is looked at."""
 
     pod: Pod
-    shape: Shape
+    shape: PodSignature
     claims: Sequence[PodClaim]
     plugins: PluginSet = DEFAULT_PLUGINS
-    devices: DeviceNeeds = NO_DEVICES
+    devices: DeviceRequirements = NO_DEVICES
 
 
 class Filter(Protocol):

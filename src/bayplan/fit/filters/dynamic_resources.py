@@ -13,10 +13,9 @@ import numpy as np
 
 from bayplan.fit.filters.base import Arrival, Filter, NodeFilter, Question
 from bayplan.fit.filters.waiting import Hints, any_change, arrival_or_labels
-from bayplan.fit.needs.devices import NO_DEVICES
 from bayplan.fit.refusal import UNJUDGED, Refusal
-from bayplan.fit.state.columns import BoolArray, Rows
-from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.requirements.devices import NO_DEVICES
+from bayplan.fit.state.columns import BoolArray, NodeSet, Rows
 from bayplan.fit.state.resources import allocatable
 from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.nodes import Node

@@ -12,15 +12,12 @@ from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Filter, Question, Reads
 from bayplan.fit.filters.waiting import Hints, Waiting, any_change, come, gone
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.matching import Namespaces, PodMatch, PodTerm
-from bayplan.fit.shapes.shape import Shape
-from bayplan.fit.shapes.terms import PlacedTerm, TermKind
+from bayplan.fit.signatures.signature import PodSignature
+from bayplan.fit.signatures.terms import Namespaces, PlacedTerm, PodMatch, PodTerm, TermKind
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows, SlotArray
-from bayplan.fit.state.domains import DomainCounts
 from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.state.terms import StandingTerm
-from bayplan.fit.state.topology import ABSENT
+from bayplan.fit.state.topology import ABSENT, CountedTerm, DomainCounts
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
@@ -46,7 +43,7 @@ class InterPodAffinity:
             domain_counts(placed, (placed.term,), cluster) for placed in terms.anti_affinity
         ]
         self._near_itself = False
-        self._standing: list[StandingTerm] = []
+        self._standing: list[CountedTerm] = []
         self._generation = (-1, -1)
         self._heeded: dict[object, bool] = {}
 
@@ -111,7 +108,7 @@ class InterPodAffinity:
             placed.term.picks(shape.namespace, shape.labels, known) for placed in near
         )
 
-    def _keeping_out(self) -> list[StandingTerm]:
+    def _keeping_out(self) -> list[CountedTerm]:
         """The anti-affinity terms of running pods that concern this pod."""
         self._look_again()
         return self._standing
@@ -161,7 +158,11 @@ def compile_filter(question: Question) -> Filter | None:
 
 
 def matters(
-    pod: Pod, shape: Shape, waiting: Shape, labels: Mapping[str, str], known: Namespaces
+    pod: Pod,
+    shape: PodSignature,
+    waiting: PodSignature,
+    labels: Mapping[str, str],
+    known: Namespaces,
 ) -> bool:
     """Whether a running pod, of this shape, is picked by a waiting one's terms or keeps it out;
     `labels` are what of the waiting pod's labels the running one may read.

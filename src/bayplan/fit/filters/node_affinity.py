@@ -6,9 +6,9 @@ from bayplan.fit.events import Event
 from bayplan.fit.filters.base import Arrival, Filter, NodeSetFilter, Question
 from bayplan.fit.filters.waiting import Hints, Waiting, arrival_or_labels
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.state.columns import NodeSet
 from bayplan.kube.nodes import Node
 
 NAME = "NodeAffinity"
@@ -39,7 +39,7 @@ def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
     return Refusal.unresolvable(NAME, CONFLICT) if names is not None and not names else None
 
 
-def required_nodes(shape: Shape, cluster: Cluster) -> NodeSet:
+def required_nodes(shape: PodSignature, cluster: Cluster) -> NodeSet:
     """The nodes that a shape's selector and required affinity allow."""
     required = shape.required_nodes
     return cluster.node_sets.where((NAME, required), required.matches)

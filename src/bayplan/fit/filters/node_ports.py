@@ -7,8 +7,8 @@ from bayplan.fit.filters.base import Filter, Question, UsageFilter
 from bayplan.fit.filters.waiting import Hints, Waiting, arrival, gone
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.state.node_usage import clash
 from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.state.ports import clash
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 

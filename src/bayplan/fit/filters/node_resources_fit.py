@@ -9,7 +9,7 @@ from bayplan.fit.filters.base import Filter, Question, UsageFilter
 from bayplan.fit.filters.waiting import Hints, Waiting, place_of
 from bayplan.fit.plugins import PluginSet
 from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray, Rows, SlotArray, pick
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.resources import allocatable
@@ -120,7 +120,7 @@ class NodeResourcesFit(UsageFilter):
         return found
 
 
-def filtered_requests(shape: Shape, plugins: PluginSet) -> dict[str, int]:
+def filtered_requests(shape: PodSignature, plugins: PluginSet) -> dict[str, int]:
     """What a pod requests of what is filtered by."""
     names, groups = plugins.ignored_resources, plugins.ignored_resource_groups
     if not names and not groups:

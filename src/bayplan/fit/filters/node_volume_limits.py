@@ -22,12 +22,11 @@ from bayplan.fit.filters.waiting import (
     gone,
     own_claim,
 )
-from bayplan.fit.needs.claims import AttachNeed
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.requirements.claims import AttachRequirement
 from bayplan.fit.rules import MissingDriver, VolumeRules
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.columns import BoolArray, IntArray, Rows
-from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.state.columns import BoolArray, IntArray, NodeSet, Rows
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 from bayplan.fit.volumes.objects import claims_of, inline_volumes
@@ -144,7 +143,7 @@ class NodeVolumeLimits(UsageFilter):
                 new += counts & ~self._in_use(VolumeId(driver, need.shared))
         return new
 
-    def _counts_for(self, need: AttachNeed, driver: str) -> BoolArray | None:
+    def _counts_for(self, need: AttachRequirement, driver: str) -> BoolArray | None:
         """The slots where a volume counts for a driver; None if there are none."""
         if need.driver == driver:
             return self._with_csinode.mask() if need.plugin else self._cluster.alive
@@ -172,7 +171,7 @@ def nodes_with_driver(driver: str, cluster: Cluster) -> NodeSet:
     return cluster.node_sets.where((NAME, driver), has_driver)
 
 
-def nodes_to_attach_on(need: AttachNeed, cluster: Cluster, rules: VolumeRules) -> NodeSet:
+def nodes_to_attach_on(need: AttachRequirement, cluster: Cluster, rules: VolumeRules) -> NodeSet:
     """The nodes on which nothing is missing that a volume needs.
 
     kube-scheduler knows what an in-tree plugin serves by its CSI driver only where there is a
@@ -188,7 +187,7 @@ def nodes_to_attach_on(need: AttachNeed, cluster: Cluster, rules: VolumeRules) -
     return cluster.node_sets.where((NAME, need.driver, need.plugin), allows)
 
 
-def _by_driver(attach: tuple[AttachNeed, ...]) -> dict[str, int]:
+def _by_driver(attach: tuple[AttachRequirement, ...]) -> dict[str, int]:
     counts: dict[str, int] = defaultdict(int)
     for need in attach:
         counts[need.driver] += 1

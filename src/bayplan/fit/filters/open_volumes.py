@@ -13,8 +13,7 @@ import numpy as np
 
 from bayplan.fit.filters.base import Question
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.columns import BoolArray
-from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.state.columns import BoolArray, NodeSet
 from bayplan.fit.volumes.binding import FirstConsumerClaim, Provisioning, has_capacity
 from bayplan.fit.volumes.sites import Site, WantedVolume, smallest_volume
 from bayplan.kube.nodes import Node

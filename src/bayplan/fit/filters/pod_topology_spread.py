@@ -15,8 +15,7 @@ from bayplan.fit.filters.base import Filter, Question, Reads
 from bayplan.fit.filters.spreading import pods_to_spread, spread_counts
 from bayplan.fit.filters.waiting import Hints, Waiting, come, gone
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.matching import ClassKey
-from bayplan.fit.shapes.terms import SpreadConstraint
+from bayplan.fit.signatures.terms import ClassKey, SpreadConstraint
 from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.topology import ABSENT

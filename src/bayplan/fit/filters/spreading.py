@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from bayplan.fit.filters.node_affinity import required_nodes
 from bayplan.fit.filters.taint_toleration import tolerated_nodes
-from bayplan.fit.shapes.matching import PodMatch, everything_in
-from bayplan.fit.shapes.shape import Shape
-from bayplan.fit.shapes.terms import SpreadConstraint
+from bayplan.fit.signatures.signature import PodSignature
+from bayplan.fit.signatures.terms import PodMatch, SpreadConstraint, everything_in
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.domains import SlotCounts, SpreadCounts
-from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.state.columns import NodeSet
+from bayplan.fit.state.topology import SlotCounts, SpreadCounts
 from bayplan.kube.selectors import NOTHING, Selector
 
 
 def spread_counts(
-    constraint: SpreadConstraint, shape: Shape, cluster: Cluster, keys: frozenset[str]
+    constraint: SpreadConstraint, shape: PodSignature, cluster: Cluster, keys: frozenset[str]
 ) -> SpreadCounts:
     """Matching pods by domain of a constraint; `keys` are labels that a node must have to count."""
     sets, set_key = _eligible(constraint, shape, cluster, keys)
@@ -41,7 +40,7 @@ def spread_counts(
     return counts
 
 
-def node_counts(selector: Selector, shape: Shape, cluster: Cluster) -> SlotCounts:
+def node_counts(selector: Selector, shape: PodSignature, cluster: Cluster) -> SlotCounts:
     """Matching pods by node."""
     match = pods_to_spread(selector, shape)
     key = ("spread by node", match)
@@ -51,14 +50,14 @@ def node_counts(selector: Selector, shape: Shape, cluster: Cluster) -> SlotCount
     return counts
 
 
-def pods_to_spread(selector: Selector, shape: Shape) -> PodMatch:
+def pods_to_spread(selector: Selector, shape: PodSignature) -> PodMatch:
     """The pods that a constraint counts; an empty selector counts none."""
     meant = NOTHING if selector.matches_everything else selector
     return PodMatch((everything_in([shape.namespace], meant),), terminating_too=False)
 
 
 def _eligible(
-    constraint: SpreadConstraint, shape: Shape, cluster: Cluster, keys: frozenset[str]
+    constraint: SpreadConstraint, shape: PodSignature, cluster: Cluster, keys: frozenset[str]
 ) -> tuple[list[NodeSet], tuple[object, ...]]:
     """The sets that a node must be in to be counted, and a key that stands for them."""
     sets: list[NodeSet] = []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bayplan.fit.filters.base import Filter, NodeSetFilter, Question
 from bayplan.fit.filters.waiting import Hints, newly
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.nodesets import NodeSet
+from bayplan.fit.state.columns import NodeSet
 from bayplan.kube.nodes import Node
 from bayplan.kube.tolerations import find_untolerated
 
@@ -20,7 +20,7 @@ def compile_filter(question: Question) -> Filter | None:
     return NodeSetFilter(NAME, tolerated_nodes(question.shape, question.cluster), REASON)
 
 
-def tolerated_nodes(shape: Shape, cluster: Cluster) -> NodeSet:
+def tolerated_nodes(shape: PodSignature, cluster: Cluster) -> NodeSet:
     """The nodes whose taints a shape tolerates."""
     return cluster.node_sets.where(
         (NAME, shape.tolerations_key),
@@ -28,7 +28,7 @@ def tolerated_nodes(shape: Shape, cluster: Cluster) -> NodeSet:
     )
 
 
-def is_tolerated(shape: Shape, node: Node) -> bool:
+def is_tolerated(shape: PodSignature, node: Node) -> bool:
     """Whether a shape tolerates all taints of a node that repel."""
     taints = node.spec.taints
     return not taints or find_untolerated(taints, shape.tolerations, REPELLING) is None

@@ -14,9 +14,9 @@ from bayplan.fit.filters.waiting import (
     arrival_or_labels,
     gone,
 )
-from bayplan.fit.needs.claims import LOST
-from bayplan.fit.needs.pods import PodClaim, is_anothers
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal
+from bayplan.fit.requirements.claims import LOST
+from bayplan.fit.requirements.pods import PodClaim, is_anothers
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes, has_capacity
 from bayplan.fit.volumes.objects import claims_of

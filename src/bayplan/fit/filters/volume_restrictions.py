@@ -11,7 +11,7 @@ from bayplan.fit.filters.base import Arrival, Filter, Question, UsageFilter
 from bayplan.fit.filters.waiting import Hints, Waiting, gone, own_claim
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import BoolArray, Rows
-from bayplan.fit.state.disks import disks_of
+from bayplan.fit.state.node_usage import disks_of
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.nodes import Node

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bayplan.fit.events import Event
 from bayplan.fit.plugins import DEFAULT_PLUGINS, PluginSet
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.meta import KubeObject
@@ -31,7 +31,7 @@ class Waiting:
     """What it is filtered by."""
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> PodSignature:
         """What it asks for; worked out for those who ask, which most do not."""
         return self.cluster.shapes.of(self.pod)
 

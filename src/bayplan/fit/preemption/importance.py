@@ -12,8 +12,8 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from bayplan.fit.state.budgets import Budgets, CompiledBudget, breaks_one
 from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.state.workloads import Budgets, CompiledBudget, breaks_one
 from bayplan.kube.pods import Pod
 
 NUMBERS = re.compile(r"(\d+)")

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bayplan.fit.evaluation import Evaluation
-from bayplan.fit.nominated import Contest
-from bayplan.fit.objects import shown
+from bayplan.fit.evaluation.nominated import NominatedPodsCheck
+from bayplan.fit.evaluation.ranks import Evaluation
+from bayplan.fit.evaluation.verdicts import refusers
 from bayplan.fit.plugins import PluginSet
 from bayplan.fit.preemption.found import Found, cost
 from bayplan.fit.preemption.importance import Standings
@@ -22,7 +22,7 @@ from bayplan.fit.preemption.trials import victims_on
 from bayplan.fit.refusal import UNSCHEDULABLE, Refusal, summary
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.verdicts import refusers
+from bayplan.fit.store.objects import placed_pod
 from bayplan.kube.pods import Pod
 
 PLUGIN = "DefaultPreemption"
@@ -92,7 +92,7 @@ def preempt(
         line = summary(len(snapshot.cluster.slots), reasons)
         return Preemption(None, message=f"preemption: {line}")
     best = min(candidates, key=cost)
-    victims = tuple(shown(one.record) for one in best.victims)
+    victims = tuple(placed_pod(one.record) for one in best.victims)
     lower = [one for one in snapshot.nominated_for(best.node) if _yields(snapshot, one, pod)]
     return Preemption(best.node, victims, best.budgets_broken, lower_nominated=tuple(lower))
 
@@ -105,7 +105,7 @@ class _Search:
     """One pod's search for victims."""
 
     def __init__(
-        self, snapshot: Snapshot, pod: Pod, evaluation: Evaluation, contest: Contest
+        self, snapshot: Snapshot, pod: Pod, evaluation: Evaluation, contest: NominatedPodsCheck
     ) -> None:
         self._cluster = snapshot.cluster
         self._contest = contest
@@ -158,7 +158,7 @@ class _Search:
         return self._contest.refusal(self._cluster.slots.by_name[node])
 
 
-def _resolvable(evaluation: Evaluation, contest: Contest) -> list[int]:
+def _resolvable(evaluation: Evaluation, contest: NominatedPodsCheck) -> list[int]:
     """The slots whose refusal would pass if pods left, in the order of their nodes' names."""
     slots: set[int] = set()
     for refuser, refused in refusers(evaluation):

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.fit.evaluation import Evaluation, has_say
+from bayplan.fit.evaluation.ranks import Evaluation, has_say
 from bayplan.fit.filters import Filter, Reads
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
 from bayplan.fit.preemption.found import Found
 from bayplan.fit.preemption.importance import Standing, Standings
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.columns import BoolArray, IntArray, SlotArray
 from bayplan.fit.state.pods import PodRecord
 
-VectorOf = Callable[[Shape], IntArray]
+VectorOf = Callable[[PodSignature], IntArray]
 
 
 class Row(NamedTuple):
@@ -86,7 +86,7 @@ class _Requests:
 
     def __init__(self, width: int) -> None:
         self._width = width
-        self._numbers: dict[Shape, int] = {}
+        self._numbers: dict[PodSignature, int] = {}
         self.vectors: IntArray = np.zeros((1, width), dtype=np.int64)
 
     def in_all(self, rows: Iterable[list[PodRecord]], vector_of: VectorOf) -> IntArray:

@@ -10,9 +10,9 @@ import numpy as np
 from bayplan.fit.filters.base import Question
 from bayplan.fit.filters.inter_pod_affinity import domain_counts
 from bayplan.fit.scores.base import MAX_SCORE, RelativeScore, Score
-from bayplan.fit.shapes.terms import TermKind
+from bayplan.fit.signatures.terms import TermKind
 from bayplan.fit.state.columns import BoolArray, IntArray
-from bayplan.fit.state.terms import StandingTerm
+from bayplan.fit.state.topology import CountedTerm
 
 NAME = "InterPodAffinity"
 
@@ -28,7 +28,7 @@ class InterPodAffinity(RelativeScore):
             (domain_counts(placed, (placed.term,), question.cluster), placed.weight)
             for placed in question.shape.terms.preferences
         ]
-        self._standing: list[StandingTerm] = []
+        self._standing: list[CountedTerm] = []
         self._generation = (-1, -1)
 
     @property
@@ -65,7 +65,7 @@ class InterPodAffinity(RelativeScore):
         points: IntArray = (MAX_SCORE * ((raw - least) / (most - least))).astype(np.int64)
         return points
 
-    def _attracting(self) -> list[StandingTerm]:
+    def _attracting(self) -> list[CountedTerm]:
         """The weighted terms of running pods that concern this pod."""
         cluster, shape = self._question.cluster, self._question.shape
         generation = (cluster.terms.generation, cluster.namespaces.version)
@@ -78,7 +78,7 @@ class InterPodAffinity(RelativeScore):
             ]
         return self._standing
 
-    def _weight(self, standing: StandingTerm) -> int:
+    def _weight(self, standing: CountedTerm) -> int:
         """What a running pod's term weighs: a preference by itself, a need by the profile."""
         if standing.owned.kind is TermKind.NEEDS:
             return self._question.plugins.hard_pod_affinity_weight

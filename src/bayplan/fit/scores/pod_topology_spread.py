@@ -14,11 +14,10 @@ import numpy as np
 from bayplan.fit.filters.base import Question
 from bayplan.fit.filters.spreading import node_counts, spread_counts
 from bayplan.fit.scores.base import MAX_SCORE, RelativeScore, Score
-from bayplan.fit.shapes.terms import SpreadConstraint
+from bayplan.fit.signatures.terms import SpreadConstraint
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray
-from bayplan.fit.state.domains import SlotCounts
-from bayplan.fit.state.topology import ABSENT, Topology
+from bayplan.fit.state.topology import ABSENT, SlotCounts, Topology
 from bayplan.kube.labels import HOSTNAME
 
 NAME = "PodTopologySpread"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bayplan.fit.scores.base import RelativeScore, proportional
-from bayplan.fit.state.columns import BoolArray, IntArray
-from bayplan.fit.state.nodesets import NodeTally
+from bayplan.fit.state.columns import BoolArray, IntArray, NodeTally
 
 
 class CountedScore(RelativeScore):

@@ -11,10 +11,10 @@ from hashlib import blake2b
 
 from bayplan.fit.limits import Limits
 from bayplan.fit.profile import Profile
+from bayplan.fit.state.attachments import VolumeAttachments, volume_name
 from bayplan.fit.state.columns import grown
-from bayplan.fit.state.placing import Placing
+from bayplan.fit.state.placed_pods import PlacedPods
 from bayplan.fit.state.reachable import Reachable
-from bayplan.fit.state.volume_attachments import VolumeAttachments, volume_name
 from bayplan.fit.volumes.identity import VolumeId
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSIDriver, CSINode, PersistentVolume, VolumeAttachment
@@ -25,7 +25,7 @@ for the score.
 """
 
 
-class Cluster(Placing):
+class Cluster(PlacedPods):
     """Nodes, pods and storage as columns and indexes."""
 
     def __init__(self, profile: Profile, limits: Limits) -> None:

@@ -1,16 +1,25 @@
-"""Columns that grow together, one row for each node slot.
+"""Columns with one row for each node slot, the log of changed slots, and columns by condition.
 
 A slot is a small integer that a node keeps for life; freed slots are used again. Every column has
 `capacity` rows, whether a slot is taken or not, so that columns line up without index arithmetic.
+
+A reader of the log refreshes the slots that changed since it last looked; one whose cursor was
+dropped, or that would have to refresh most rows anyway, refreshes everything. Node sets (masks of
+the nodes that satisfy a condition) and tallies are shared by the value of their condition, since
+many pods ask the same ("tolerates these taints", "in zone a or b"), and refreshed when read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from bayplan.fit.indexes import ChangeLog
+from bayplan.fit.limits import Limits
+from bayplan.kube.nodes import Node
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -97,3 +106,125 @@ class Slots:
         self.capacity = capacity
         for grow in self._on_growth:
             grow(capacity)
+
+
+FEW = 64
+
+
+class SlotChanges(ChangeLog[int]):
+    """Slots in the order in which they changed."""
+
+    def since(self, cursor: int, capacity: int) -> Rows | None:
+        """The slots that changed since `cursor`: None if none did, ALL_ROWS if too many did."""
+        start = cursor - self._forgotten
+        count = len(self._entries) - start
+        if count == 0:
+            return None
+        if start < 0 or count > capacity // 2:
+            return ALL_ROWS
+        changed = self._entries[start:]
+        # A slot said twice is only refreshed twice; few are not worth telling apart.
+        return np.array(changed if count <= FEW else list(set(changed)), dtype=np.intp)
+
+
+Condition = Callable[[Node], bool]
+Count = Callable[[Node], int]
+
+
+class NodeColumn:
+    """A value of each node, worked out from the node object."""
+
+    dtype: npt.DTypeLike
+
+    def __init__(
+        self, value: Condition | Count, nodes: list[Node | None], changes: SlotChanges
+    ) -> None:
+        self._value = value
+        self._nodes = nodes
+        self._changes = changes
+        self._cursor = -1
+        self._column: npt.NDArray[Any] = np.zeros(len(nodes), dtype=self.dtype)
+
+    def _refreshed(self) -> npt.NDArray[Any]:
+        if self._cursor != self._changes.end or len(self._column) != len(self._nodes):
+            self._refresh()
+        return self._column
+
+    def _refresh(self) -> None:
+        rows: Rows | None = None
+        if self._cursor >= 0 and len(self._column) == len(self._nodes):
+            rows = self._changes.since(self._cursor, len(self._nodes))
+        if isinstance(rows, np.ndarray):
+            self._evaluate(rows)
+        else:
+            self._column = np.zeros(len(self._nodes), dtype=self.dtype)
+            self._evaluate(np.arange(len(self._nodes)))
+        self._cursor = self._changes.end
+
+    def _evaluate(self, rows: SlotArray) -> None:
+        for slot in rows.tolist():
+            node = self._nodes[slot]
+            self._column[slot] = node is not None and self._value(node)
+
+
+class NodeSet(NodeColumn):
+    """The nodes that satisfy a condition."""
+
+    dtype = np.bool_
+
+    def mask(self) -> BoolArray:
+        """The set, by slot."""
+        return self._refreshed()
+
+    def __contains__(self, slot: int) -> bool:
+        return bool(self.mask()[slot])
+
+
+class NodeTally(NodeColumn):
+    """How many of something each node has."""
+
+    dtype = np.int64
+
+    def counts(self) -> IntArray:
+        """The numbers, by slot."""
+        return self._refreshed()
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether no node has any."""
+        self._refreshed()
+        return self._is_zero
+
+    def _refresh(self) -> None:
+        super()._refresh()
+        self._is_zero = not self._column.any()
+
+
+class NodeSets:
+    """All sets in use, by the value of their condition."""
+
+    def __init__(self, nodes: list[Node | None], changes: SlotChanges, limits: Limits) -> None:
+        self._nodes = nodes
+        self._changes = changes
+        self._most = limits.node_sets
+        self._sets: dict[Hashable, NodeSet] = {}
+        self._tallies: dict[Hashable, NodeTally] = {}
+
+    def where(self, key: Hashable, condition: Condition) -> NodeSet:
+        """The set for a condition that `key` stands for."""
+        found = self._sets.get(key)
+        if found is None:
+            if len(self._sets) >= self._most:
+                self._sets.clear()  # readers keep theirs; the registry only saves work
+            found = NodeSet(condition, self._nodes, self._changes)
+            self._sets[key] = found
+        return found
+
+    def tally(self, key: Hashable, count: Count) -> NodeTally:
+        """The numbers of something that `key` stands for."""
+        found = self._tallies.get(key)
+        if found is None:
+            if len(self._tallies) >= self._most:
+                self._tallies.clear()
+            found = self._tallies[key] = NodeTally(count, self._nodes, self._changes)
+        return found

@@ -1,4 +1,8 @@
-"""Pods of a snapshot: where each one is, and who uses which claim."""
+"""Pods of a snapshot: where each one is, which claims it uses, and which pods are nominated.
+
+A pod that has no node yet is nominated by its status, or by what a scheduler has decided and not
+yet seen in a status. A pod that is placed, even if only assumed to be, is not nominated.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bayplan.fit.index import Index
-from bayplan.fit.shapes.matching import ClassKey, class_key
-from bayplan.fit.shapes.shape import Shape
-from bayplan.fit.state.disks import Disk
+from bayplan.fit.indexes import NameIndex
+from bayplan.fit.signatures.signature import PodSignature
+from bayplan.fit.signatures.terms import ClassKey, class_key
+from bayplan.fit.state.node_usage import Disk
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.meta import Labels
 from bayplan.kube.pods import Pod
 
 if TYPE_CHECKING:
-    from bayplan.fit.state.census import PodClass
+    from bayplan.fit.state.pod_counts import PodClass
+
 
 NO_SLOT = -1
 
@@ -39,7 +44,7 @@ class PodRecord:
         "volumes",
     )
 
-    def __init__(self, pod: Pod, key: str, shape: Shape, labels: Labels, node: str) -> None:
+    def __init__(self, pod: Pod, key: str, shape: PodSignature, labels: Labels, node: str) -> None:
         self.pod = pod
         """The object as it was put; what is counted rests on what was read of it then, below."""
         self.key = key
@@ -82,7 +87,7 @@ class Pods:
     def __init__(self) -> None:
         self.by_key: dict[str, PodRecord] = {}
         self.by_node: dict[str, dict[str, PodRecord]] = {}
-        self.by_claim = Index()
+        self.by_claim = NameIndex()
 
     def settle(self, key: str, record: PodRecord) -> None:
         """The pod is on its node from now on."""
@@ -99,3 +104,69 @@ class Pods:
         del there[key]
         if not there:
             del self.by_node[record.node]
+
+
+class Nominations:
+    """Nominated pods, by the node they are nominated for."""
+
+    def __init__(self) -> None:
+        self.by_node: dict[str, dict[str, PodRecord]] = {}
+        self.told: dict[str, str] = {}
+        """By pod, the node (or none) that counts until its status says something new."""
+        self.version = 0
+        """Moves with every nomination that comes or goes."""
+        self.kept: tuple[object, object] | None = None
+        """What a reader has worked out of them, and what that rests on."""
+        self.ranked_by_class = 0
+        """How many have only a class's priority, which can change without them."""
+        self._nodes: dict[str, tuple[str, bool]] = {}
+
+    def holds(self, key: str) -> bool:
+        """Whether a node is kept for a pod."""
+        return key in self._nodes
+
+    def node_of(self, pod: Pod) -> str:
+        """The node that a pod without one is nominated for, or empty."""
+        told = self.told.get(pod.key)
+        return pod.status.nominated_node_name if told is None else told
+
+    def shown(self, pod: Pod) -> Pod:
+        """The pod as an object whose status says what counts."""
+        node = self.node_of(pod)
+        if node == pod.status.nominated_node_name:
+            return pod
+        return replace(pod, status=replace(pod.status, nominated_node_name=node))
+
+    def enlist(self, record: PodRecord) -> None:
+        """Keep a node for a pod, if it has none and is nominated for one."""
+        pod = record.pod
+        if record.node or pod.is_terminal:
+            return
+        node = self.node_of(pod)
+        if node:
+            by_class = pod.spec.priority is None
+            self._nodes[record.key] = (node, by_class)
+            self.by_node.setdefault(node, {})[record.key] = record
+            self.ranked_by_class += by_class
+            self.version += 1
+
+    def strike(self, record: PodRecord) -> None:
+        """Keep a node for a pod no longer, if one was kept."""
+        if record.key not in self._nodes:
+            return
+        node, by_class = self._nodes.pop(record.key)
+        there = self.by_node[node]
+        del there[record.key]
+        if not there:
+            del self.by_node[node]
+        self.ranked_by_class -= by_class
+        self.version += 1
+
+
+def is_new_nomination(before: Pod, after: Pod) -> bool:
+    """Whether a pod's status says of its nomination what must be heeded.
+
+    One that did not speak of it before and does not now may only be late.
+    """
+    spoken = before.status.nominated_node_name or after.status.nominated_node_name
+    return bool(spoken) or before.metadata.uid != after.metadata.uid

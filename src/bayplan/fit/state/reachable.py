@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from bayplan.fit.state.columns import IntArray
-from bayplan.fit.state.placing import Placing
+from bayplan.fit.state.placed_pods import PlacedPods
 from bayplan.fit.volumes.sites import NODE_NAME, OpenVolumes, Site
 
 
 class Reachable:
     """The sites in reach, by code, and the code of each slot."""
 
-    def __init__(self, cluster: Placing, volumes: OpenVolumes) -> None:
+    def __init__(self, cluster: PlacedPods, volumes: OpenVolumes) -> None:
         self._cluster = cluster
         self.volumes = volumes
         self._reset()

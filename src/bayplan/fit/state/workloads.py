@@ -1,19 +1,28 @@
-"""Services and controllers, as far as default spreading asks: which selector is behind a pod.
+"""Services, controllers and disruption budgets: objects that select pods.
 
 Kubernetes spreads the pods of a service, or of a ReplicaSet, StatefulSet or ReplicationController,
-over hosts and zones even if they do not ask for it. The selector is everything that those say,
-together.
+over hosts and zones even if they do not ask for it; the selector is everything that those say,
+together. Selectors of budgets are compiled once and found by namespace and label.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from bayplan.fit.shapes.reads import LabelReads, keys_of
-from bayplan.fit.shapes.shape import Shape
+from bayplan.fit.indexes import SelectorIndex, required_label
+from bayplan.fit.signatures.label_reads import LabelReads, keys_of
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.kube.meta import Labels
 from bayplan.kube.selectors import EVERYTHING, Selector, compile_selector, selector_from_labels
-from bayplan.kube.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from bayplan.kube.workloads import (
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 
 Controller = ReplicaSet | ReplicationController | StatefulSet
 
@@ -60,7 +69,7 @@ class Workloads:
         self._reads.drop(gone.namespace, keys_of(_selector(gone)))
         self.generations[key.partition("/")[0]] += 1
 
-    def selector_for(self, shape: Shape) -> Selector:
+    def selector_for(self, shape: PodSignature) -> Selector:
         """What the services and the controller behind a shape select; EVERYTHING if there are
         none.
         """
@@ -77,7 +86,7 @@ class Workloads:
             return selector
         return _both(selector, _selector(owner))
 
-    def _owner(self, shape: Shape) -> Controller | None:
+    def _owner(self, shape: PodSignature) -> Controller | None:
         if shape.owner is None:
             return None
         kind, name = shape.owner
@@ -93,3 +102,73 @@ def _selector(controller: Controller) -> Selector:
 def _both(one: Selector, other: Selector) -> Selector:
     """Everything that both require; a selector of nothing adds no requirements here."""
     return Selector([*(one.requirements or ()), *(other.requirements or ())])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledBudget:
+    """A budget that can protect something, ready to be asked whom."""
+
+    selector: Selector
+    allowed: int
+    """How many more pods may go."""
+    disrupted: frozenset[str]
+    """Pods by name that the API server has already counted as gone."""
+
+    @classmethod
+    def of(cls, budget: PodDisruptionBudget) -> CompiledBudget:
+        """A budget, compiled."""
+        status = budget.status
+        selector = compile_selector(budget.spec.selector)
+        return cls(selector, status.disruptions_allowed, frozenset(status.disrupted_pods))
+
+
+class Budgets:
+    """All budgets, by key and by namespace."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, PodDisruptionBudget] = {}
+        self.version = 0
+        """Moves with every change, so that a reader knows when to ask again."""
+        self._compiled: dict[str, CompiledBudget] = {}
+        self._by_namespace: dict[str, SelectorIndex[CompiledBudget]] = {}
+
+    def put(self, budget: PodDisruptionBudget) -> None:
+        """Add a budget, or replace the one of its key."""
+        compiled = CompiledBudget.of(budget)
+        self.remove(budget.key)
+        self.by_key[budget.key] = budget
+        if not compiled.selector.matches_everything:  # an empty selector protects nothing
+            self._compiled[budget.key] = compiled
+            there = self._by_namespace.setdefault(budget.metadata.namespace, SelectorIndex())
+            there.add(required_label([compiled.selector]), compiled)
+
+    def remove(self, key: str) -> None:
+        """Forget a budget, if it is there."""
+        self.version += 1
+        budget, compiled = self.by_key.pop(key, None), self._compiled.pop(key, None)
+        if budget is None or compiled is None:
+            return
+        there = self._by_namespace[budget.metadata.namespace]
+        there.discard(required_label([compiled.selector]), compiled)
+        if not there:
+            del self._by_namespace[budget.metadata.namespace]
+
+    def of(self, namespace: str, labels: Mapping[str, str]) -> tuple[CompiledBudget, ...]:
+        """The budgets that protect a pod with these labels; one without labels has none."""
+        if not labels or namespace not in self._by_namespace:
+            return ()
+        budgets = self._by_namespace[namespace].for_labels(labels)
+        return tuple([one for one in budgets if one.selector.matches(labels)])
+
+
+def breaks_one(
+    budgets: Iterable[CompiledBudget], name: str, left: dict[CompiledBudget, int]
+) -> bool:
+    """Use up one disruption of each budget of a pod; says whether one had none left."""
+    breaks = False
+    for budget in budgets:
+        if budget.disrupted and name in budget.disrupted:
+            continue  # the API server has counted it already
+        left[budget] = now = left.get(budget, budget.allowed) - 1
+        breaks = breaks or now < 0
+    return breaks

@@ -17,7 +17,7 @@ from enum import Enum
 from functools import lru_cache
 
 from bayplan.fit.rules import VolumeRules
-from bayplan.fit.volumes.migration import BY_DRIVER, BY_PLUGIN_NAME
+from bayplan.fit.volumes.identity import BY_DRIVER, BY_PLUGIN_NAME
 from bayplan.kube.attachlimits import keys_of, limit_in, published_rules
 from bayplan.kube.labels import instance_type
 from bayplan.kube.nodes import Node

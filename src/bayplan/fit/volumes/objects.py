@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from bayplan.fit.index import Index
+from bayplan.fit.indexes import NameIndex
 from bayplan.fit.volumes import identity
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.fit.volumes.sites import OpenVolumes
@@ -42,8 +42,8 @@ class StorageObjects:
         """Volumes that no claim has taken, by class."""
         self.reserved_volumes: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         """Volumes that name a claim, by that claim."""
-        self.claims_of_volume = Index()
-        self.claims_of_class = Index()
+        self.claims_of_volume = NameIndex()
+        self.claims_of_class = NameIndex()
         self.generations: dict[str, int] = defaultdict(int)
         """Moves for a class whenever it or its capacities change."""
         self._openings: dict[str, int] = defaultdict(int)

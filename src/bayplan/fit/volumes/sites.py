@@ -16,7 +16,7 @@ from operator import itemgetter
 
 import msgspec
 
-from bayplan.fit.trail import Trail
+from bayplan.fit.indexes import ChangeLog
 from bayplan.kube import quantity
 from bayplan.kube.nodes import Node
 from bayplan.kube.selectors import (
@@ -107,7 +107,7 @@ class OpenVolumes:
         self._anywhere: dict[Site, None] = {}
         self._hook_keys: Counter[str] = Counter()
         self._count = self._empty = 0
-        self.changes: Trail[Site] = Trail()
+        self.changes: ChangeLog[Site] = ChangeLog()
         """Sites whose volumes changed."""
         self.epoch = 0
         """Moves when sites are forgotten."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bayplan.fit.volumes.migration import MULTI_ZONE_DELIMITER, in_tree_volume
+from bayplan.fit.volumes.identity import MULTI_ZONE_DELIMITER, in_tree_volume
 from bayplan.kube.labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.kube.selectors import NodeSelectorMatcher, compile_node_selector

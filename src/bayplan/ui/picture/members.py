@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.fit.index import Index
+from bayplan.fit.indexes import NameIndex
 from bayplan.kube.pods import Pod
 from bayplan.queues.members import group_key_of
 
@@ -13,7 +13,7 @@ class Members:
     """The pods of groups, by their keys."""
 
     def __init__(self, pods: Iterable[Pod]) -> None:
-        self._index = Index()
+        self._index = NameIndex()
         self._group_of: dict[str, str] = {}
         for pod in pods:
             self.put(pod)

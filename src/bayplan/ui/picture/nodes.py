@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from bayplan.fit.needs.report import VolumeReport
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.volumes.identity import VolumeIdentity
+from bayplan.fit.state.volume_report import VolumeReport
+from bayplan.fit.volumes.identity import BY_PLUGIN_NAME, VolumeIdentity
 from bayplan.fit.volumes.limits import LimitSource
-from bayplan.fit.volumes.migration import BY_PLUGIN_NAME
 from bayplan.kube import quantity
 from bayplan.kube.labels import BETA_ZONE, ZONE, instance_type
 from bayplan.kube.meta import Quantity

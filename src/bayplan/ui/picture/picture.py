@@ -16,7 +16,7 @@ from datetime import datetime
 
 from bayplan.fit import Snapshot
 from bayplan.fit.events import Event as Change
-from bayplan.fit.needs.report import node_volumes
+from bayplan.fit.state.volume_report import node_volumes
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from bayplan.fit.shapes.hooks import Hooked, hook_of
+from bayplan.fit.indexes import SelectorIndex, required_label
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 from bayplan.kube.selectors import Selector, compile_selector
@@ -25,12 +25,12 @@ class BudgetIndex:
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self.allowed: dict[str, int] = {}
-        self._by_namespace: dict[str, Hooked[Selected]] = {}
+        self._by_namespace: dict[str, SelectorIndex[Selected]] = {}
         for budget in budgets:
             self.allowed[budget.key] = budget.status.disruptions_allowed
             selector = compile_selector(budget.spec.selector)
-            there = self._by_namespace.setdefault(budget.namespace, Hooked())
-            there.add(hook_of([selector]), (budget.key, selector))
+            there = self._by_namespace.setdefault(budget.namespace, SelectorIndex())
+            there.add(required_label([selector]), (budget.key, selector))
 
     def of(self, pod: Pod) -> list[str]:
         """The keys of a pod's budgets."""

@@ -19,8 +19,8 @@ from bayplan.fit.explanation.steps.made import (
     new_claim,
     volume_for,
 )
-from bayplan.fit.needs.claims import LOST
-from bayplan.fit.needs.pods import is_anothers
+from bayplan.fit.requirements.claims import LOST
+from bayplan.fit.requirements.pods import is_anothers
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.volumes.binding import WAIT_FOR_FIRST_CONSUMER
 from bayplan.fit.volumes.objects import StorageObjects, claim_name, class_of_claim

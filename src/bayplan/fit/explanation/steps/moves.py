@@ -8,9 +8,9 @@ from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.neighbours import Blocker, blockers, counted_in_domain, failing_spread
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
-from bayplan.fit.needs.claims import READ_WRITE_ONCE_POD
-from bayplan.fit.objects import shown
+from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
 from bayplan.fit.state.pods import PodRecord, placed_on
+from bayplan.fit.store.objects import placed_pod
 from bayplan.kube.daemons import belongs_to_node
 from bayplan.kube.pods import Pod
 
@@ -21,7 +21,7 @@ MOST_TRIED = 24
 def move_a_pod(trial: Trial) -> Iterable[Step]:
     """The first pod of the node that can go elsewhere and whose leaving makes room."""
     records = trial.snapshot.cluster.pods.by_node.get(trial.name, {}).values()
-    return _move_one_of(trial, [shown(one) for one in records if _may_help(trial, one)])
+    return _move_one_of(trial, [placed_pod(one) for one in records if _may_help(trial, one)])
 
 
 def move_counted(trial: Trial) -> Iterable[Step]:
@@ -32,7 +32,7 @@ def move_counted(trial: Trial) -> Iterable[Step]:
 
 def move_blocker(trial: Trial) -> Iterable[Step]:
     """The one pod that keeps this one off, to a node where neither minds the other."""
-    return _move_one_of(trial, [shown(one.record) for one in _the_one_blocker(trial)])
+    return _move_one_of(trial, [placed_pod(one.record) for one in _the_one_blocker(trial)])
 
 
 def stop_blocker(trial: Trial) -> Iterable[Step]:

@@ -1,0 +1,122 @@
+"""What every filter and every score says of every node, for explanations.
+
+Deciding needs only ranks; this walks the filters in order and keeps, for each node that fails, the
+first filter that refused it and why, and for each node that passes, what each score gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.fit.evaluation.ranks import Evaluation, has_say
+from bayplan.fit.filters import Filter
+from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
+from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
+from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.scores import LocalScore, RelativeScore
+from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows, SlotArray
+
+NOBODY: Mapping[int, Refusal] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Each node by name: refused, or scored."""
+
+    refusals: dict[str, Refusal]
+    scores: dict[str, dict[str, int]]
+    """By node and plugin the weighted points, with their sum under `total`."""
+
+
+def refusers(evaluation: Evaluation) -> Iterator[tuple[Filter, SlotArray]]:
+    """The filters that refuse nodes, in order, each with the slots that it is the first to
+    refuse.
+    """
+    left = evaluation.question.cluster.alive.copy()
+    for one in evaluation.filters:
+        if has_say(one):
+            slots = np.flatnonzero(left & ~one.passes(ALL_ROWS))
+            if len(slots):
+                left[slots] = False
+                yield one, slots
+
+
+def verdicts(evaluation: Evaluation, beside: Mapping[int, Refusal] = NOBODY) -> Verdicts:
+    """What the filters and scores say of every node.
+
+    Where nominated pods leave no room, `beside` says so by slot, and that comes first.
+    """
+    cluster = evaluation.question.cluster
+    names = cluster.slots.names
+    left = cluster.alive.copy()
+    refusals: dict[str, Refusal] = {}
+    for one, slots in refusers(evaluation):
+        left[slots] = False
+        told = (
+            one.refusals(slots)
+            if isinstance(one, NodeResourcesFit)
+            else map(one.refusal, slots.tolist())
+        )
+        refusals.update(zip((names[slot] for slot in slots.tolist()), told, strict=True))
+    for slot, refusal in beside.items():
+        left[slot] = False
+        refusals[names[slot]] = refusal
+    return Verdicts(refusals, _scores(evaluation, left))
+
+
+def refusing_plugins(evaluation: Evaluation, among: Rows = ALL_ROWS) -> frozenset[str]:
+    """The plugins that are the first to refuse one of these slots' nodes."""
+    left = evaluation.question.cluster.alive[among].copy()
+    refusing: set[str] = set()
+    for one in evaluation.filters:
+        if has_say(one):
+            passes = one.passes(among)
+            if (left & ~passes).any():
+                refusing.add(NODE_AFFINITY if one.name == NOT_ASKED else one.name)
+            left &= passes
+    return frozenset(refusing)
+
+
+def refusing_drivers(evaluation: Evaluation) -> frozenset[str]:
+    """The CSI drivers over which NodeVolumeLimits refuses some node."""
+    limits = (one for one in evaluation.filters if isinstance(one, NodeVolumeLimits))
+    return frozenset(driver for one in limits for driver in one.refusing_drivers())
+
+
+def first_refusal(
+    evaluation: Evaluation, slot: int, plugins: frozenset[str] | None = None
+) -> Refusal | None:
+    """The first filter's refusal of one node; None if it passes them all (or those of some
+    plugins).
+    """
+    row = np.array([slot], dtype=np.intp)
+    for one in evaluation.filters:
+        asked = has_say(one) and (plugins is None or one.name in plugins)
+        if asked and not one.passes(row)[0]:
+            return one.refusal(slot)
+    return None
+
+
+def _scores(evaluation: Evaluation, feasible: BoolArray) -> dict[str, dict[str, int]]:
+    names = evaluation.question.cluster.slots.names
+    by_plugin = _points(evaluation, feasible)
+    scores = {}
+    for slot in np.flatnonzero(feasible).tolist():
+        points = {plugin: int(vector[slot]) for plugin, vector in by_plugin.items()}
+        scores[names[slot]] = {**points, "total": sum(points.values())}
+    return scores
+
+
+def _points(evaluation: Evaluation, feasible: BoolArray) -> dict[str, IntArray]:
+    found: dict[str, IntArray] = {}
+    for score in evaluation.scores:
+        if isinstance(score, LocalScore):
+            found[score.name] = score.points(ALL_ROWS) * score.weight
+        elif isinstance(score, RelativeScore) and not score.is_silent:
+            found[score.name] = score.points(feasible) * score.weight
+    return found

@@ -1,0 +1,1 @@
+"""What waiting pods require of storage, devices and spreading."""

@@ -1,0 +1,1 @@
+"""What scheduling looks at in a pod, compiled once for all pods that are equal in it."""

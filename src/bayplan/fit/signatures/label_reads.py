@@ -1,0 +1,115 @@
+"""Which labels of pods some selector reads, by namespace: all others tell no two pods apart.
+
+Jobs give every run its own labels, and sets number their replicas; as long as nobody selects by
+those labels, such pods are alike. A selector is heeded when it comes and may be dropped when it
+goes. It speaks of pods in some namespaces; one that picks namespaces by their labels speaks of all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from bayplan.fit.signatures.terms import PodTerm
+from bayplan.kube.meta import Labels
+from bayplan.kube.selectors import Selector
+
+NOWHERE: frozenset[str] = frozenset()
+NO_LABELS: Labels = {}
+Told = Callable[[str | None, frozenset[str]], None]
+"""Told a namespace (None: all of them) and label keys that are read there from now on."""
+
+
+class LabelReads:
+    """Label keys by namespace, with how many selectors read them."""
+
+    def __init__(self, told: Told | None = None) -> None:
+        self._told = told
+        self._counts: dict[str | None, Counter[str]] = {None: Counter()}
+        self._read: dict[str, frozenset[str]] = {}
+        self._everywhere = NOWHERE
+        self.version = 0
+        """Moves whenever other labels are read than before."""
+
+    def of(self, namespace: str) -> frozenset[str]:
+        """The keys that are read of pods in a namespace."""
+        return self._read.get(namespace, self._everywhere)
+
+    def telling(self, namespace: str, labels: Labels) -> Labels:
+        """The labels of a pod that somebody reads."""
+        read = self._read.get(namespace, self._everywhere)
+        if not read:
+            return NO_LABELS
+        if labels.keys() <= read:
+            return labels
+        return {key: value for key, value in labels.items() if key in read}
+
+    def heed_term(self, term: PodTerm) -> None:
+        """Read what a term of a pod reads."""
+        self._heed(scope_of(term), keys_of(term.selector))
+
+    def drop_term(self, term: PodTerm) -> None:
+        """Read it no longer, if nobody else does."""
+        self._drop(scope_of(term), keys_of(term.selector))
+
+    def heed(self, namespace: str, keys: Iterable[str]) -> None:
+        """Read these keys in a namespace."""
+        self._heed((namespace,), frozenset(keys))
+
+    def drop(self, namespace: str, keys: Iterable[str]) -> None:
+        """Read them no longer, if nobody else does."""
+        self._drop((namespace,), frozenset(keys))
+
+    def clear(self) -> None:
+        """Read nothing any more."""
+        self._counts = {None: Counter()}
+        self._read.clear()
+        self._everywhere = NOWHERE
+        self.version += 1
+
+    def _heed(self, scope: Iterable[str | None], keys: frozenset[str]) -> None:
+        if not keys:
+            return
+        for namespace in scope:
+            counts = self._counts.setdefault(namespace, Counter())
+            fresh = frozenset(key for key in keys if not counts[key])
+            counts.update(keys)
+            if fresh:
+                self._changed(namespace)
+                if self._told is not None:
+                    self._told(namespace, fresh)
+
+    def _drop(self, scope: Iterable[str | None], keys: frozenset[str]) -> None:
+        if not keys:
+            return
+        for namespace in scope:
+            counts = self._counts[namespace]
+            counts.subtract(keys)
+            gone = [key for key in keys if not counts[key]]
+            for key in gone:
+                del counts[key]
+            if gone:
+                self._changed(namespace)
+
+    def _changed(self, namespace: str | None) -> None:
+        self.version += 1
+        if namespace is None:
+            self._everywhere = frozenset(self._counts[None])
+            for name in self._read:
+                self._read[name] = self._everywhere | frozenset(self._counts[name])
+            return
+        if self._counts[namespace]:
+            self._read[namespace] = self._everywhere | frozenset(self._counts[namespace])
+        else:
+            del self._counts[namespace]
+            self._read.pop(namespace, None)
+
+
+def scope_of(term: PodTerm) -> tuple[str | None, ...]:
+    """The namespaces that a term may speak of; None stands for all."""
+    return (None,) if term.namespace_selector is not None else tuple(term.namespaces)
+
+
+def keys_of(selector: Selector) -> frozenset[str]:
+    """The label keys that a selector reads."""
+    return frozenset(wanted.key for wanted in selector.requirements or ())

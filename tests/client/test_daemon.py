@@ -12,8 +12,9 @@ import pytest
 
 from bayplan.base.clock import LoopClock
 from bayplan.client import Client
-from bayplan.client.daemon import elect, ending_signals, until_signalled
+from bayplan.client.daemon import elect
 from bayplan.client.election import LeadershipLostError
+from bayplan.client.signals import ending_signals, until_signalled
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.inprocess import in_process_client

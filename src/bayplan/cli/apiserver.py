@@ -15,10 +15,11 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from bayplan.base.garbage import RARELY
+from bayplan.cli.daemon import listen_address
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.cli.flags import Switch
-from bayplan.cli.listening import fastest_loop, listen_address
-from bayplan.client.daemon import ending_signals
+from bayplan.client.daemon import fastest_loop
+from bayplan.client.signals import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.kubeconfig import check_place
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError

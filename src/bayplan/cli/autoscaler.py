@@ -5,14 +5,11 @@ The options that Cluster Autoscaler has are named as there, and mean the same.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
-from uuid import uuid4
 
 import msgspec
 from cyclopts import Parameter
@@ -28,21 +25,29 @@ from bayplan.autoscaler.scaleup.totals import TotalsError, read_totals
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Gates, Missing, profile_from
-from bayplan.cli.daemons import settle, show
-from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.daemon import (
+    LeaderOptions,
+    LogOptions,
+    listen_address,
+    run_daemon,
+    show_decision,
+)
+from bayplan.cli.errors import BadInput
 from bayplan.cli.flags import Switch
-from bayplan.cli.leading import LeaderOptions
-from bayplan.cli.listening import fastest_loop, listen_address
-from bayplan.cli.logs import LogOptions
 from bayplan.cli.node_limits import ExpectedLimits
 from bayplan.cli.output import printable
 from bayplan.client.client import Client, Tuning
-from bayplan.client.daemon import elect, until_signalled
+from bayplan.client.daemon import (
+    DaemonProcess,
+    HealthEndpoint,
+    elected,
+    process_identity,
+)
+from bayplan.client.election.record import LeaderSettings
 from bayplan.client.errors import ClientError
-from bayplan.client.pages import Pages, serve_pages
+from bayplan.client.pages import Pages
 from bayplan.fit import Profile
 from bayplan.nodegroups import NodeGroupError, Provider
-from bayplan.scheduler.config import LeaderSettings
 
 log = logging.getLogger(__name__)
 BUDGET = Tuning(qps=200.0, burst=400, in_flight=32)
@@ -92,8 +97,10 @@ def autoscaler(  # noqa: PLR0913 - one for each option of the command
         dry_run=dry_run,
     )
     work.check()
-    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        return runner.run(work.run())
+    try:
+        return run_daemon(work.process())
+    except (ProviderOptionError, ConfigFileError) as error:
+        raise BadInput(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,6 @@ class _Work:
     listen: tuple[str, int] | None
     token: str
     dry_run: bool
-    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
     def check(self) -> None:
         """BadInput if it makes no sense."""
@@ -120,55 +126,48 @@ class _Work:
         except (ProviderOptionError, ConfigFileError, ExpanderError, TotalsError) as error:
             raise BadInput(printable(str(error))) from None
 
-    async def run(self) -> int:
-        identity = f"{socket.gethostname()}_{uuid4()}"
+    def process(self) -> DaemonProcess[Client]:
+        """The autoscaler as a process."""
+        identity, registry = process_identity(), CollectorRegistry()
         daemon = AutoscalerDaemon(
             self._open,
             self.options,
             profile=self.profile,
-            registry=self.registry,
+            registry=registry,
             instance=identity,
-            show=show if self.dry_run else None,
+            show=show_decision if self.dry_run else None,
             expects=self.expects,
         )
-        try:
-            async with self.cluster.connect(BUDGET) as client, AsyncExitStack() as stack:
-                await self._serve(daemon, stack)
-                settling = asyncio.ensure_future(settle(daemon.ready))
-                stack.callback(settling.cancel)
-                await until_signalled(self._main(daemon, client, identity))
-        except (ProviderOptionError, ConfigFileError) as error:
-            raise BadInput(str(error)) from None
-        except (ClientError, NodeGroupError) as error:
-            log.error("%s", error)  # noqa: TRY400 - the message says it all
-            return EXIT_NO
-        return EXIT_OK
+        leader = replace(self.leader, elect=self.leader.elect and not self.dry_run)
+        return DaemonProcess(
+            connect=lambda: self.cluster.connect(BUDGET),
+            lead=elected(daemon.lead, leader, identity),
+            report=lambda error: log.error("%s", error),
+            failures=(ClientError, NodeGroupError),
+            health=self._health(daemon, registry),
+            loaded=daemon.ready,
+        )
 
     def _open(self, client: Client) -> AbstractAsyncContextManager[Provider]:
         return open_provider(self.cloud, client, writes=not self.dry_run)
 
-    async def _serve(self, daemon: AutoscalerDaemon, stack: AsyncExitStack) -> None:
+    def _health(
+        self, daemon: AutoscalerDaemon, registry: CollectorRegistry
+    ) -> HealthEndpoint | None:
         if self.listen is None:
-            return
+            return None
         pages = Pages(
             lambda: _not_ready(daemon),
-            lambda: generate_latest(self.registry),
+            lambda: generate_latest(registry),
             {"/plan": lambda: msgspec.json.encode(daemon.plans())},
             self.token,
         )
-        try:
-            url = await stack.enter_async_context(serve_pages(*self.listen, pages))
-        except OSError as error:
-            raise BadInput(f"--listen {':'.join(map(str, self.listen))}: {error}") from None
-        log.info("serving health, metrics and plans at %s", url)
-
-    async def _main(self, daemon: AutoscalerDaemon, client: Client, identity: str) -> None:
-        if self.dry_run or not self.leader.elect:
-            await daemon.lead(client)
-        else:
-            leader = self.leader
-            main = elect(daemon.lead, leader.name, leader.namespace, leader.timing)
-            await main(client, identity)
+        return HealthEndpoint(
+            "--listen",
+            *self.listen,
+            pages,
+            lambda url: log.info("serving health, metrics and plans at %s", url),
+        )
 
 
 def _not_ready(daemon: AutoscalerDaemon) -> str:

@@ -1,16 +1,21 @@
 """`bayplan cri`: serve images per runtime handler on a CRI socket."""
 
 import asyncio
-import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 
+from bayplan.cli.daemon import run_daemon
 from bayplan.cli.errors import BadInput
+from bayplan.cli.images.output import complain
 from bayplan.cli.output import notices
-from bayplan.client.daemon import ending_signals
+from bayplan.client.daemon import DaemonProcess
+from bayplan.client.logs import log_plainly
+from bayplan.client.serving.binding import serve_metrics
 from bayplan.images.cri.app import serve
 from bayplan.images.platforms.host import host_platform
 from bayplan.images.settings import Settings, load_settings
@@ -38,27 +43,34 @@ def cri(
     metrics_port
         Expose Prometheus metrics on this port of 127.0.0.1; 0 for none.
     """
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    log_plainly()
     try:
         settings = load_settings(config, host_platform())
-        asyncio.run(_serve(socket, root, settings, metrics_port))
-    except (ValueError, OSError, StoreInUseError) as problem:
+    except (ValueError, OSError) as problem:
         raise BadInput(str(problem)) from problem
-    return 0
+    names = ", ".join(settings.handlers.names())
 
-
-async def _serve(socket: Path, root: Path, settings: Settings, metrics_port: int) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in ending_signals():
-        loop.add_signal_handler(number, stopped.set)
-    async with serve(socket, root, settings) as metrics:
-        _expose(metrics, metrics_port)
-        names = ", ".join(settings.handlers.names())
+    async def wait(metrics: CollectorRegistry) -> None:
+        serve_metrics(metrics, metrics_port)
         notices().print(f"serving {socket} for the runtime handlers {names}")
-        await stopped.wait()
+        await asyncio.Event().wait()
+
+    process = DaemonProcess(
+        connect=lambda: _served(socket, root, settings),
+        lead=wait,
+        report=complain,
+        failures=(OSError,),
+        loop_factory=None,
+    )
+    return run_daemon(process)
 
 
-def _expose(metrics: CollectorRegistry, port: int) -> None:
-    if port:
-        start_http_server(port, addr="127.0.0.1", registry=metrics)
+@asynccontextmanager
+async def _served(socket: Path, root: Path, settings: Settings) -> AsyncIterator[CollectorRegistry]:
+    """Serve; BadInput if that cannot begin."""
+    async with AsyncExitStack() as stack:
+        try:
+            metrics = await stack.enter_async_context(serve(socket, root, settings))
+        except (ValueError, OSError, StoreInUseError) as problem:
+            raise BadInput(str(problem)) from problem
+        yield metrics

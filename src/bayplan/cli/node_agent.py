@@ -7,29 +7,30 @@ The options are named as the kubelet's, and mean the same.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
 from cyclopts import Parameter
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 
 from bayplan.base.clock import WallClock
 from bayplan.base.pacing import TokenBucket
 from bayplan.cli.access import ClusterAccess
-from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.daemon import LeaderOptions, run_daemon
+from bayplan.cli.errors import BadInput
 from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection
 from bayplan.cli.images.output import complain, say
-from bayplan.cli.leading import LeaderOptions
-from bayplan.cli.node_limits import LimitOptions, Publishing, pages
+from bayplan.cli.node_limits import LimitOptions, LimitsPublisher, health_endpoint
 from bayplan.client import Client
-from bayplan.client.daemon import ending_signals
+from bayplan.client.daemon import DaemonProcess, Lead
 from bayplan.client.errors import ClientError
+from bayplan.client.logs import log_plainly
+from bayplan.client.serving.binding import ListenError, serve_metrics
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.node_status import MOST_IMAGES, NO_LIMIT
 from bayplan.images.agent.rollback import UnreadableGateStateError
@@ -41,7 +42,6 @@ from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
 from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
 from bayplan.images.runtime.cri import CriRuntime
 
-Work = Callable[[Client], Coroutine[object, object, None]]
 PolicyName = Literal[
     "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"
 ]
@@ -93,7 +93,7 @@ class CollectionOptions:
     """At most so many, the largest first; -1 for all."""
 
 
-async def node_agent(  # noqa: PLR0913 - one for each group of options
+def node_agent(  # noqa: PLR0913 - one for each group of options
     *,
     images: Switch = False,
     limits: Switch = False,
@@ -125,31 +125,30 @@ async def node_agent(  # noqa: PLR0913 - one for each group of options
     """
     if not (images or limits):
         raise BadInput("say what the agent shall do: --images, --limits, or both")
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    log_plainly()
     connection = connection or Connection()
     name = node or socket.gethostname().lower()
     registry = CollectorRegistry()
-    works: list[Work] = []
-    publisher: Publishing | None = None
+    works: list[Lead] = []
+    publisher: LimitsPublisher | None = None
     if images:
         options = _options(name, connection, pulls, collection)
         works.append(lambda client: _serve_images(client, connection, options, registry))
     if limits:
         wish, lead = publishing or LimitOptions(), leader or LeaderOptions()
         gates = connection.feature_gates
-        publisher = Publishing.of(wish, lead, name, gates, registry)
-        works.append(publisher.run)
+        publisher = LimitsPublisher.of(wish, lead, name, gates, registry)
+        works.append(publisher.lead())
     _expose(registry, metrics_port)
-    try:
-        connecting = (cluster or ClusterAccess()).connect()
-        async with pages(listen, registry, publisher), connecting as client:
-            await _until_interrupted(_together([work(client) for work in works]))
-    except ClientError as error:
-        complain(str(error))
-        return EXIT_NO
-    except (OSError, UnreadableGateStateError) as error:
-        raise BadInput(f"--state-dir {connection.state_dir}: {error}") from error
-    return EXIT_OK
+    process = DaemonProcess(
+        connect=(cluster or ClusterAccess()).connect,
+        lead=lambda client: _together([one(client) for one in works]),
+        report=complain,
+        failures=(ClientError, OSError),
+        health=health_endpoint(listen, registry, publisher),
+        loop_factory=None,
+    )
+    return run_daemon(process)
 
 
 async def _serve_images(
@@ -157,10 +156,13 @@ async def _serve_images(
 ) -> None:
     say(f"serving the images of node {options.node}")
     async with CriRuntime(connection.endpoint, connection.timeout) as runtime:
-        await serve_node(client, runtime, options, WallClock(), registry)
+        try:
+            await serve_node(client, runtime, options, WallClock(), registry)
+        except (OSError, UnreadableGateStateError) as error:
+            raise BadInput(f"--state-dir {connection.state_dir}: {error}") from error
 
 
-async def _together(works: Sequence[Coroutine[object, object, None]]) -> None:
+async def _together(works: Sequence[Awaitable[None]]) -> None:
     """All of them until one fails, which ends the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
@@ -172,12 +174,10 @@ async def _together(works: Sequence[Coroutine[object, object, None]]) -> None:
 
 
 def _expose(registry: CollectorRegistry, port: int) -> None:
-    if not port:
-        return
     try:
-        start_http_server(port, addr="127.0.0.1", registry=registry)
-    except OSError as error:
-        raise BadInput(f"--metrics-port {port}: {error.strerror}") from error
+        serve_metrics(registry, port)
+    except ListenError as error:
+        raise BadInput(error.short) from error
 
 
 def _options(
@@ -252,14 +252,3 @@ def _providers(pulls: PullOptions) -> ProviderConfig | None:
     if not programs.is_dir():
         raise BadInput(f"--image-credential-provider-bin-dir: {programs} is no directory")
     return load_provider_config(config, programs)
-
-
-async def _until_interrupted(work: Coroutine[object, object, None]) -> None:
-    task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-    for number in ending_signals():
-        loop.add_signal_handler(number, task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        return

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
-from uuid import uuid4
 
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
@@ -17,19 +13,17 @@ from prometheus_client import CollectorRegistry, generate_latest
 from bayplan.autoscaler.cloud.reading import Expects, as_it_is
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.cluster import gates_from
+from bayplan.cli.daemon import LeaderOptions, listen_address
 from bayplan.cli.errors import BadInput
 from bayplan.cli.flags import Switch
-from bayplan.cli.leading import LeaderOptions
-from bayplan.cli.listening import listen_address
-from bayplan.client.client import Client
-from bayplan.client.daemon import elect
-from bayplan.client.pages import Pages, serve_pages
+from bayplan.client.daemon import HealthEndpoint, Lead, elected, process_identity
+from bayplan.client.election.record import LeaderSettings
+from bayplan.client.pages import Pages
 from bayplan.kube.attachtables import LimitsSection, PrefixName
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.node.agent import NAME, LimitsAgent, SettingsSource
 from bayplan.node.expecting import expecting
 from bayplan.node.settings import SettingsFromFile, settings_of
-from bayplan.scheduler.config import LeaderSettings
 
 log = logging.getLogger(__name__)
 LEASE = LeaderSettings(name=NAME)
@@ -106,7 +100,7 @@ class ExpectedLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Publishing:
+class LimitsPublisher:
     """What the command line asked for."""
 
     agent: LimitsAgent
@@ -121,42 +115,35 @@ class Publishing:
         node: str,
         feature_gates: str,
         registry: CollectorRegistry,
-    ) -> Publishing:
+    ) -> LimitsPublisher:
         """BadInput if it makes no sense."""
-        identity = f"{socket.gethostname()}_{uuid4()}"
+        identity = process_identity()
         whom = "" if options.all_nodes else node
         settings = options.terms.settings(feature_gates, csi_nodes=options.write_csinodes)
         agent = LimitsAgent(settings, node=whom, registry=registry, instance=identity)
         usual = LeaderSettings(elect=options.all_nodes, name=LEASE.name)
         return cls(agent, leader.over(usual), identity)
 
-    async def run(self, client: Client) -> None:
+    def lead(self) -> Lead:
         """Publish until cancelled; of several that publish for all nodes, one does."""
-        if not self.leader.elect:
-            await self.agent.lead(client)
-            return
-        leader = self.leader
-        main = elect(self.agent.lead, leader.name, leader.namespace, leader.timing)
-        await main(client, self.identity)
+        return elected(self.agent.lead, self.leader, self.identity)
 
 
-@asynccontextmanager
-async def pages(
-    listen: str, registry: CollectorRegistry, publishing: Publishing | None
-) -> AsyncIterator[None]:
-    """Health and metrics, for as long as the agent runs."""
+def health_endpoint(
+    listen: str, registry: CollectorRegistry, publisher: LimitsPublisher | None
+) -> HealthEndpoint | None:
+    """Health and metrics of the agent; None if they are not to be served."""
     if not listen:
-        yield
-        return
+        return None
 
     def why_not() -> str:
-        starting = publishing is not None and publishing.agent.is_starting
+        starting = publisher is not None and publisher.agent.is_starting
         return "not every node has been looked at yet" if starting else ""
 
-    shown = Pages(why_not, lambda: generate_latest(registry))
-    try:
-        async with serve_pages(*listen_address(listen), shown) as url:
-            log.info("serving health and metrics at %s", url)
-            yield
-    except OSError as error:
-        raise BadInput(f"--listen {listen}: {error}") from None
+    pages = Pages(why_not, lambda: generate_latest(registry))
+    return HealthEndpoint(
+        "--listen",
+        *listen_address(listen),
+        pages,
+        lambda url: log.info("serving health and metrics at %s", url),
+    )

@@ -20,7 +20,7 @@ from bayplan.cli.live import ask
 from bayplan.cli.output import notices, printable
 from bayplan.cli.ui import patience, quiet
 from bayplan.client.client import Client, Tuning
-from bayplan.client.daemon import until_signalled
+from bayplan.client.signals import until_signalled
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import RecordingFullError, RecordingWriter
 

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from uuid import uuid4
 
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -19,18 +16,28 @@ from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.comparing import compare_on_signal, compare_once
-from bayplan.cli.daemons import settle, show
+from bayplan.cli.daemon import (
+    LeaderOptions,
+    LogOptions,
+    listen_address,
+    run_daemon,
+    show_decision,
+)
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
-from bayplan.cli.leading import LeaderOptions
-from bayplan.cli.listening import fastest_loop, listen_address
-from bayplan.cli.logs import LogOptions
 from bayplan.cli.output import printable
 from bayplan.cli.queueing import QueueOptions
 from bayplan.client.client import Client, Tuning
-from bayplan.client.daemon import elect, until_signalled
+from bayplan.client.daemon import (
+    DaemonProcess,
+    HealthEndpoint,
+    Lead,
+    elected,
+    fastest_loop,
+    process_identity,
+)
 from bayplan.client.errors import ClientError
-from bayplan.client.pages import Pages, serve_pages
+from bayplan.client.pages import Pages
 from bayplan.fit import Profile
 from bayplan.fit.profile import OUR_SCHEDULER
 from bayplan.kube.names import is_object_name
@@ -97,10 +104,8 @@ def scheduler(  # noqa: PLR0913 - one for each option of the command
         cluster or ClusterAccess(),
         listen_address(listen) if listen else None,
         dry_run=dry_run,
-        compare=compare,
     )
-    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        return runner.run(work.run())
+    return work.compare() if compare else run_daemon(work.process())
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,32 +117,41 @@ class _Work:
     cluster: ClusterAccess
     listen: tuple[str, int] | None
     dry_run: bool
-    compare: bool
-    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
-    async def run(self) -> int:
-        identity = f"{socket.gethostname()}_{uuid4()}"
-        shown = show if self.dry_run else None
+    def process(self) -> DaemonProcess[Client]:
+        """The scheduler as a process."""
+        identity, registry = process_identity(), CollectorRegistry()
         daemon = SchedulerDaemon(
             self.settings,
             profile=self.profile,
-            registry=self.registry,
+            registry=registry,
             instance=identity,
-            show=shown,
+            show=show_decision if self.dry_run else None,
         )
+        leader = replace(
+            self.settings.leader, elect=self.settings.leader.elect and not self.dry_run
+        )
+        lead = elected(daemon.lead, leader, identity)
+        return DaemonProcess(
+            connect=self._client,
+            lead=lambda client: self._main(daemon, client, lead),
+            report=lambda error: log.error("%s", error),
+            health=self._health(daemon, registry),
+            loaded=daemon.ready,
+        )
+
+    def compare(self) -> int:
+        """Compare the cache with the API server once."""
         try:
-            async with self._client() as client, AsyncExitStack() as stack:
-                if self.compare:
-                    return EXIT_OK if await compare_once(client, self.profile) else EXIT_NO
-                await self._serve(daemon, stack)
-                compare_on_signal(client, lambda: daemon.live)
-                settling = asyncio.ensure_future(settle(daemon.ready))
-                stack.callback(settling.cancel)
-                await until_signalled(self._main(daemon, client, identity))
+            with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+                return EXIT_OK if runner.run(self._compare()) else EXIT_NO
         except ClientError as error:
             log.error("%s", error)  # noqa: TRY400 - the message says it all
             return EXIT_NO
-        return EXIT_OK
+
+    async def _compare(self) -> bool:
+        async with self._client() as client:
+            return await compare_once(client, self.profile)
 
     def _client(self) -> Client:
         usual, settings = BUDGET, self.settings
@@ -148,25 +162,24 @@ class _Work:
             access = replace(access, kubeconfig=Path(settings.kubeconfig))
         return access.connect(replace(usual, qps=qps, burst=burst))
 
-    async def _serve(self, daemon: SchedulerDaemon, stack: AsyncExitStack) -> None:
+    def _health(
+        self, daemon: SchedulerDaemon, registry: CollectorRegistry
+    ) -> HealthEndpoint | None:
         if self.listen is None:
-            return
-        pages = Pages(lambda: _not_ready(daemon), lambda: generate_latest(self.registry))
-        try:
-            url = await stack.enter_async_context(serve_pages(*self.listen, pages))
-        except OSError as error:
-            raise BadInput(f"--listen {':'.join(map(str, self.listen))}: {error}") from None
-        log.info("serving health and metrics at %s", url)
+            return None
+        pages = Pages(lambda: _not_ready(daemon), lambda: generate_latest(registry))
+        return HealthEndpoint(
+            "--listen",
+            *self.listen,
+            pages,
+            lambda url: log.info("serving health and metrics at %s", url),
+        )
 
-    async def _main(self, daemon: SchedulerDaemon, client: Client, identity: str) -> None:
+    async def _main(self, daemon: SchedulerDaemon, client: Client, lead: Lead) -> None:
+        compare_on_signal(client, lambda: daemon.live)
         names = ", ".join(profile.name for profile in self.settings.profiles)
         log.info("serving pods of %s", names)
-        leader = self.settings.leader
-        if self.dry_run or not leader.elect:
-            await daemon.lead(client)
-        else:
-            main = elect(daemon.lead, leader.name, leader.namespace, leader.timing)
-            await main(client, identity)
+        await lead(client)
 
 
 def _settings(config: Path | None, names: tuple[str, ...]) -> SchedulerSettings:

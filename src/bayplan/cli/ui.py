@@ -29,13 +29,14 @@ from bayplan.cli.cluster import (
     load_objects,
     profile_from,
 )
+from bayplan.cli.daemon import listen_address
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.listening import listen_address
 from bayplan.cli.live import ask
 from bayplan.cli.output import notices, printable
 from bayplan.cli.ui_answers import answers
 from bayplan.client.client import Client, Tuning
-from bayplan.client.daemon import until_signalled
+from bayplan.client.serving.binding import ListenError, bind
+from bayplan.client.signals import until_signalled
 from bayplan.fit import Profile
 from bayplan.kube.loading import Loaded
 from bayplan.kube.times import read_time
@@ -188,15 +189,17 @@ def patience(written: str) -> float:
 
 @contextlib.asynccontextmanager
 async def served_page(backend: Backend, how: Serving) -> AsyncIterator[str]:
-    """Serve a page, and say where; BadInput if that cannot be."""
-    try:
-        async with serve(backend, how) as url:
-            shown = f"{url}?token={how.guard.token}" if how.guard.token else url
-            sys.stdout.write(f"page: {shown}\n")
-            sys.stdout.flush()
-            yield url
-    except OSError as error:
-        raise BadInput(f"--listen {how.host}:{how.port}: {error.strerror or error}") from error
+    """Serve a page, and say where; BadInput if its address cannot be bound."""
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            served = bind(serve(backend, how), f"--listen {how.host}:{how.port}")
+            url = await stack.enter_async_context(served)
+        except ListenError as error:
+            raise BadInput(error.short) from error
+        shown = f"{url}?token={how.guard.token}" if how.guard.token else url
+        sys.stdout.write(f"page: {shown}\n")
+        sys.stdout.flush()
+        yield url
 
 
 def serving(listen: str, token_file: Path | None, names: Sequence[str] = ()) -> Serving:

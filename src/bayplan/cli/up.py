@@ -18,12 +18,12 @@ from bayplan.cli.apiserver import WhoMay
 from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.flags import Switch
-from bayplan.cli.listening import fastest_loop
 from bayplan.cli.output import printable, show
 from bayplan.cli.simulated.living import Wish, input_checked, live, made
 from bayplan.cli.simulated.serving import cloud_places
 from bayplan.cli.simulated.tables import report_table
 from bayplan.cli.simulated.watching import recorded
+from bayplan.client.daemon import fastest_loop
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.report import summarize
 from bayplan.lab import VirtualLab, run_virtually

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import socket
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
@@ -23,14 +22,13 @@ from bayplan.base.durations import DurationError, parse_duration
 from bayplan.base.garbage import RARELY
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Gates, gates_from
-from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.listening import fastest_loop, listen_address
-from bayplan.cli.logs import LogOptions
+from bayplan.cli.daemon import LogOptions, listen_address, run_daemon
+from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable
 from bayplan.client.client import Client
-from bayplan.client.daemon import until_signalled
+from bayplan.client.daemon import DaemonProcess, HealthEndpoint
 from bayplan.client.errors import ClientError
-from bayplan.client.pages import Pages, serve_pages
+from bayplan.client.pages import Pages
 from bayplan.client.serving.sockets import address_of
 from bayplan.client.serving.sockets import listen as listen_on
 from bayplan.kube.names import is_subdomain
@@ -131,8 +129,7 @@ def webhook(  # noqa: PLR0913 - one for each option of the command
             _interval(check_interval),
         )
         gc.set_threshold(*RARELY)
-        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            return runner.run(work.run())
+        return run_daemon(work.process())
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,36 +143,36 @@ class _Work:
     listener: socket.socket
     health: tuple[str, int] | None
     check_seconds: float
-    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
-    async def run(self) -> int:
+    def process(self) -> DaemonProcess[Client]:
+        """The webhook as a process."""
+        registry = CollectorRegistry()
         daemon = WebhookDaemon(
             self.settings,
             self.registration,
             self.source,
-            registry=self.registry,
+            registry=registry,
             check_seconds=self.check_seconds,
         )
         log.info("answers reviews at https://%s", address_of(self.listener))
-        try:
-            async with self.cluster.connect() as client:
-                await until_signalled(self._main(daemon, client))
-        except ClientError as error:
-            log.error("%s", error)  # noqa: TRY400 - the message says it all
-            return EXIT_NO
-        return EXIT_OK
+        return DaemonProcess(
+            connect=self.cluster.connect,
+            lead=lambda client: daemon.lead(client, self.listener),
+            report=lambda error: log.error("%s", error),
+            failures=(ClientError, OSError),
+            health=self._health(daemon, registry),
+        )
 
-    async def _main(self, daemon: WebhookDaemon, client: Client) -> None:
+    def _health(self, daemon: WebhookDaemon, registry: CollectorRegistry) -> HealthEndpoint | None:
         if self.health is None:
-            await daemon.lead(client, self.listener)
-            return
-        pages = Pages(lambda: _not_ready(daemon), lambda: generate_latest(self.registry))
-        try:
-            async with serve_pages(*self.health, pages) as where:
-                log.info("serving health and metrics at %s", where)
-                await daemon.lead(client, self.listener)
-        except OSError as error:
-            raise BadInput(f"--health-listen {':'.join(map(str, self.health))}: {error}") from None
+            return None
+        pages = Pages(lambda: _not_ready(daemon), lambda: generate_latest(registry))
+        return HealthEndpoint(
+            "--health-listen",
+            *self.health,
+            pages,
+            lambda url: log.info("serving health and metrics at %s", url),
+        )
 
 
 def _not_ready(daemon: WebhookDaemon) -> str:

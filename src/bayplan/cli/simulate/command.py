@@ -13,13 +13,13 @@ from cyclopts import Parameter
 
 import bayplan
 from bayplan.cli.cluster import Gates
-from bayplan.cli.ending import ended_by_signals
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput, Unwritable
 from bayplan.cli.output import notices, show, table
 from bayplan.cli.simulate.on_cluster import OnCluster, made_on_cluster
 from bayplan.cli.simulate.progress import told
 from bayplan.cli.simulate.recording import check_place, recorded
 from bayplan.cli.simulate.variants import Asked, inputs_of
+from bayplan.client.signals import ended_by_signals
 from bayplan.lab.measuring import Measured
 from bayplan.lab.measuring.figures import FIGURES
 from bayplan.lab.reporting.csvfiles import write_csv

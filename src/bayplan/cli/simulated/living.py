@@ -17,15 +17,15 @@ from rich.live import Live
 
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.apiserver import WhoMay, kubeconfig_place
+from bayplan.cli.daemon import listen_address
 from bayplan.cli.errors import BadInput, Unwritable
-from bayplan.cli.listening import listen_address
 from bayplan.cli.output import show
 from bayplan.cli.simulated.doings import Watching
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.serving import served
 from bayplan.cli.simulated.tables import report_table
 from bayplan.cli.simulated.watching import lab_page, recorded
-from bayplan.client.daemon import ending_signals
+from bayplan.client.signals import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.store.database import StoreError

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bayplan.cli.daemon import listen_address
 from bayplan.cli.errors import BadInput
-from bayplan.cli.listening import listen_address
 from bayplan.embedded.cloud.serving import CloudPlaces, serve_cloud
 from bayplan.nodegroups import Provider, UnavailableError
 from bayplan.nodegroups.externalgrpc.config import VARIABLE

@@ -10,7 +10,7 @@ two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from bayplan.kube.coordination import Lease, LeaseSpec
@@ -35,6 +35,16 @@ class Timing:
             )
         if self.lease_duration != int(self.lease_duration):
             raise ValueError(f"a lease lasts whole seconds, not {self.lease_duration}")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderSettings:
+    """Whether and how replicas elect a leader."""
+
+    elect: bool = True
+    namespace: str = "kube-system"
+    name: str = "bayplan-scheduler"
+    timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(slots=True)

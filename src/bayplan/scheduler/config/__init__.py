@@ -8,7 +8,6 @@ from bayplan.scheduler.config.reading import default_settings, parse_settings, r
 from bayplan.scheduler.config.sets import plugin_set, rules
 from bayplan.scheduler.config.settings import (
     Backoff,
-    LeaderSettings,
     PluginArgs,
     QueueSettings,
     SchedulerProfile,
@@ -17,7 +16,6 @@ from bayplan.scheduler.config.settings import (
 
 __all__ = [
     "Backoff",
-    "LeaderSettings",
     "PluginArgs",
     "QueueSettings",
     "SchedulerProfile",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bayplan.client.election.record import Timing
+from bayplan.client.election.record import LeaderSettings
 from bayplan.kube.pods import NodeAffinity, TopologySpreadConstraint
 from bayplan.queues import Policy
 
@@ -52,16 +52,6 @@ class Backoff:
 
     initial: float = 1.0
     most: float = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderSettings:
-    """Whether and how replicas elect a leader."""
-
-    elect: bool = True
-    namespace: str = "kube-system"
-    name: str = "bayplan-scheduler"
-    timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(frozen=True, slots=True)

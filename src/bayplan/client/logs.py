@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 LogFormat = Literal["text", "json"]
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -46,22 +43,17 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(said, default=str, ensure_ascii=False)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class LogOptions:
-    """What is written to standard error."""
+def log_to_stderr(log_format: LogFormat, *, verbose: bool) -> None:
+    """Have all logs of this process written like that; our own in detail if verbose."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("bayplan").setLevel(logging.DEBUG if verbose else logging.INFO)
 
-    log_format: LogFormat = "text"
-    """Lines of text, or of JSON."""
-    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative=())] = False
-    """Say every pod that was bound or refused."""
 
-    def begin(self) -> None:
-        """Have all logs of this process written like that; our own in detail if verbose."""
-        handler = logging.StreamHandler()
-        handler.setFormatter(JsonFormatter() if self.log_format == "json" else TextFormatter())
-        logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-        logging.getLogger("bayplan").setLevel(logging.DEBUG if self.verbose else logging.INFO)
+def log_plainly() -> None:
+    """Have logs of this process written without times and fields, as node daemons do."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -1,17 +1,60 @@
-"""Options of leader election, named as in Kubernetes' own daemons."""
+"""What the commands that run daemons have in common: options, named as in Kubernetes' own daemons,
+the address that a daemon listens at, and the call of the runner (`bayplan.client.daemon`).
+"""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import BadInput
 from bayplan.cli.output import printable
-from bayplan.client.election.record import Timing
+from bayplan.client.daemon import DaemonProcess
+from bayplan.client.election.record import LeaderSettings, Timing
+from bayplan.client.logs import LogFormat, log_to_stderr
+from bayplan.client.serving.binding import ListenError
 from bayplan.kube.names import is_object_name
-from bayplan.scheduler.config import LeaderSettings
+
+
+def run_daemon(process: DaemonProcess[Any]) -> int:
+    """Run it until it ends or a signal comes; BadInput if its address cannot be bound."""
+    try:
+        return process.run()
+    except ListenError as error:
+        raise BadInput(str(error)) from None
+
+
+def listen_address(listen: str, option: str = "--listen") -> tuple[str, int]:
+    """Host and port of ADDRESS:PORT; BadInput if it is none."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise BadInput(f"{option} {listen}: must be ADDRESS:PORT")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def show_decision(key: str, text: str) -> None:
+    """Show what would be done with an object."""
+    sys.stdout.write(f"{printable(key)}: {printable(text)}\n")
+    sys.stdout.flush()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What is written to standard error."""
+
+    log_format: LogFormat = "text"
+    """Lines of text, or of JSON."""
+    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative=())] = False
+    """Say every pod that was bound or refused."""
+
+    def begin(self) -> None:
+        """Have all logs of this process written like that; our own in detail if verbose."""
+        log_to_stderr(self.log_format, verbose=self.verbose)
 
 
 @Parameter(name="*")

@@ -16,24 +16,22 @@ from random import Random
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from bayplan.autoscaler.acting import Desk
-from bayplan.autoscaler.choosing import Choosing
-from bayplan.autoscaler.cloud.reading import CloudReader
-from bayplan.autoscaler.giving_up import GivingUp
+from bayplan.autoscaler.actuation.cleanup import GivingUp, Tidying
+from bayplan.autoscaler.actuation.node_removal import Given, begin
+from bayplan.autoscaler.actuation.scale_up import Desk
+from bayplan.autoscaler.cloudstate.reader import CloudReader
+from bayplan.autoscaler.clusterview import Known, Sight
+from bayplan.autoscaler.events import Teller
+from bayplan.autoscaler.expanders.chain import Choosing
 from bayplan.autoscaler.loop import Loop, Parts
+from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
 from bayplan.autoscaler.scaledown.drain import Controllers
-from bayplan.autoscaler.scaledown.giving_back import Given, begin
-from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
-from bayplan.autoscaler.sight import Known, Sight
-from bayplan.autoscaler.telling.gauges import Gauges
-from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
-from bayplan.autoscaler.telling.report import Report
-from bayplan.autoscaler.telling.status import StatusWriter
-from bayplan.autoscaler.telling.teller import Teller
-from bayplan.autoscaler.tidying import Tidying
+from bayplan.autoscaler.status.configmap import StatusWriter
+from bayplan.autoscaler.status.gauges import Gauges
+from bayplan.autoscaler.status.report import Report
 from bayplan.base.clock import WallClock
 from bayplan.client import Access, Client
 from bayplan.client.events import NoEvents

@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from bayplan.autoscaler.clusterview import GroupView, World
 from bayplan.autoscaler.expanders import Chain, Market, parse_expanders
-from bayplan.autoscaler.groups import GroupView
-from bayplan.autoscaler.scaleup.decide import Decision, decide
-from bayplan.autoscaler.world import World
+from bayplan.autoscaler.scaleup.orchestrator import Decision, decide
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
 from bayplan.kube.quantity import value

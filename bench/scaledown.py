@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.clusterview import GroupView, World
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown import Circumstances, Planner
 from bayplan.autoscaler.scaledown.drain import Controllers
-from bayplan.autoscaler.world import World
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.workloads import DaemonSet

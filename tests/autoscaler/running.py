@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bayplan.autoscaler.cloud.reading import Expects, as_it_is
+from bayplan.autoscaler.cloudstate.reader import Expects, as_it_is
 from bayplan.autoscaler.daemon import AutoscalerDaemon, OpenCloud
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Client, Informers, connect, untyped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from bayplan.autoscaler.cloud.backoff import Backoff
+from bayplan.autoscaler.cloudstate.backoff import Backoff
 from bayplan.autoscaler.options import ReadinessOptions
 from tests.autoscaler.worlds import NOW
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from bayplan.autoscaler.candidates import Choice, Question
+from bayplan.autoscaler.clusterstate.registry import Upcoming
+from bayplan.autoscaler.clusterview import World
+from bayplan.autoscaler.estimate.options import Choice, Question
 from bayplan.autoscaler.plan import Cause
-from bayplan.autoscaler.scaleup.decide import Decision, decide
-from bayplan.autoscaler.world import Upcoming, World
+from bayplan.autoscaler.scaleup.orchestrator import Decision, decide
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.batches import Template
 from bayplan.kube.gates import FeatureGates

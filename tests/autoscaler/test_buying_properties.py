@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.scaleup.decide import Decision, decide
-from bayplan.autoscaler.scaleup.placing import holds
-from bayplan.autoscaler.world import World
+from bayplan.autoscaler.clusterview import World
+from bayplan.autoscaler.estimate.upcoming import holds
+from bayplan.autoscaler.scaleup.orchestrator import Decision, decide
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from tests.autoscaler.worlds import FewestNodes, after, memory, random_world

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.candidates import Choice, Question
+from bayplan.autoscaler.clusterview import World
+from bayplan.autoscaler.estimate.options import Choice, Question
+from bayplan.autoscaler.estimate.upcoming import holds
 from bayplan.autoscaler.expanders import Chain, Market, parse_expanders
-from bayplan.autoscaler.scaleup.decide import decide
-from bayplan.autoscaler.scaleup.placing import holds
-from bayplan.autoscaler.world import World
+from bayplan.autoscaler.scaleup.orchestrator import decide
 from bayplan.fit.batches import fill_all
 from bayplan.fit.batches.estimate import blended, in_order, look, orders
 from tests.autoscaler.worlds import after, memory, random_world

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.autoscaler.cloud.reading import Asked, Cloud, Manner
-from bayplan.autoscaler.cloud.registry import GroupState
-from bayplan.autoscaler.cluster.fleet import Fleet
+from bayplan.autoscaler.cloudstate.reader import Asked, Cloud, Manner
+from bayplan.autoscaler.clusterstate.nodes import Fleet
+from bayplan.autoscaler.clusterstate.registry import GroupState
+from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
-from bayplan.autoscaler.telling.gauges import Gauges
-from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
-from bayplan.autoscaler.telling.status import ClusterStatus, GroupStatus
+from bayplan.autoscaler.status.configmap import ClusterStatus, GroupStatus
+from bayplan.autoscaler.status.gauges import Gauges
 from bayplan.fit import Snapshot
 from bayplan.nodegroups import GroupOptions, NodeGroup
 

@@ -8,8 +8,8 @@ from datetime import datetime
 
 import pytest
 
-from bayplan.autoscaler.cloud.reading import KEPT, NOT_NAMED, CloudReader
-from bayplan.autoscaler.dryrun import ShownCloud
+from bayplan.autoscaler.cloudstate.reader import KEPT, NOT_NAMED, CloudReader
+from bayplan.autoscaler.providers.dry_run import ShownCloud
 from bayplan.nodegroups import (
     GroupOptions,
     Instance,

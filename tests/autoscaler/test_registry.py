@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.cloud.reading import Asked, Cloud, Manner
-from bayplan.autoscaler.cloud.registry import Registry, group_by_provider_id
-from bayplan.autoscaler.cluster.fleet import Fleet
-from bayplan.autoscaler.cluster.standing import Standing
+from bayplan.autoscaler.cloudstate.reader import Asked, Cloud, Manner
+from bayplan.autoscaler.clusterstate.nodes import Fleet
+from bayplan.autoscaler.clusterstate.readiness import Standing
+from bayplan.autoscaler.clusterstate.registry import Registry, Upcoming, group_by_provider_id
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.world import Upcoming
 from bayplan.fit.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.times import timestamp

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bayplan.autoscaler.cluster.standing import (
+from bayplan.autoscaler.clusterstate.readiness import (
     DRIVER_LABEL,
     DRIVER_PREFIX,
     Member,

@@ -7,18 +7,18 @@ from typing import Any
 
 import yaml
 
-from bayplan.autoscaler.cloud.backoff import Backoff
-from bayplan.autoscaler.cloud.registry import GroupState
+from bayplan.autoscaler import events
+from bayplan.autoscaler.cloudstate.backoff import Backoff
+from bayplan.autoscaler.clusterstate.registry import GroupState
+from bayplan.autoscaler.events import AGAIN, Teller
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Cause, LeftPending, ScaleUp
-from bayplan.autoscaler.telling import messages
-from bayplan.autoscaler.telling.status import (
+from bayplan.autoscaler.status.configmap import (
     ClusterStatus,
     GroupStatus,
     StatusWriter,
     same_but_for_time,
 )
-from bayplan.autoscaler.telling.teller import AGAIN, Teller
 from bayplan.client import Untyped
 from bayplan.client.events import NoEvents
 from bayplan.kube.events import EventType
@@ -53,7 +53,7 @@ def left(**by_group: str) -> LeftPending:
 def test_a_purchase_is_told_as_cluster_autoscaler_tells_it() -> None:
     bought = [ScaleUp("a", 1, 3, 10), ScaleUp("b", 0, 1, 2)]
     said = "pod triggered scale-up: [{a 1->3 (max: 10)} {b 0->1 (max: 2)}]"
-    assert messages.triggered(bought).text == said
+    assert events.triggered(bought).text == said
 
 
 def test_every_reason_is_counted_and_names_its_groups() -> None:
@@ -61,11 +61,11 @@ def test_every_reason_is_counted_and_names_its_groups() -> None:
     said = (
         "pod didn't trigger scale-up: 2 Insufficient cpu (a, c), 1 max node group size reached (b)"
     )
-    assert messages.not_triggered(short).text == said
+    assert events.not_triggered(short).text == said
     nobody = "pod didn't trigger scale-up: no node groups"
-    assert messages.not_triggered(left()).text == nobody
+    assert events.not_triggered(left()).text == nobody
     many = left(**{f"g{number}": "Insufficient cpu" for number in range(8)})
-    assert messages.not_triggered(many).text.endswith(
+    assert events.not_triggered(many).text.endswith(
         "8 Insufficient cpu (g0, g1, g2, g3, g4 and 3 more)"
     )
 
@@ -74,12 +74,12 @@ def test_the_same_is_told_again_only_after_a_while_and_news_at_once() -> None:
     notes, clock, pod = Noted(), Clock(), make_pod("p").uid("u").obj()
     teller = Teller(notes, OPTIONS, clock)
     for _ in range(3):
-        teller.about(pod, messages.not_triggered(left(a="x")))
+        teller.about(pod, events.not_triggered(left(a="x")))
     assert len(notes.texts) == 1
-    teller.about(pod, messages.not_triggered(left(a="y")))
+    teller.about(pod, events.not_triggered(left(a="y")))
     assert len(notes.texts) == 2
     clock.moment += timedelta(seconds=AGAIN)
-    teller.about(pod, messages.not_triggered(left(a="y")))
+    teller.about(pod, events.not_triggered(left(a="y")))
     assert len(notes.texts) == 3
 
 

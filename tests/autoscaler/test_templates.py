@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from bayplan.autoscaler.cloud.reading import Asked, Manner
-from bayplan.autoscaler.cluster.drivers import limits_of
-from bayplan.autoscaler.cluster.standing import Member, Promise, Standing
-from bayplan.autoscaler.cluster.templates import TEMPLATE_NODE, UNKNOWN, Scene, Sketch, Templates
+from bayplan.autoscaler.cloudstate.reader import Asked, Manner
+from bayplan.autoscaler.clusterstate.readiness import Member, Promise, Standing
 from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.templates import TEMPLATE_NODE, UNKNOWN, Scene, Sketch, Templates, limits_of
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import Condition, KubeObject
 from bayplan.kube.nodes import Node

@@ -6,7 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from bayplan.autoscaler.cluster.waiting import DELAY, WaitingPods, Waits, counting, how_it_waits
+from bayplan.autoscaler.clusterstate.pending_pods import (
+    DELAY,
+    WaitingPods,
+    Waits,
+    counting,
+    how_it_waits,
+)
 from bayplan.autoscaler.options import ScaleUpOptions
 from bayplan.fit.events import Event
 from bayplan.kube.pods import Pod

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bayplan.autoscaler.candidates import Choice, Question
-from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.clusterstate.registry import Upcoming
+from bayplan.autoscaler.clusterview import GroupView, World
+from bayplan.autoscaler.estimate.options import Choice, Question
+from bayplan.autoscaler.estimate.upcoming import Remembered
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaleup.decide import Decision
-from bayplan.autoscaler.scaleup.remembered import Remembered
-from bayplan.autoscaler.world import Upcoming, World
+from bayplan.autoscaler.scaleup.orchestrator import Decision
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
 from bayplan.kube.pods import Pod

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
 from bayplan.admission.metrics import AdmissionMetrics
+from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import (
     LoopOptions,
     ReadinessOptions,
@@ -18,8 +19,6 @@ from bayplan.autoscaler.options import (
 )
 from bayplan.autoscaler.providers.declared.sections import GroupSection
 from bayplan.autoscaler.providers.options import ProviderOptions
-from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
-from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
 from bayplan.client.config.kubeconfig_types import KubeConfig
 from bayplan.embedded.simulation.clusterfile.cluster import ClusterFile
 from bayplan.images.credentials.providers.config import CredentialProviderConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.autoscaler.scaledown import taints
+from bayplan.autoscaler.clusterstate import taints
 from bayplan.kube import queueing
 from bayplan.kube.gates import DEFAULTS
 

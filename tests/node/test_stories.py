@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.autoscaler.cloud.reading import as_it_is
+from bayplan.autoscaler.cloudstate.reader import as_it_is
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client.errors import InvalidError
 from bayplan.embedded.simulation.clusterfile import ClusterSpec

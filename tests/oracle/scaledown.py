@@ -18,18 +18,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.clusterview import GroupView, World
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown import Circumstances, Planner, ScaleDownPlan
-from bayplan.autoscaler.scaledown.destinations import Destinations
-from bayplan.autoscaler.scaledown.drain import BudgetBook, Controllers, Scene, verdict
-from bayplan.autoscaler.scaledown.drain.pods import is_evicted_daemon
-from bayplan.autoscaler.scaledown.judging import Judged, Judgements
-from bayplan.autoscaler.scaledown.nominated import settle_nominated
+from bayplan.autoscaler.scaledown.drain import (
+    BudgetBook,
+    Controllers,
+    Scene,
+    is_evicted_daemon,
+    verdict,
+)
+from bayplan.autoscaler.scaledown.eligibility import Judged, Judgements, Utilization
 from bayplan.autoscaler.scaledown.reasons import Unremovable
-from bayplan.autoscaler.scaledown.removal import Removable, Removals
-from bayplan.autoscaler.scaledown.utilization import Utilization
-from bayplan.autoscaler.world import World
+from bayplan.autoscaler.scaledown.simulator import (
+    Destinations,
+    Removable,
+    Removals,
+    settle_nominated,
+)
 from bayplan.fit import Profile, Snapshot
 from bayplan.kube.codec import decode_object
 from bayplan.kube.meta import KubeObject

@@ -14,26 +14,23 @@ from contextlib import AbstractAsyncContextManager
 
 from prometheus_client import CollectorRegistry
 
-from bayplan.autoscaler.acting import Desk
-from bayplan.autoscaler.choosing import Choosing
-from bayplan.autoscaler.cloud.calling import gpu_label
-from bayplan.autoscaler.cloud.reading import CloudReader, Expects, as_it_is
-from bayplan.autoscaler.dryrun import Show, ShownCloud
+from bayplan.autoscaler.actuation.cleanup import GivingUp, Tidying
+from bayplan.autoscaler.actuation.node_removal import Given, GivingBack, begin
+from bayplan.autoscaler.actuation.scale_up import Desk
+from bayplan.autoscaler.cloudstate.reader import CloudReader, Expects, as_it_is, gpu_label
+from bayplan.autoscaler.clusterview import Known, Sight
+from bayplan.autoscaler.events import Teller
 from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
-from bayplan.autoscaler.giving_up import GivingUp
+from bayplan.autoscaler.expanders.chain import Choosing
 from bayplan.autoscaler.loop import Loop, Parts
+from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Plan
+from bayplan.autoscaler.providers.dry_run import Show, ShownCloud
 from bayplan.autoscaler.scaledown.drain import Controllers
-from bayplan.autoscaler.scaledown.giving_back import Given, GivingBack, begin
-from bayplan.autoscaler.scaledown.metrics import ScaleDownMetrics
-from bayplan.autoscaler.sight import Known, Sight
-from bayplan.autoscaler.telling.gauges import Gauges
-from bayplan.autoscaler.telling.metrics import AutoscalerMetrics
-from bayplan.autoscaler.telling.report import CONFIG_MAPS, Report
-from bayplan.autoscaler.telling.status import StatusWriter
-from bayplan.autoscaler.telling.teller import Teller
-from bayplan.autoscaler.tidying import Tidying
+from bayplan.autoscaler.status.configmap import StatusWriter
+from bayplan.autoscaler.status.gauges import Gauges
+from bayplan.autoscaler.status.report import CONFIG_MAPS, Report
 from bayplan.base.grace import finish_within
 from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Untyped
 from bayplan.client.events import NoEvents, Notes

@@ -12,24 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bayplan.autoscaler.acting import Desk, buy, scale_ups
-from bayplan.autoscaler.candidates import Purchase
-from bayplan.autoscaler.choosing import Choosing
-from bayplan.autoscaler.cloud.reading import Cloud, CloudReader
-from bayplan.autoscaler.cluster.standing import Standing
-from bayplan.autoscaler.giving_up import GivingUp
+from bayplan.autoscaler import events
+from bayplan.autoscaler.actuation.cleanup import GivingUp, Tidying
+from bayplan.autoscaler.actuation.node_removal import GivingBack
+from bayplan.autoscaler.actuation.scale_up import Desk, buy
+from bayplan.autoscaler.cloudstate.reader import Cloud, CloudReader
+from bayplan.autoscaler.clusterstate.readiness import Standing
+from bayplan.autoscaler.clusterview import Sight, World
+from bayplan.autoscaler.estimate.limits import ALL_NODES
+from bayplan.autoscaler.estimate.options import Purchase
+from bayplan.autoscaler.estimate.upcoming import NOTHING, counted
+from bayplan.autoscaler.expanders.chain import Choosing
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Plan, ScaleUp
-from bayplan.autoscaler.scaledown.giving_back import GivingBack
-from bayplan.autoscaler.scaleup.bounds import ALL_NODES
-from bayplan.autoscaler.scaleup.decide import Decision, decide
-from bayplan.autoscaler.scaleup.remembered import NOTHING
-from bayplan.autoscaler.scaleup.upcoming import counted
-from bayplan.autoscaler.sight import Sight
-from bayplan.autoscaler.telling import messages
-from bayplan.autoscaler.telling.report import Report
-from bayplan.autoscaler.tidying import Tidying
-from bayplan.autoscaler.world import World
+from bayplan.autoscaler.scaleup.orchestrator import Decision, decide, scale_ups
+from bayplan.autoscaler.status.report import Report
 from bayplan.base.clock import Clock
 from bayplan.client.errors import ClientError
 from bayplan.kube.pods import Pod
@@ -203,15 +200,15 @@ class Loop:
     ) -> None:
         desk = self._parts.desk
         if done:
-            notice = messages.triggered(done)
+            notice = events.triggered(done)
             for pod in helped:
                 desk.teller.about(pod, notice)
         by_key = {pod.key: pod for pod in world.waiting} if found.left else {}
         for left in found.left:
-            desk.teller.about(by_key[left.pod], messages.not_triggered(left))
+            desk.teller.about(by_key[left.pod], events.not_triggered(left))
         if any(ALL_NODES in left.by_group.get(g, ()) for left in found.left for g in left.by_group):
             there = len(world.snapshot.cluster.slots)
-            desk.teller.about_all(messages.nodes_reached(self._options.max_nodes_total, there))
+            desk.teller.about_all(events.nodes_reached(self._options.max_nodes_total, there))
             desk.metrics.skipped.labels("up", "MaxNodesTotalReached").inc()
 
 

@@ -15,13 +15,13 @@ import msgspec
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.autoscaler.cloud.reading import Expects
+from bayplan.autoscaler.cloudstate.reader import Expects
 from bayplan.autoscaler.daemon import AutoscalerDaemon
+from bayplan.autoscaler.estimate.limits import TotalsError, read_totals
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
 from bayplan.autoscaler.providers.opening import check_options, open_provider
-from bayplan.autoscaler.scaleup.totals import TotalsError, read_totals
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import Gates, Missing, profile_from

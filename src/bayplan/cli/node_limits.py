@@ -10,7 +10,7 @@ from typing import Literal
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.autoscaler.cloud.reading import Expects, as_it_is
+from bayplan.autoscaler.cloudstate.reader import Expects, as_it_is
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.cluster import gates_from
 from bayplan.cli.daemon import LeaderOptions, listen_address

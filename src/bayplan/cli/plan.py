@@ -11,13 +11,12 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from bayplan.autoscaler.choosing import PRICE
-from bayplan.autoscaler.cloud.reading import Cloud, CloudReader
+from bayplan.autoscaler.cloudstate.reader import Cloud, CloudReader
 from bayplan.autoscaler.expanders import Chain, ExpanderError, Market, PodPrices, parse_expanders
-from bayplan.autoscaler.expanders.chain import PRIORITY
-from bayplan.autoscaler.expanders.prices import pod_prices
+from bayplan.autoscaler.expanders.chain import PRICE, PRIORITY
+from bayplan.autoscaler.expanders.price import pod_prices
+from bayplan.autoscaler.offline import Shown, Still, kinds_of_nodes, show
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.planning import Shown, Still, kinds_of_nodes, show
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
 from bayplan.base.clock import WallClock

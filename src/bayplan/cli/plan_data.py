@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bayplan.autoscaler.offline import Shown
 from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Removal, ScaleUp, Stays
-from bayplan.autoscaler.planning import Shown
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonValue

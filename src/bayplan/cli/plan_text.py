@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.autoscaler.offline import Shown
 from bayplan.autoscaler.plan import LeftPending, Mixed, Plan, Removal, ScaleUp
-from bayplan.autoscaler.planning import Shown
 from bayplan.cli.output import indented, printable, table
 from bayplan.cli.plan_data import total_cost
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from bayplan.autoscaler.cloud.reading import CloudReader
+from bayplan.autoscaler.cloudstate.reader import CloudReader
 from bayplan.autoscaler.expanders import Chain, Market, PodPrices
+from bayplan.autoscaler.offline import Shown, kinds_of_nodes, show
+from bayplan.autoscaler.offline import Still as Planned
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.planning import Shown, kinds_of_nodes, show
-from bayplan.autoscaler.planning import Still as Planned
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups

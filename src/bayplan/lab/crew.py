@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from bayplan.autoscaler.cloud.reading import Expects, as_it_is
+from bayplan.autoscaler.cloudstate.reader import Expects, as_it_is
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Client
 from bayplan.embedded.asgi import App

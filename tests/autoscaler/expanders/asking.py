@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bayplan.autoscaler.candidates import Candidate, Choice, Question
+from bayplan.autoscaler.clusterview import GroupView
+from bayplan.autoscaler.estimate.options import Candidate, Choice, Question
 from bayplan.autoscaler.expanders import Chain, Market, parse_expanders
-from bayplan.autoscaler.groups import GroupView
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template, group_pods, options
 from bayplan.kube.pods import Pod

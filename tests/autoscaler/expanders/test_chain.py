@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bayplan.autoscaler.candidates import Question
+from bayplan.autoscaler.estimate.options import Question
 from bayplan.autoscaler.expanders import ExpanderError, Market, PodPrices, parse_expanders
 from tests.autoscaler.expanders.asking import choose, machine, names, pods, question
 

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.candidates import Choice, Question
-from bayplan.autoscaler.expanders.mix.choosing import cheapest_mix
-from bayplan.autoscaler.expanders.mix.figures import Figures, figures_of
-from bayplan.autoscaler.expanders.mix.fillings import Shop
-from bayplan.autoscaler.expanders.mix.solving import best_cart, bound_of, cost_of
-from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.clusterview import GroupView
+from bayplan.autoscaler.estimate.options import Choice, Question
+from bayplan.autoscaler.estimate.upcoming import holds
+from bayplan.autoscaler.expanders.mix.expander import cheapest_mix
+from bayplan.autoscaler.expanders.mix.packing import Figures, Shop, figures_of
+from bayplan.autoscaler.expanders.mix.solver import best_cart, bound_of, cost_of
 from bayplan.autoscaler.plan import Mixed
-from bayplan.autoscaler.scaleup.placing import holds
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
 from bayplan.fit.batches.attempt import Prospect

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from bayplan.autoscaler.candidates import Choice
+from bayplan.autoscaler.estimate.options import Choice
 from bayplan.autoscaler.expanders import Market
-from bayplan.autoscaler.expanders.priority import PrioritiesError, read_priorities
+from bayplan.autoscaler.expanders.filters import PrioritiesError, read_priorities
 from tests.autoscaler.expanders.asking import choose, machine, names, pods, question
 
 VIEWS = [machine(name) for name in ("spot-a", "spot-b", "on-demand", "other")]

@@ -12,7 +12,7 @@ from enum import Enum
 from random import Random
 from typing import TypeVar
 
-from bayplan.autoscaler.dryrun import ShownCloud
+from bayplan.autoscaler.providers.dry_run import ShownCloud
 from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
     GroupOptions,

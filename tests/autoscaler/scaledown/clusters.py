@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.clusterview import GroupView, World
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown import Circumstances, Planner, ScaleDownPlan
 from bayplan.autoscaler.scaledown.drain import Controllers
-from bayplan.autoscaler.world import World
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node

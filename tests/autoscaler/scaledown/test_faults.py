@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from bayplan.autoscaler.scaledown.actuation.nodes import CORDONED
-from bayplan.autoscaler.scaledown.taints import DELETION_CANDIDATE, TO_BE_DELETED
+from bayplan.autoscaler.actuation.node_taints import CORDONED
+from bayplan.autoscaler.clusterstate.taints import DELETION_CANDIDATE, TO_BE_DELETED
 from bayplan.client import merge
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.kube.nodes import Node

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bayplan.autoscaler.scaledown.taints import DELETION_CANDIDATE, TO_BE_DELETED
+from bayplan.autoscaler.clusterstate.taints import DELETION_CANDIDATE, TO_BE_DELETED
 from bayplan.client import merge
 from bayplan.kube.nodes import Node
 from tests.autoscaler.running import Town, virtual_town

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.clusterview import GroupView
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown import Deletions, Removable
-from bayplan.autoscaler.scaledown.cooldown import Activity, Cooldowns
-from bayplan.autoscaler.scaledown.parallelism import crop
+from bayplan.autoscaler.scaledown.release import Activity, Cooldowns, crop
 from bayplan.nodegroups import GroupOptions, NodeGroup
 from tests.autoscaler.worlds import NOW
 from tests.builders import make_pod

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
+from bayplan.autoscaler.clusterstate.taints import to_be_deleted
+from bayplan.autoscaler.clusterview import World
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown import BlockingReason, Planner, ScaleDownPlan
-from bayplan.autoscaler.scaledown.taints import to_be_deleted
-from bayplan.autoscaler.world import World
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject, OwnerReference
 from bayplan.kube.nodes import Node

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from bayplan.autoscaler.scaledown.actuation.nodes import CORDONED, AnotherNodeError, NodeWrites
-from bayplan.autoscaler.scaledown.actuation.pods import pods_on
-from bayplan.autoscaler.scaledown.taints import (
+from bayplan.autoscaler.actuation.drain import pods_on
+from bayplan.autoscaler.actuation.node_taints import CORDONED, AnotherNodeError, NodeWrites
+from bayplan.autoscaler.clusterstate.taints import (
     DELETION_CANDIDATE,
     TO_BE_DELETED,
     deletion_candidate,

@@ -5,10 +5,9 @@ Those that Cluster Autoscaler has keep the best candidates by one measure and ar
 can be. What they need to know beside the question is a `Market`.
 """
 
-from bayplan.autoscaler.expanders.chain import NAMES, Chain, ExpanderError, parse_expanders
-from bayplan.autoscaler.expanders.market import Market, PodPrices
-from bayplan.autoscaler.expanders.prices import node_prices, pod_prices
-from bayplan.autoscaler.expanders.priority import CONFIG_MAP, KEY
+from bayplan.autoscaler.expanders.chain import NAMES, Chain, ExpanderError, Market, parse_expanders
+from bayplan.autoscaler.expanders.filters import CONFIG_MAP, KEY
+from bayplan.autoscaler.expanders.price import PodPrices, node_prices, pod_prices
 
 __all__ = [
     "CONFIG_MAP",

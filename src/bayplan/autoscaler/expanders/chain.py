@@ -7,16 +7,26 @@ Where several are left in the end, one is taken at random. `random` leaves only 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
 
-from bayplan.autoscaler.candidates import Candidate, Choice, Question
-from bayplan.autoscaler.expanders.market import Market
+from bayplan.autoscaler.estimate.options import Candidate, Choice, Expander, Question
+from bayplan.autoscaler.expanders.filters import (
+    KEY,
+    least_nodes,
+    least_waste,
+    most_pods,
+    prioritised,
+)
 from bayplan.autoscaler.expanders.mix import cheapest_mix
-from bayplan.autoscaler.expanders.price import cheapest
-from bayplan.autoscaler.expanders.priority import prioritised
-from bayplan.autoscaler.expanders.simple import least_nodes, least_waste, most_pods
+from bayplan.autoscaler.expanders.price import PodPrices, cheapest, pod_prices
 from bayplan.autoscaler.plan import Note
 from bayplan.base.suggestions import suggestion
+from bayplan.client import Untyped
+from bayplan.fit import Snapshot
+from bayplan.kube.pods import Pod
+from bayplan.nodegroups import Provider
 
 RANDOM = "random"
 PRICE = "price"
@@ -50,6 +60,16 @@ def parse_expanders(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Market:
+    """What there is to know beside the groups and the pods."""
+
+    rng: Random
+    pods: PodPrices = field(default_factory=PodPrices)
+    priorities: str | None = None
+    """What the priority expander's ConfigMap says; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Chain:
     """Expanders in the order in which they are asked, with what they know."""
 
@@ -79,3 +99,29 @@ class Chain:
                 return [self.market.rng.choice(left)], []
             case _:
                 return SIMPLE[name](left), []
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choosing:
+    """Makes the expander that the options name."""
+
+    names: tuple[str, ...]
+    provider: Provider
+    snapshot: Snapshot
+    rng: Random
+    config_maps: Mapping[str, Untyped]
+    """The priority expander's ConfigMap, if there is one; and no others."""
+
+    async def expander(self, waiting: Sequence[Pod], now: datetime) -> Expander:
+        """The expander, for these pods."""
+        prices = PodPrices()
+        if waiting and PRICE in self.names:
+            prices = await pod_prices(self.provider, self.snapshot, waiting, now)
+        return Chain(self.names, Market(self.rng, prices, self._priorities()))
+
+    def _priorities(self) -> str | None:
+        for found in self.config_maps.values():
+            data = found.get("data")
+            said = data.get(KEY) if isinstance(data, dict) else None
+            return said if isinstance(said, str) else None
+        return None

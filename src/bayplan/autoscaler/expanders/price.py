@@ -1,22 +1,104 @@
-"""The price expander: how well money is spent, and how well nodes suit the cluster's size.
+"""The price expander, and the prices that it asks the cloud for.
 
 A candidate's score is what its nodes cost over what its pods are worth, times how unlike its nodes
 are to the size that a cluster of so many nodes should have; the more nodes are bought, the less
 that likeness counts. Nodes with GPUs are never liked, so that they are bought for those only who
 need them.
+
+Pods are asked for by shape, since the price of a pod is a matter of what it requests. A cloud that
+names no prices, or not that of one group, is no failure: the expander goes on without.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
-from bayplan.autoscaler.candidates import Candidate
-from bayplan.autoscaler.expanders.market import PodPrices
-from bayplan.autoscaler.expanders.simple import least, pods_of
+from bayplan.autoscaler.cloudstate.reader import gpu_label
+from bayplan.autoscaler.estimate.options import Candidate
+from bayplan.autoscaler.expanders.filters import least, pods_of
+from bayplan.fit import Snapshot
+from bayplan.fit.batches import Template
+from bayplan.fit.signatures.signature import PodSignature
+from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.kube.quantity import milli_value
 from bayplan.kube.resources import CPU
+from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
+
+
+@dataclass(frozen=True, slots=True)
+class PodPrices:
+    """What pods are worth an hour, as far as the cloud says."""
+
+    shapes: Mapping[PodSignature, float] = field(default_factory=dict)
+    stabilization: float = 0.0
+    """A small pod, which keeps pods that ask for next to nothing from deciding."""
+    gpu_label: str = ""
+    """The label that tells which GPU a node has."""
+
+
+AT_ONCE = 16
+STABILIZATION = Pod(
+    metadata=ObjectMeta(name="stabilize", namespace="default"),
+    spec=PodSpec(
+        containers=[
+            Container(
+                name="c",
+                resources=ResourceRequirements(requests={"cpu": "500m", "memory": "500Mi"}),
+            )
+        ]
+    ),
+)
+
+
+async def node_prices(
+    provider: Provider, templates: Mapping[str, Template], now: datetime
+) -> dict[str, float]:
+    """By group the price of one new node, where the cloud says it."""
+    door = asyncio.Semaphore(AT_ONCE)
+    asked = [
+        _price(door, provider.node_price(NodeRef.of(template.node), now, _later(now)))
+        for template in templates.values()
+    ]
+    found = zip(templates, await asyncio.gather(*asked), strict=True)
+    return {group: price for group, price in found if price is not None}
+
+
+async def pod_prices(
+    provider: Provider, snapshot: Snapshot, waiting: Iterable[Pod], now: datetime
+) -> PodPrices:
+    """What pods are worth, for the price expander."""
+    door = asyncio.Semaphore(AT_ONCE)
+    examples = {snapshot.cluster.shapes.of(pod): pod for pod in waiting}
+    pods = [STABILIZATION, *examples.values()]
+    asked = [_price(door, provider.pod_price(pod, now, _later(now))) for pod in pods]
+    stable, *each = await asyncio.gather(*asked)
+    found = zip(examples, each, strict=True)
+    return PodPrices(
+        {shape: price for shape, price in found if price is not None},
+        stable or 0.0,
+        await gpu_label(provider),
+    )
+
+
+def _later(now: datetime) -> datetime:
+    return now + timedelta(hours=1)
+
+
+async def _price(door: asyncio.Semaphore, asked: Awaitable[float]) -> float | None:
+    """What is said, if it is a price at all."""
+    async with door:
+        try:
+            said = await asked
+        except NodeGroupError:
+            return None
+    return said if math.isfinite(said) and said >= 0 else None
+
 
 PREFERRED = ((2, 1000), (6, 2000), (20, 4000), (60, 8000), (200, 16000))
 """Up to so many nodes in the cluster, nodes of so many thousandths of a CPU are preferred."""

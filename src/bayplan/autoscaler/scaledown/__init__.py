@@ -1,19 +1,19 @@
-"""Giving nodes back: which are not needed, where their pods would go, and getting there safely.
+"""Scale-down: which nodes are not needed, where their pods would go, and which go now.
 
-`Planner` decides, in pure functions over the world of one loop. The words for why a node stays, the
+`Planner` decides, in pure functions over the view of one loop. The words for why a node stays, the
 rules about pods and their order are Cluster Autoscaler's (`reasons`, `drain`). `actuation` carries
-a plan out; `giving_back` is both as the loop sees them.
+a plan out.
 """
 
 from bayplan.autoscaler.scaledown.planner import Circumstances, Planner, ScaleDownPlan
-from bayplan.autoscaler.scaledown.progress import Deletions
 from bayplan.autoscaler.scaledown.reasons import (
     BlockingPod,
     BlockingReason,
     Unremovable,
     UnremovableReason,
 )
-from bayplan.autoscaler.scaledown.removal import Removable
+from bayplan.autoscaler.scaledown.release import Deletions
+from bayplan.autoscaler.scaledown.simulator import Removable
 
 __all__ = [
     "BlockingPod",

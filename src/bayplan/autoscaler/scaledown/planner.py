@@ -18,16 +18,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bayplan.autoscaler.scaledown.destinations import Destinations
+from bayplan.autoscaler.clusterview import World
 from bayplan.autoscaler.scaledown.drain import BudgetBook, Controllers, Scene
-from bayplan.autoscaler.scaledown.judging import Judged, Judgements
-from bayplan.autoscaler.scaledown.nominated import settle_nominated
-from bayplan.autoscaler.scaledown.progress import Deletions
+from bayplan.autoscaler.scaledown.eligibility import Judged, Judgements, Utilization
 from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
-from bayplan.autoscaler.scaledown.release import at_minimum, release
-from bayplan.autoscaler.scaledown.removal import Removable, Removals
-from bayplan.autoscaler.scaledown.utilization import Utilization
-from bayplan.autoscaler.world import World
+from bayplan.autoscaler.scaledown.release import Deletions, at_minimum, release
+from bayplan.autoscaler.scaledown.simulator import (
+    Destinations,
+    Removable,
+    Removals,
+    settle_nominated,
+)
 from bayplan.kube.pods import Pod
 
 NO_DELETIONS = Deletions()

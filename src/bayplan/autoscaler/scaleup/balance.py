@@ -1,20 +1,121 @@
-"""New nodes spread over groups that are alike, so that their sizes come close to each other.
+"""New nodes spread over similar node groups, so that their sizes come close to each other.
 
-The nodes of a purchase are given out one by one, each to the group that has the fewest, until a
-group is full. What each node is for stays with it. A group takes part only if new nodes of it would
-help the same pods; volumes that are tied to a zone are why it might not.
+Similar is what Cluster Autoscaler calls so: the same resources, memory, what is allocatable and
+what daemons leave of it within a few percent, and the same labels but for names and zones. And,
+because nodes that attach fewer volumes are not alike: the same CSI drivers with the same limits.
+
+The new nodes are given out one by one, each to the group that has the fewest, until a group is
+full. What each node is for stays with it. A group takes part only if new nodes of it would help the
+same pods; volumes that are tied to a zone are why it might not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
 
-from bayplan.autoscaler.candidates import Candidate, Purchase
-from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.clusterview import GroupView
+from bayplan.autoscaler.estimate.options import Candidate, Purchase
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaleup.similarity import are_alike
+from bayplan.fit.batches import Template
+from bayplan.kube.labels import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
+from bayplan.kube.meta import Quantity
 from bayplan.kube.pods import Pod
+from bayplan.kube.quantity import milli_value
+from bayplan.kube.requests import pod_requests
+from bayplan.kube.resources import CPU, MEMORY, is_attach_limit
+from bayplan.kube.storage import CSINode
+
+IGNORED = frozenset(
+    {
+        HOSTNAME,
+        ZONE,
+        REGION,
+        BETA_ZONE,
+        BETA_REGION,
+        "beta.kubernetes.io/fluentd-ds-ready",
+        "kops.k8s.io/instancegroup",
+        "alpha.eksctl.io/instance-id",
+        "alpha.eksctl.io/nodegroup-name",
+        "eks.amazonaws.com/nodegroup",
+        "k8s.amazonaws.com/eniConfig",
+        "lifecycle",
+        "topology.ebs.csi.aws.com/zone",
+        "topology.gke.io/zone",
+        "topology.disk.csi.azure.com/zone",
+        "cluster.x-k8s.io/deployment-name",
+    }
+)
+"""Labels that groups which are alike may differ in."""
+Amounts = Mapping[str, int]
+
+
+def are_alike(one: Template, other: Template, options: AutoscalerOptions) -> bool:
+    """Whether new nodes of both are as good as each other."""
+    if options.balancing_label:
+        mine, yours = one.node.metadata.labels, other.node.metadata.labels
+        return all(mine.get(key) == yours.get(key) for key in options.balancing_label)
+    return (
+        _labels(one, options) == _labels(other, options)
+        and _limits(one.csinode) == _limits(other.csinode)
+        and _alike_capacity(one, other, options.memory_difference_ratio)
+        and _near(_allocatable(one), _allocatable(other), options.max_allocatable_difference_ratio)
+        and _near(_free(one), _free(other), options.max_free_difference_ratio)
+    )
+
+
+def _labels(template: Template, options: AutoscalerOptions) -> dict[str, str]:
+    ignored = IGNORED | template.own_labels | set(options.balancing_ignore_label)
+    zones = _zone_keys(template.csinode)
+    labels = template.node.metadata.labels.items()
+    return {key: value for key, value in labels if key not in ignored and key not in zones}
+
+
+def _zone_keys(csinode: CSINode | None) -> frozenset[str]:
+    """The labels by which drivers tell zones, whatever they are called."""
+    drivers = csinode.spec.drivers if csinode is not None else ()
+    return frozenset(key for driver in drivers for key in driver.topology_keys if "zone" in key)
+
+
+def _limits(csinode: CSINode | None) -> dict[str, int | None]:
+    drivers = csinode.spec.drivers if csinode is not None else ()
+    return {
+        driver.name: driver.allocatable.count if driver.allocatable is not None else None
+        for driver in drivers
+    }
+
+
+def _alike_capacity(one: Template, other: Template, memory_ratio: float) -> bool:
+    mine, yours = _amounts(one.node.status.capacity), _amounts(other.node.status.capacity)
+    memory = {MEMORY: mine.pop(MEMORY, 0)}, {MEMORY: yours.pop(MEMORY, 0)}
+    return mine == yours and _near(*memory, memory_ratio)
+
+
+def _allocatable(template: Template) -> dict[str, int]:
+    return _amounts(template.node.status.allocatable)
+
+
+def _free(template: Template) -> dict[str, int]:
+    """What daemons leave of a new node."""
+    taken: Counter[str] = Counter()
+    for pod in template.daemons:
+        for name, amount in pod_requests(pod).items():
+            taken[name] += amount if name == CPU else amount * 1000
+    return {name: have - taken[name] for name, have in _allocatable(template).items()}
+
+
+def _amounts(written: Mapping[str, Quantity]) -> dict[str, int]:
+    return {
+        name: milli_value(amount) for name, amount in written.items() if not is_attach_limit(name)
+    }
+
+
+def _near(mine: Amounts, yours: Amounts, ratio: float) -> bool:
+    if mine.keys() != yours.keys():
+        return False
+    pairs = ((mine[name], yours[name]) for name in mine)
+    return all(abs(one - other) <= max(one, other) * ratio for one, other in pairs)
 
 
 def balanced(

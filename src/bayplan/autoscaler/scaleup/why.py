@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bayplan.autoscaler.groups import GroupView
+from bayplan.autoscaler.clusterview import GroupView
 from bayplan.autoscaler.plan import Cause, CauseKind, LeftPending
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.batches import Group, add_node, new_names

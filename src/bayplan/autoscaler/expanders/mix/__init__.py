@@ -4,6 +4,6 @@ With HiGHS (the extra `optimal`) it is looked for longer, and the bound is close
 answer is found all the same, and the bound is as true.
 """
 
-from bayplan.autoscaler.expanders.mix.choosing import cheapest_mix
+from bayplan.autoscaler.expanders.mix.expander import cheapest_mix
 
 __all__ = ["cheapest_mix"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 
-from bayplan.autoscaler.expanders.mix.figures import Figures
+from bayplan.autoscaler.expanders.mix.packing import Figures
 from bayplan.fit.state.columns import FloatArray, IntArray
 
 SECONDS = 0.5

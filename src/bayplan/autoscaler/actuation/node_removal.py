@@ -1,0 +1,186 @@
+"""The scale-down part of a loop: plan, wait if in cooldown, act, report.
+
+Nothing is removed in a loop that scales up, nor while the cluster is in no state to tell which
+nodes are needed; then every node counts as needed, and its time starts anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bayplan.autoscaler.actuation.actuator import Actuator, Hands
+from bayplan.autoscaler.actuation.node_taints import Tending
+from bayplan.autoscaler.cloudstate.reader import gpu_label
+from bayplan.autoscaler.clusterview import NOT_ANSWERING, World
+from bayplan.autoscaler.events import Teller
+from bayplan.autoscaler.metrics import ScaleDownMetrics
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.plan import Removal, Stays
+from bayplan.autoscaler.scaledown.drain import BudgetBook, Controllers, Expendables, Scene
+from bayplan.autoscaler.scaledown.planner import Circumstances, Planner, ScaleDownPlan
+from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
+from bayplan.autoscaler.scaledown.release import Activity, Batch, Cooldowns, crop
+from bayplan.autoscaler.scaledown.simulator import Removable
+from bayplan.client import Client
+from bayplan.nodegroups import NodeRef, Provider
+
+LATER = UnremovableReason.NOT_UNNEEDED_OTHER_REASON.value
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """What a loop gives back, and why the other nodes stay."""
+
+    removals: tuple[Removal, ...] = ()
+    stays: tuple[Stays, ...] = ()
+    candidates: Mapping[str, int] = field(default_factory=dict)
+    """By group, how many nodes are not needed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """What is needed to give nodes back."""
+
+    client: Client
+    provider: Provider
+    controllers: Controllers
+    options: AutoscalerOptions
+    teller: Teller
+    metrics: ScaleDownMetrics
+
+
+async def begin(given: Given, *, acts: bool = True) -> GivingBack:
+    """Everything that gives nodes back, put together; in a dry run the cloud only shows it."""
+    cooldowns, snapshot = Cooldowns(), given.controllers.snapshot
+    budgets = BudgetBook()
+
+    def scene() -> Scene:
+        now = given.client.clock.now()
+        return Scene(now, given.options, budgets.remaining(snapshot), given.controllers)
+
+    hands = Hands(
+        client=given.client,
+        provider=given.provider,
+        snapshot=snapshot,
+        options=given.options,
+        teller=given.teller,
+        metrics=given.metrics,
+        cooldowns=cooldowns,
+        scene=scene,
+    )
+    label = await gpu_label(given.provider)
+    return GivingBack(
+        planner=Planner(label, monotonic=given.client.clock.monotonic),
+        actuator=Actuator(hands),
+        tending=Tending(given.client),
+        cooldowns=cooldowns,
+        controllers=given.controllers,
+        expendables=Expendables(given.options.expendable_pods_priority_cutoff),
+        metrics=given.metrics,
+        shows=None if acts else given.provider,
+    )
+
+
+@dataclass(slots=True)
+class GivingBack:
+    """Gives nodes back, loop by loop."""
+
+    planner: Planner
+    actuator: Actuator
+    tending: Tending
+    cooldowns: Cooldowns
+    controllers: Controllers
+    expendables: Expendables
+    metrics: ScaleDownMetrics
+    shows: Provider | None = None
+    """In a dry run, the cloud that shows what would be given back; nothing else is done then."""
+    _told_before: dict[str, tuple[Unremovable, Stays]] = field(default_factory=dict)
+    """What was told of nodes that stay; most of it is the same from loop to loop."""
+
+    async def loop(self, world: World, fits: Mapping[str, str]) -> GivenBack:
+        """One loop that buys nothing; `fits` are waiting pods that nodes have room for."""
+        if self.shows is None:
+            await self.tending.clean(world, self.actuator.deletions())
+        if not world.options.scale_down_enabled:
+            return GivenBack()
+        plan = self.planner.plan(world, self._circumstances(world, fits))
+        rest = self.cooldowns.everywhere(world.now, world.options)
+        reasons = (one.reason.value for one in plan.stays)
+        self.metrics.show(len(plan.unneeded), reasons, cooldown=bool(rest))
+        batches = [] if rest else self._batches(plan, world)
+        started = await self._start(batches, world)
+        if self.shows is None:
+            await self.tending.soften(world, plan.unneeded)
+        stays = tuple(self._stays(plan, started, rest or "its turn has not come"))
+        return _told(plan, started, world, stays)
+
+    def _stays(
+        self, plan: ScaleDownPlan, started: Collection[str], why_later: str
+    ) -> Iterator[Stays]:
+        before, now = self._told_before, dict[str, tuple[Unremovable, Stays]]()
+        for one in plan.stays:
+            known = before.get(one.node)
+            if known is None or known[0] is not one:
+                known = (one, _stay(one))
+            now[one.node] = known
+            yield known[1]
+        self._told_before = now
+        for name in (one.node for one in plan.go):
+            if name not in started:
+                yield Stays(name, LATER, detail=why_later)
+
+    async def _start(self, batches: list[Batch], world: World) -> list[str]:
+        """The nodes that go now; in a dry run, those that would."""
+        if self.shows is None:
+            return await self.actuator.start(batches)
+        for batch in batches:
+            found = [world.snapshot.cluster.node_named(one.node) for one in batch.nodes]
+            refs = [NodeRef.of(node) for node in found if node is not None]
+            await self.shows.delete_nodes(batch.group, refs)
+        return [one.node for batch in batches for one in batch.nodes]
+
+    def bought(self, groups: Iterable[str], world: World) -> None:
+        """Nodes were bought: nothing is given back for a while."""
+        for group in groups:
+            self.cooldowns.note(Activity.ADD, group, world.now)
+
+    def forget(self) -> None:
+        """Take every node for needed: the cluster is in no state to tell."""
+        self.planner.forget()
+
+    def _circumstances(self, world: World, fits: Mapping[str, str]) -> Circumstances:
+        # How many nodes a silent group has, and so whether it can spare one, nobody knows.
+        resting = {name: why for name, why in world.closed.items() if why == NOT_ANSWERING}
+        for name in world.groups:
+            why = self.cooldowns.of_group(name, world.now, world.options)
+            if why:
+                resting[name] = why
+        deletions = self.actuator.deletions()
+        return Circumstances(self.controllers, deletions, fits, resting, self.expendables.keys)
+
+    def _batches(self, plan: ScaleDownPlan, world: World) -> list[Batch]:
+        deletions = self.actuator.deletions()
+        return crop(plan.go, world.group_of, world.groups, world.options, deletions)
+
+
+def _stay(one: Unremovable) -> Stays:
+    return Stays(one.node, one.reason.value, one.blocking.pod if one.blocking else "", one.detail)
+
+
+def _told(
+    plan: ScaleDownPlan, started: Collection[str], world: World, stays: tuple[Stays, ...]
+) -> GivenBack:
+    removals = [_removal(one, world) for one in plan.go if one.node in started]
+    candidates: dict[str, int] = {}
+    for name in plan.unneeded:
+        group = world.group_of.get(name, "")
+        candidates[group] = candidates.get(group, 0) + 1
+    return GivenBack(tuple(removals), stays, candidates)
+
+
+def _removal(one: Removable, world: World) -> Removal:
+    group = world.group_of[one.node]
+    moved = tuple((pod.key, node) for pod, node in one.moved)
+    reason = "empty" if one.is_empty else "underutilized"
+    return Removal(one.node, group, reason, moved, world.groups[group].price)

@@ -1,0 +1,70 @@
+"""Scale-ups, done: the one place where nodes are bought.
+
+A group is never taken above its maximum, whatever the plan says. A scale-up that fails lets its
+group back off; one whose answer never came may have been made, and then shows in the group's
+target.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bayplan.autoscaler import events
+from bayplan.autoscaler.cloudstate.backoff import Backoff
+from bayplan.autoscaler.cloudstate.reader import code_of, patiently
+from bayplan.autoscaler.clusterstate.registry import Registry
+from bayplan.autoscaler.clusterview import GroupView
+from bayplan.autoscaler.events import Teller
+from bayplan.autoscaler.metrics import AutoscalerMetrics
+from bayplan.autoscaler.plan import ScaleUp
+from bayplan.base.clock import Clock
+from bayplan.nodegroups import NodeGroupError, Provider
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Desk:
+    """What whoever acts on the cloud needs."""
+
+    provider: Provider
+    registry: Registry
+    backoff: Backoff
+    teller: Teller
+    metrics: AutoscalerMetrics
+    clock: Clock
+
+    def fail(self, group: str, code: str, message: str) -> None:
+        """A group failed: it rests, and that is counted."""
+        self.backoff.fail(group, self.clock.now(), code, message)
+        self.metrics.failed.labels(code).inc()
+
+
+async def buy(wanted: Sequence[ScaleUp], views: Mapping[str, GroupView], desk: Desk) -> set[str]:
+    """Buy all this; returns the groups that were made larger."""
+    done: set[str] = set()
+    for one in wanted:
+        if one.count <= 0 or one.to_size > one.max_size:
+            log.error("not bought, since it is out of bounds: %s", one)
+            continue
+        log.info("buys", extra={"group": one.group, "size": one.to_size, "was": one.from_size})
+        try:
+            await patiently(desk.provider.increase(one.group, one.count))
+        except NodeGroupError as error:
+            log.warning("group %s could not be made larger: %s", one.group, error)
+            desk.teller.about_all(events.failed(one.group, str(error)))
+            desk.fail(one.group, code_of(error), str(error))
+            continue
+        done.add(one.group)
+        _bought(one, views[one.group], desk)
+    return done
+
+
+def _bought(one: ScaleUp, view: GroupView, desk: Desk) -> None:
+    now = desk.clock.now()
+    desk.registry.order(one.group, one.count, view.options.max_node_provision_time, now)
+    desk.teller.about_all(events.scaled_up(one))
+    desk.metrics.bought.inc(one.count)
+    desk.metrics.active("scaleUp", now)

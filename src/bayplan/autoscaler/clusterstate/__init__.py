@@ -1,0 +1,1 @@
+"""The state of nodes, pending pods and node groups, kept from loop to loop."""

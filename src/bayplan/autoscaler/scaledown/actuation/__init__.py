@@ -1,1 +1,0 @@
-"""Carrying a scale-down plan out: taints, evictions, deletions, and the way back."""

@@ -1,0 +1,248 @@
+"""What is bought: a pure decision over the world of one loop.
+
+1. What is on its way is put into a fork, and takes the pods that it was bought for.
+2. The other pods are tried on all nodes, those on their way too. Whoever fits needs nothing.
+3. For the rest every group that may be bought from is estimated, and the expander chooses.
+4. What it chose counts as on its way, and whoever is left is tried again, until nobody is left or
+   nothing more helps. So the next loop has nothing to buy for the same pods.
+5. Whoever is left is told why, group by group.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bayplan.autoscaler.clusterview import GroupView, World
+from bayplan.autoscaler.estimate.limits import Bounds, bounds, read_totals
+from bayplan.autoscaler.estimate.options import Candidate, Expander, Purchase, Question
+from bayplan.autoscaler.estimate.upcoming import (
+    NOTHING,
+    Remembered,
+    add_upcoming,
+    holds,
+    place_remembered,
+    put_in_place,
+)
+from bayplan.autoscaler.plan import Cause, Considered, LeftPending, Mixed, Note, ScaleUp
+from bayplan.autoscaler.scaleup.balance import balanced
+from bayplan.autoscaler.scaleup.why import cause_of, causes_before, explain_left
+from bayplan.fit.batches import Group, fill_all, group_pods, options
+from bayplan.fit.batches.comparing import compares_nodes
+from bayplan.fit.batches.fill import Placed
+
+UPCOMING = Cause("upcoming")
+OTHER = Cause("other")
+NO_USE = "no pod would be helped"
+NOT_CHOSEN = "another group was chosen"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """What to buy, and what becomes of every pod that counts."""
+
+    purchases: tuple[Purchase, ...] = ()
+    fits: Mapping[str, str] = field(default_factory=dict)
+    """Pods that a node which is there, or on its way, has room for."""
+    considered: tuple[Considered, ...] = ()
+    left: tuple[LeftPending, ...] = ()
+    causes: Mapping[Cause, int] = field(default_factory=dict)
+    """Why pods wait, and how many for each cause."""
+    notes: tuple[Note, ...] = ()
+    mixed: Mixed | None = None
+    """If groups were mixed, how well."""
+
+
+def decide(world: World, expander: Expander, remembered: Remembered = NOTHING) -> Decision:
+    """What to buy; the snapshot is left as it was."""
+    if not world.waiting:
+        return Decision()
+    with world.snapshot.fork():
+        coming = add_upcoming(world)
+        groups = group_pods(world.snapshot, world.waiting)
+        placed, left = place_remembered(world.snapshot, groups, coming, remembered)
+        return _Buying(world, expander, placed).run(_some(left))
+
+
+class _Buying:
+    """One decision on its way, in a fork that its caller undoes."""
+
+    def __init__(self, world: World, expander: Expander, placed: Iterable[Placed]) -> None:
+        self._world = world
+        self._snapshot = world.snapshot
+        self._expander = expander
+        self._there = frozenset(world.snapshot.cluster.slots.by_name)
+        self._fits: dict[str, str] = {}
+        self._purchases: list[Purchase] = []
+        self._considered: dict[str, Considered] = {}
+        self._left: list[Group] = []
+        self._causes: Counter[Cause] = Counter()
+        self._before: Mapping[str, Cause] = {}
+        self._notes: dict[Note, None] = {}
+        self._mixed: Mixed | None = None
+        self._take(placed)
+
+    def run(self, groups: list[Group]) -> Decision:
+        self._before = causes_before(self._snapshot, groups)
+        while groups:
+            limits = bounds(self._world)
+            self._refuse(limits)
+            bought = self._round(groups, limits)
+            if not bought:
+                break
+            groups = self._carry_on(groups, bought)
+        self._fill_for_good(groups)
+        return self._decision(self._left if groups else [])
+
+    def _see(self, left: Sequence[Group]) -> None:
+        """Take note of those that no node has room for; at first also of why."""
+        if not self._purchases:
+            for group in _some(left):
+                self._causes[self._cause(group)] += len(group)
+        self._left = _some(left)
+
+    def _cause(self, group: Group) -> Cause:
+        """Why a group waits: what kept it off the nodes before others took their room, if
+        anything.
+        """
+        pod = group.pods[0]
+        return self._before.get(pod.key) or cause_of(self._snapshot, pod) or OTHER
+
+    def _fill_for_good(self, groups: Sequence[Group]) -> None:
+        self._take(fill_all(self._snapshot, groups)[0])
+
+    def _round(self, groups: Sequence[Group], limits: Bounds) -> list[Purchase]:
+        """Estimate every group, and choose."""
+        candidates = self._candidates(groups, limits)
+        if not candidates:
+            return []
+        question = Question(self._snapshot, tuple(groups), tuple(candidates), limits.whole)
+        choice = self._expander.choose(question)
+        self._notes.update(dict.fromkeys(choice.notes))
+        chosen = list(choice.purchases[:1] if limits.shared else choice.purchases)
+        if len(chosen) == len(choice.purchases):
+            self._mixed = together(self._mixed, choice.mixed)
+        if self._world.options.balance_similar_node_groups:
+            chosen = self._balanced(chosen, candidates)
+        for one in chosen:
+            self._considered[one.view.id] = _considered(one.view, one.nodes, one.helped)
+        return chosen
+
+    def _candidates(self, groups: Sequence[Group], limits: Bounds) -> list[Candidate]:
+        asked = limits.templates(self._world)
+        most = [limits.most[view.id] for view, _ in asked]
+        templates = [template for _, template in asked]
+        found = options(self._snapshot, templates, groups, most, watch=self._see)
+        candidates = []
+        for (view, template), option in zip(asked, found, strict=True):
+            needed, pods = option.estimate.nodes, option.estimate.pods
+            whole = view.options.zero_or_max_node_scaling
+            nodes = view.room if whole and needed else needed
+            why = NOT_CHOSEN if nodes else NO_USE
+            self._considered.setdefault(view.id, _considered(view, nodes, pods, why))
+            if nodes:
+                candidates.append(Candidate(view, template, option, nodes, limits.most[view.id]))
+        return candidates
+
+    def _balanced(
+        self, chosen: Sequence[Purchase], candidates: Sequence[Candidate]
+    ) -> list[Purchase]:
+        """The purchases spread over groups that are alike, if every pod still has its place."""
+        if len(chosen) > 1:
+            return list(chosen)
+        spread = balanced(chosen[0], candidates, self._world.options)
+        return spread if holds(self._snapshot, spread) else list(chosen)
+
+    def _carry_on(self, groups: Sequence[Group], bought: Sequence[Purchase]) -> list[Group]:
+        """Take what was bought as on its way; returns who has no place yet."""
+        self._purchases += bought
+        self._take([one for purchase in bought for one in purchase.placed])
+        gone = {pod.key for purchase in bought for pod in purchase.everybody()}
+        left = _some(group.of([p for p in group.pods if p.key not in gone]) for group in groups)
+        if left and self._leave_no_room(bought, groups):
+            put_in_place(
+                self._snapshot, [replace(one, nodes=0, pods=(), order=()) for one in bought]
+            )
+        elif left:
+            put_in_place(self._snapshot, bought)
+        grown: Counter[str] = Counter()
+        for one in bought:
+            grown[one.view.id] += one.nodes
+        views = {
+            name: replace(view, target=view.target + grown[name]) if name in grown else view
+            for name, view in self._world.groups.items()
+        }
+        self._world = replace(self._world, groups=views)
+        return left
+
+    def _leave_no_room(self, bought: Sequence[Purchase], groups: Sequence[Group]) -> bool:
+        """Whether nobody who is left could be helped, or kept away, by the nodes that are bought:
+        one group was filled with all that fits, and nobody looks at other nodes. Then these need
+        not be put in place, unless nodes are counted.
+        """
+        counted = self._world.options.max_nodes_total or read_totals(self._world.options)
+        return (
+            not counted
+            and len(bought) == 1
+            and all(bought[0].pods)
+            and not any(compares_nodes(group, frozenset()) for group in groups)
+        )
+
+    def _take(self, placed: Iterable[Placed]) -> None:
+        """Remember who fits where; what is only bought now helps, but is not there."""
+        for pod, node in placed:
+            if node in self._there:
+                self._fits[pod.key] = node
+
+    def _refuse(self, limits: Bounds) -> None:
+        for name, why in limits.refused.items():
+            self._considered.setdefault(name, Considered(name, refused=why))
+
+    def _decision(self, left: Sequence[Group]) -> Decision:
+        refused = bounds(self._world).refused if left else {}
+        causes = [(group, self._cause(group)) for group in left]
+        told = explain_left(self._snapshot, causes, self._world.groups, refused)
+        self._causes[UPCOMING] += len(self._fits)
+        return Decision(
+            tuple(self._purchases),
+            self._fits,
+            tuple(self._considered[name] for name in sorted(self._considered)),
+            tuple(told),
+            +self._causes,
+            tuple(self._notes),
+            self._mixed,
+        )
+
+
+def together(one: Mixed | None, other: Mixed | None) -> Mixed | None:
+    """Two mixes for different pods: what either costs at the least, both do."""
+    if one is None or other is None:
+        return one or other
+    return Mixed(
+        one.cost + other.cost, max(one.bound, other.bound), priced=one.priced and other.priced
+    )
+
+
+def _considered(view: GroupView, nodes: int, pods: int, refused: str = "") -> Considered:
+    cost = None if view.price is None else view.price * nodes
+    return Considered(view.id, nodes, pods, cost, refused)
+
+
+def _some(groups: Iterable[Group]) -> list[Group]:
+    return [group for group in groups if group.pods]
+
+
+def scale_ups(purchases: Iterable[Purchase], views: Mapping[str, GroupView]) -> list[ScaleUp]:
+    """The purchases, one for each group, in the order in which groups came first."""
+    pods: dict[str, list[tuple[str, ...]]] = {}
+    for one in purchases:
+        keys = [tuple(pod.key for pod in node) for node in one.pods]
+        pods.setdefault(one.view.id, []).extend(keys)
+    found = []
+    for name, nodes in pods.items():
+        view, count = views[name], len(nodes)
+        cost = None if view.price is None else view.price * count
+        size, most = view.target, view.group.max_size
+        found.append(ScaleUp(name, size, size + count, most, tuple(nodes), cost))
+    return found

@@ -1,0 +1,1 @@
+"""What is reported at the end of a loop: the status ConfigMap and gauges."""

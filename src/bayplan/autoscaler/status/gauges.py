@@ -1,0 +1,115 @@
+"""Gauges of how everything stands: nodes, groups, volumes, and drivers that are waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.autoscaler.cloudstate.reader import Cloud
+from bayplan.autoscaler.clusterstate.nodes import Fleet
+from bayplan.autoscaler.clusterstate.readiness import Standing
+from bayplan.autoscaler.metrics import AutoscalerMetrics
+from bayplan.autoscaler.status.configmap import ClusterStatus
+from bayplan.fit import Snapshot
+from bayplan.fit.state.columns import SlotArray
+
+NO_LIMIT = 1 << 40
+"""A limit that is none."""
+NOWHERE: SlotArray = np.zeros(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gauges:
+    """Reads them off the fleet and the snapshot."""
+
+    metrics: AutoscalerMetrics
+    fleet: Fleet
+    snapshot: Snapshot
+    _slots: dict[str, tuple[tuple[int, int], SlotArray]] = field(default_factory=dict)
+    """Where each group's nodes are, as long as they are the same."""
+    _shown: dict[str, object] = field(default_factory=dict)
+    """What gauges of many labels show: they are set anew only when that changes."""
+
+    def show(self, cloud: Cloud, status: ClusterStatus) -> None:
+        """Set them all."""
+        metrics, states = self.metrics, [one.state for one in status.groups]
+        metrics.safe.set(1 if status.healthy else 0)
+        metrics.groups.labels("autoscaled").set(len(cloud.groups))
+        fleet = self.fleet
+        unready = sum(map(len, map(fleet.standing, (Standing.UNREADY, Standing.LATE))))
+        starting = sum(map(len, map(fleet.standing, (Standing.STARTING, Standing.AWAITING))))
+        counts = {
+            "ready": len(fleet.members) - unready - starting,
+            "unready": unready,
+            "notStarted": starting,
+            "unregistered": sum(len(one.unregistered) for one in states),
+            "longUnregistered": sum(len(one.long_unregistered) for one in states),
+        }
+        if self._is_news("nodes", counts):
+            metrics.standing(counts)
+        missing = self._missing()
+        if self._is_news("drivers", missing):
+            metrics.drivers(missing)
+        self._count_groups(status)
+        self._count_volumes(cloud)
+
+    def _missing(self) -> list[tuple[str, str, str]]:
+        fleet = self.fleet
+        waiting = [*fleet.standing(Standing.AWAITING), *fleet.standing(Standing.LATE)]
+        found = ((fleet.members[name], fleet.members[name].missing) for name in waiting)
+        return [(one.group, driver, one.standing.value) for one, names in found for driver in names]
+
+    def _is_news(self, what: str, said: object) -> bool:
+        """Whether something is to be shown that is not shown yet."""
+        if what in self._shown and self._shown[what] == said:
+            return False
+        self._shown[what] = said
+        return True
+
+    def _count_groups(self, status: ClusterStatus) -> None:
+        metrics = self.metrics
+        said = [
+            (one.group, one.state.target, one.healthy, one.rest and one.rest.code)
+            for one in status.groups
+        ]
+        if not self._is_news("groups", said):
+            return
+        for gauge in (metrics.min, metrics.max, metrics.target, metrics.health, metrics.backoff):
+            gauge.clear()
+        for one in status.groups:
+            name = one.group.id
+            metrics.min.labels(name).set(one.group.min_size)
+            metrics.max.labels(name).set(one.group.max_size)
+            metrics.target.labels(name).set(one.state.target)
+            metrics.health.labels(name).set(1 if one.healthy else 0)
+            metrics.backoff.labels(name, one.rest.code if one.rest else "").set(bool(one.rest))
+
+    def _count_volumes(self, cloud: Cloud) -> None:
+        places = self.snapshot.cluster.volume_places
+        found: dict[tuple[str, str, str], int] = {}
+        for gone in self._slots.keys() - cloud.groups.keys():
+            del self._slots[gone]
+        for name in cloud.groups:
+            slots = self._slots_of(name)
+            for driver in places.drivers():
+                columns = places.columns(driver)
+                limits = columns.limit[slots]
+                counted = limits[limits < NO_LIMIT]
+                if len(counted):
+                    found[name, driver, "used"] = int(columns.used[slots].sum())
+                    found[name, driver, "limit"] = int(counted.sum())
+        if self._is_news("volumes", found):
+            self.metrics.volumes.clear()
+            for labels, count in found.items():
+                self.metrics.volumes.labels(*labels).set(count)
+
+    def _slots_of(self, group: str) -> SlotArray:
+        version = self.fleet.versions[group], self.fleet.registrations
+        known, slots = self._slots.get(group, ((-1, -1), NOWHERE))
+        if known != version:
+            by_name = self.snapshot.cluster.slots.by_name
+            names = self.fleet.by_group.get(group, ())
+            slots = np.array([by_name[name] for name in names if name in by_name], dtype=np.intp)
+            self._slots[group] = (version, slots)
+        return slots

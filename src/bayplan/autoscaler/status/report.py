@@ -1,0 +1,114 @@
+"""What a loop says at its end: how everything stands, and what groups say of themselves that
+cannot be used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bayplan.autoscaler import events
+from bayplan.autoscaler.cloudstate.reader import Cloud
+from bayplan.autoscaler.clusterview import Sight
+from bayplan.autoscaler.events import Teller
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.plan import Plan
+from bayplan.autoscaler.scaledown.release import Deletions
+from bayplan.autoscaler.status.configmap import (
+    LAST_UPDATED,
+    ClusterStatus,
+    GroupStatus,
+    StatusWriter,
+    Told,
+    same_but_for_time,
+)
+from bayplan.autoscaler.status.gauges import Gauges
+from bayplan.client import Client, Untyped, apply, untyped
+from bayplan.client.errors import ClientError
+
+log = logging.getLogger(__name__)
+CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
+MANAGER = "bayplan-autoscaler"
+SELDOM = timedelta(minutes=1)
+"""How often a status is written that says nothing new."""
+
+
+@dataclass(slots=True)
+class Report:
+    """Tells how everything stands."""
+
+    client: Client | None
+    """Whom the ConfigMap is written by; nobody in a dry run."""
+    options: AutoscalerOptions
+    sight: Sight
+    gauges: Gauges
+    teller: Teller
+    writer: StatusWriter
+    deletions: Callable[[], Deletions]
+    _written: Told | None = None
+    _due: datetime | None = None
+
+    def problems(self, cloud: Cloud) -> None:
+        """Tell what groups say of themselves that cannot be used."""
+        for one in cloud.problems:
+            self.teller.about_reference(one.about, events.misdeclared(one.group, one.text))
+        for name, asked in cloud.groups.items():
+            template, trouble = asked.manner.template, asked.manner.trouble
+            told = template.problems if template is not None else (trouble,) if trouble else ()
+            for text in told:
+                self.teller.about_all(events.misdeclared(name, text))
+
+    async def write(self, cloud: Cloud, plan: Plan, now: datetime) -> None:
+        """Say how everything stands."""
+        status = self._status(cloud, plan, now)
+        self.gauges.show(cloud, status)
+        if self.client is None or not self.options.write_status_configmap:
+            return
+        told = self.writer.tell(status, now)
+        news = self._written is None or not same_but_for_time(told, self._written)
+        if news or self._due is None or now >= self._due:
+            await self._write(self.client, told, now)
+
+    async def _write(self, client: Client, told: Told, now: datetime) -> None:
+        place = self.options.namespace, self.options.status_config_map_name
+        meta: Untyped = {
+            "namespace": place[0],
+            "name": place[1],
+            "annotations": {LAST_UPDATED: now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC")},
+        }
+        wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": told.data()}
+        try:
+            await client.patch(CONFIG_MAPS, *place, change=apply(wanted, MANAGER, force=True))
+        except ClientError as error:
+            log.warning("the status could not be written: %s", error)
+            return
+        self._written, self._due = told, now + SELDOM
+
+    def _status(self, cloud: Cloud, plan: Plan, now: datetime) -> ClusterStatus:
+        sight = self.sight
+        registry, backoff = sight.registry, sight.backoff
+        told: dict[str, list[str]] = {}
+        for one in cloud.problems:
+            told.setdefault(one.group, []).append(one.text)
+        going = self.deletions().by_group()
+        groups = tuple(
+            GroupStatus(
+                group=asked.group,
+                state=registry.states[name],
+                healthy=registry.group_is_healthy(name),
+                rest=backoff.resting(name, now),
+                in_progress=bool(len(registry.states[name].upcoming)),
+                candidates=plan.candidates.get(name, 0),
+                being_deleted=going[name],
+                problems=(*sight.problems(name), *told.get(name, ())),
+            )
+            for name, asked in sorted(cloud.groups.items())
+        )
+        return ClusterStatus(
+            healthy=registry.is_healthy(sight.fleet),
+            needed=bool(plan.pending),
+            message=plan.message,
+            groups=groups,
+        )

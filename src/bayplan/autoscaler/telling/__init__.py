@@ -1,1 +1,0 @@
-"""What people and programs are told: events, the status ConfigMap, metrics and plans."""

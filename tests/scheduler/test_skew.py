@@ -6,13 +6,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from bayplan.client import Client, Untyped, merge
-from bayplan.client.resources import EVENTS
+from bayplan.client.resources import CONFIG_MAPS, EVENTS
 from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.lab import VirtualLab
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from bayplan.scheduler.skew import CONFIG_MAPS, NAME, NAMESPACE, knows_the_gate
+from bayplan.scheduler.skew import NAME, NAMESPACE, knows_the_gate
 from tests.scheduler.test_stories import NOBODY
 
 METRIC = "bayplan_scheduler_volume_limit_scaling_skew"

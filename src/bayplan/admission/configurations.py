@@ -16,26 +16,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bayplan.admission import rules
-from bayplan.client import Untyped, untyped
+from bayplan.client import Untyped, untyped_kind
 from bayplan.kube.queueing import GATE_ANNOTATIONS, GROUP
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 
 FailurePolicy = Literal["Fail", "Ignore"]
-_GROUP = "admissionregistration.k8s.io"
-MUTATING = untyped(
-    _GROUP,
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
-VALIDATING = untyped(
-    _GROUP,
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    namespaced=False,
-)
+MUTATING = untyped_kind("MutatingWebhookConfiguration")
+VALIDATING = untyped_kind("ValidatingWebhookConfiguration")
 _DOMAIN = "webhook.bayplan.io"
 _TIMEOUT = 5
 CONDITIONS = "matchConditions"

@@ -30,10 +30,11 @@ from bayplan.autoscaler.providers.dry_run import Show, ShownCloud
 from bayplan.autoscaler.scaledown.drain import Controllers
 from bayplan.autoscaler.status.configmap import StatusWriter
 from bayplan.autoscaler.status.gauges import Gauges
-from bayplan.autoscaler.status.report import CONFIG_MAPS, Report
+from bayplan.autoscaler.status.report import Report
 from bayplan.base.grace import finish_within
 from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Untyped
 from bayplan.client.events import NoEvents, Notes
+from bayplan.client.resources import CONFIG_MAPS
 from bayplan.fit import Profile
 from bayplan.fit.events import Event
 from bayplan.kube.nodes import Node

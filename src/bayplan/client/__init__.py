@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from bayplan.client.election import ClusterLease, Elector
     from bayplan.client.events import Recorder, Reporter
     from bayplan.client.informers import Change, Informer, Informers
-    from bayplan.client.resources import Resource, Untyped, resource_of, untyped
+    from bayplan.client.resources import Resource, Untyped, resource_of, untyped, untyped_kind
     from bayplan.client.verbs.patches import Patch, apply, json_patch, merge, strategic
     from bayplan.client.verbs.reading import Selection, WatchFrom
     from bayplan.client.verbs.subresources import deletion
@@ -39,6 +39,7 @@ __all__ = [
     "resource_of",
     "strategic",
     "untyped",
+    "untyped_kind",
 ]
 _HOMES = {
     "client": ("Client", "Tuning", "connect"),
@@ -46,7 +47,7 @@ _HOMES = {
     "election": ("ClusterLease", "Elector"),
     "events": ("Recorder", "Reporter"),
     "informers": ("Change", "Informer", "Informers"),
-    "resources": ("Resource", "Untyped", "resource_of", "untyped"),
+    "resources": ("Resource", "Untyped", "resource_of", "untyped", "untyped_kind"),
     "verbs.patches": ("Patch", "apply", "json_patch", "merge", "strategic"),
     "verbs.reading": ("Selection", "WatchFrom"),
     "verbs.subresources": ("deletion",),

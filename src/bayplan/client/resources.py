@@ -19,6 +19,7 @@ from urllib.parse import quote
 from bayplan.kube.codec import KINDS, Kind
 from bayplan.kube.coordination import Lease
 from bayplan.kube.events import Event
+from bayplan.kube.kinds import names_of
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.secrets import ServiceAccount
@@ -96,26 +97,30 @@ def _segment(part: str) -> str:
     return part if _PLAIN.fullmatch(part) else quote(part, safe="")
 
 
-def _plural(kind: str) -> str:
-    """The plural as all of Kubernetes' own kinds form it."""
-    singular = kind.lower()
-    if singular.endswith("s"):
-        return singular + "es"
-    return singular[:-1] + "ies" if singular.endswith("y") else singular + "s"
+def typed(kind: type[K], group: str | None = None, *, whole: bool = False) -> Resource[K]:
+    """The resource whose objects decode into a type, which is named as its kind is."""
+    group, version, name, plural, namespaced = names_of(kind.__name__, group)
+    return Resource(kind, group, version, plural, name, namespaced, whole)
 
 
-def _typed(kind: Kind) -> Resource[KubeObject]:
-    return Resource(
-        kind.type, kind.group, kind.version, _plural(kind.name), kind.name, kind.namespaced
-    )
+def untyped_kind(kind: str, group: str | None = None) -> Resource[Untyped]:
+    """The resource of a kind that all clusters know, its objects as dictionaries."""
+    group, version, name, plural, namespaced = names_of(kind, group)
+    return untyped(group, version, plural, name, namespaced=namespaced)
 
 
-PODS = Resource(Pod, "", "v1", "pods", "Pod")
-SERVICE_ACCOUNTS = Resource(ServiceAccount, "", "v1", "serviceaccounts", "ServiceAccount")
-LEASES = Resource(Lease, "coordination.k8s.io", "v1", "leases", "Lease", whole=True)
-EVENTS = Resource(Event, "events.k8s.io", "v1", "events", "Event", whole=True)
+PODS = typed(Pod)
+SERVICE_ACCOUNTS = typed(ServiceAccount)
+LEASES = typed(Lease, whole=True)
+EVENTS = typed(Event, "events.k8s.io", whole=True)
+CONFIG_MAPS = untyped_kind("ConfigMap")
 
-_TABLE: tuple[Resource[KubeObject], ...] = (*map(_typed, KINDS.values()), PODS, LEASES, EVENTS)
+_TABLE: tuple[Resource[KubeObject], ...] = (
+    *(typed(kind.type) for kind in KINDS.values()),
+    PODS,
+    LEASES,
+    EVENTS,
+)
 _BY_TYPE: dict[type[object], Resource[KubeObject]] = {row.type: row for row in _TABLE}
 _BY_KIND = {(row.api_version, row.kind): row for row in _TABLE}
 

@@ -7,7 +7,8 @@ a pod that ends while it is watched is told as gone.
 
 from __future__ import annotations
 
-from bayplan.client import Selection, untyped
+from bayplan.client import Selection
+from bayplan.client.resources import CONFIG_MAPS
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -57,7 +58,7 @@ ALSO_SHOWN: tuple[type[KubeObject], ...] = (DaemonSet, Job, Queue, PodGroup)
 """Kinds that placing a pod does not look at, and that plans and queues rest on."""
 STATUS = ("kube-system", "cluster-autoscaler-status")
 """Where an autoscaler writes how everything stands."""
-STATUSES = untyped("", "v1", "configmaps", "ConfigMap")
+STATUSES = CONFIG_MAPS
 
 _LIVING = Selection(fields="status.phase!=Succeeded,status.phase!=Failed")
 

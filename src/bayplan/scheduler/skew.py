@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.client import Change, Informers, Selection, Untyped, untyped
+from bayplan.client import Change, Informers, Selection, Untyped
+from bayplan.client.resources import CONFIG_MAPS
 from bayplan.kube.gates import VOLUME_LIMIT_SCALING
 from bayplan.scheduler.messages import Notice
 
 NAMESPACE = "kube-system"
 NAME = "cluster-autoscaler-status"
 FIELD = "featureGates"
-CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 NOTICE = Notice(
     "Warning",
     "VolumeLimitScalingSkew",

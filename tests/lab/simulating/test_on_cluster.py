@@ -20,7 +20,7 @@ import yaml
 
 from bayplan.client import Client, Untyped, connect, untyped
 from bayplan.client.errors import NotFoundError
-from bayplan.client.resources import Resource
+from bayplan.client.resources import CONFIG_MAPS, Resource
 from bayplan.client.verbs.patches import strategic
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import parse_cluster
@@ -36,7 +36,6 @@ from bayplan.lab.simulating.remote.packing import (
     unpack,
     unpack_inputs,
 )
-from bayplan.lab.simulating.remote.working import CONFIG_MAPS
 from bayplan.lab.simulating.results import encode
 from bayplan.lab.simulating.running import carry_out
 from tests.accounts import token_of, write_tokens

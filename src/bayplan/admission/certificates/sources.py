@@ -24,12 +24,12 @@ from bayplan.admission.certificates.bundle import (
     checked,
     renewed,
 )
-from bayplan.client import Client, Untyped, merge, untyped
+from bayplan.client import Client, Untyped, merge, untyped_kind
 from bayplan.client.errors import ConflictError, NotFoundError
 from bayplan.client.serving.authority import KeyPair
 
 log = logging.getLogger(__name__)
-SECRETS = untyped("", "v1", "secrets", "Secret")
+SECRETS = untyped_kind("Secret")
 _TRIES = 10
 _MOST_BYTES = 1024 * 1024
 

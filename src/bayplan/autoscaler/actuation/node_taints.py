@@ -27,12 +27,12 @@ from bayplan.autoscaler.clusterstate.taints import (
     is_being_deleted,
 )
 from bayplan.autoscaler.clusterview import World
-from bayplan.client import Client, Untyped, merge, untyped
+from bayplan.client import Client, Untyped, merge, untyped_kind
 from bayplan.client.errors import ClientError, ConflictError, NotFoundError
 from bayplan.kube.nodes import Node, Taint
 from bayplan.nodegroups import InstanceState
 
-NODES = untyped("", "v1", "nodes", "Node", namespaced=False)
+NODES = untyped_kind("Node")
 CORDONED = "bayplan.io/cordoned-for-deletion"
 """Of a node: the cordon is the autoscaler's own."""
 ATTEMPTS = 5

@@ -25,11 +25,11 @@ from bayplan.autoscaler.status.configmap import (
     same_but_for_time,
 )
 from bayplan.autoscaler.status.gauges import Gauges
-from bayplan.client import Client, Untyped, apply, untyped
+from bayplan.client import Client, Untyped, apply
 from bayplan.client.errors import ClientError
+from bayplan.client.resources import CONFIG_MAPS
 
 log = logging.getLogger(__name__)
-CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 MANAGER = "bayplan-autoscaler"
 SELDOM = timedelta(minutes=1)
 """How often a status is written that says nothing new."""

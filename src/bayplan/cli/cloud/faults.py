@@ -18,13 +18,13 @@ from bayplan.base.values import JsonValue
 from bayplan.cli.cluster import Output
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit, notices, printable, show, table
-from bayplan.client import Client, connect, merge, untyped
+from bayplan.client import Client, connect, merge
 from bayplan.client.errors import ClientError, ConfigError, InvalidError, NotFoundError
+from bayplan.client.resources import CONFIG_MAPS
 from bayplan.embedded.apiserver.discovery.version import is_embedded
 from bayplan.embedded.control.faults import FaultKind
 from bayplan.embedded.simulation.faultcontrol import CONTROL
 
-CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 _NAME = re.compile(r"[-._a-zA-Z0-9]{1,100}")
 
 Kubeconfig = Annotated[

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bayplan.client.client import Client
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.client.events import Recorder
-from bayplan.client.resources import SERVICE_ACCOUNTS, Resource
+from bayplan.client.resources import SERVICE_ACCOUNTS, typed
 from bayplan.client.verbs.patches import merge
 from bayplan.client.verbs.subresources import deletion, token_request
 from bayplan.images.credentials.providers.provider import Token, TokenUnavailableError
@@ -26,7 +26,7 @@ from bayplan.kube.secrets import Secret, ServiceAccount
 from bayplan.kube.times import read_time
 from bayplan.kube.workloads import RuntimeClass
 
-SECRETS = Resource(Secret, "", "v1", "secrets", "Secret")
+SECRETS = typed(Secret)
 
 
 @dataclass(frozen=True, slots=True)

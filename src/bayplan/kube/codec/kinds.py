@@ -1,4 +1,4 @@
-"""The kinds that are read, by name and API group.
+"""The kinds that are decoded into types, by name and API group.
 
 Any version of the right group is taken: what is read has the same shape in all of them. The group
 counts, since others use these names too (there is more than one `Service`).
@@ -11,13 +11,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bayplan.kube.coordination import Lease
-from bayplan.kube.devices import GROUP as DEVICES
 from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.events import Event
+from bayplan.kube.kinds import names_of
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import GROUP as QUEUEING
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.registrations import (
     MutatingWebhookConfiguration,
@@ -66,39 +65,46 @@ class Kind(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-_ALL = (
-    Kind(Node, "", "v1", False),
-    Kind(Pod, "", "v1", True),
-    Kind(Namespace, "", "v1", False),
-    Kind(Service, "", "v1", True),
-    Kind(ReplicationController, "", "v1", True),
-    Kind(PersistentVolume, "", "v1", False),
-    Kind(PersistentVolumeClaim, "", "v1", True),
-    Kind(ReplicaSet, "apps", "v1", True),
-    Kind(StatefulSet, "apps", "v1", True),
-    Kind(DaemonSet, "apps", "v1", True),
-    Kind(Job, "batch", "v1", True),
-    Kind(PodDisruptionBudget, "policy", "v1", True),
-    Kind(PriorityClass, "scheduling.k8s.io", "v1", False),
-    Kind(RuntimeClass, "node.k8s.io", "v1", False),
-    Kind(StorageClass, "storage.k8s.io", "v1", False),
-    Kind(CSINode, "storage.k8s.io", "v1", False),
-    Kind(CSIDriver, "storage.k8s.io", "v1", False),
-    Kind(CSIStorageCapacity, "storage.k8s.io", "v1", True),
-    Kind(VolumeAttachment, "storage.k8s.io", "v1", False),
-    Kind(DeviceClass, DEVICES, "v1", False),
-    Kind(ResourceClaim, DEVICES, "v1", True),
-    Kind(Queue, QUEUEING, "v1beta1", False),
-    Kind(PodGroup, QUEUEING, "v1beta1", True),
-    Kind(NodeGroup, "bayplan.io", "v1alpha1", False),
-    Kind(Lease, "coordination.k8s.io", "v1", True),
-    Kind(MutatingWebhookConfiguration, "admissionregistration.k8s.io", "v1", False),
-    Kind(ValidatingWebhookConfiguration, "admissionregistration.k8s.io", "v1", False),
+_TYPES: tuple[type[KubeObject], ...] = (
+    Node,
+    Pod,
+    Namespace,
+    Service,
+    ReplicationController,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    PodDisruptionBudget,
+    PriorityClass,
+    RuntimeClass,
+    StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
+    DeviceClass,
+    ResourceClaim,
+    Queue,
+    PodGroup,
+    NodeGroup,
+    Lease,
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
 )
-KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _ALL})
+
+
+def _typed(kind: type[KubeObject], group: str | None = None) -> Kind:
+    names = names_of(kind.__name__, group)
+    return Kind(kind, names.group, names.version, names.namespaced)
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType({kind.__name__: _typed(kind) for kind in _TYPES})
 """Every kind by its name."""
 
-EVENTS = Kind(Event, "events.k8s.io", "v1", True)
+EVENTS = _typed(Event, "events.k8s.io")
 """Not among them: events decide nothing, and are read only where they are shown."""
 
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
 from bayplan.autoscaler.providers.following import Following
-from bayplan.client import Change, Informer, Untyped, untyped
+from bayplan.client import Change, Informer, Untyped, untyped_kind
 from bayplan.client.events.recorder import reference_to
 from bayplan.client.objects import name_of
 from bayplan.nodegroups import GroupProblem
 
-NODE_GROUPS = untyped("bayplan.io", "v1alpha1", "nodegroups", "NodeGroup", namespaced=False)
+NODE_GROUPS = untyped_kind("NodeGroup")
 
 
 class FileDeclarations:

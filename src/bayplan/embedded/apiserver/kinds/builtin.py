@@ -1,26 +1,41 @@
-"""The table of built-in kinds: those that schedulers, autoscalers, queues and node agents need."""
+"""The built-in kinds that are served: those that schedulers, autoscalers and node agents need.
+
+Their names are in `bayplan.kube.kinds`; here is how each is served.
+"""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import TypedDict, Unpack
 
 from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.kube.kinds import names_of
 
-_core = partial(Kind, "", "v1")
-_apps = partial(Kind, "apps", "v1", categories=("all",), generations=True)
-_storage = partial(Kind, "storage.k8s.io", "v1", namespaced=False)
-_device = partial(Kind, "resource.k8s.io", "v1")
-_networking = partial(Kind, "networking.k8s.io", "v1", generations=True)
-_rbac = partial(Kind, "rbac.authorization.k8s.io", "v1")
-_admission = partial(
-    Kind,
-    "admissionregistration.k8s.io",
-    "v1",
-    namespaced=False,
-    generations=True,
-    conditional=True,
-)
-_review = partial(Kind, verbs=("create",), namespaced=False)
+
+class _Serving(TypedDict, total=False):
+    """What the server knows of a kind besides its names, as `Kind` has it."""
+
+    singular: str
+    short_names: tuple[str, ...]
+    subresources: tuple[str, ...]
+    categories: tuple[str, ...]
+    fields: tuple[str, ...]
+    verbs: tuple[str, ...]
+    storage: str
+    generations: bool
+    conditional: bool
+
+
+def _kind(kind: str, group: str | None = None, **serving: Unpack[_Serving]) -> Kind:
+    """A kind under its own names, and how it is served."""
+    group, version, kind, plural, namespaced = names_of(kind, group)
+    return Kind(group, version, kind, plural, namespaced=namespaced, **serving)
+
+
+_apps = partial(_kind, categories=("all",), generations=True)
+_networking = partial(_kind, generations=True)
+_admission = partial(_kind, generations=True, conditional=True, categories=("api-extensions",))
+_review = partial(_kind, verbs=("create",))
 
 _EVENT_FIELDS = (
     "involvedObject.kind",
@@ -37,9 +52,8 @@ _EVENT_FIELDS = (
 )
 
 CORE = (
-    _core(
+    _kind(
         "Pod",
-        "pods",
         short_names=("po",),
         categories=("all",),
         subresources=("status", "binding", "eviction", "ephemeralcontainers", "resize"),
@@ -55,84 +69,69 @@ CORE = (
         ),
         generations=True,
     ),
-    _core(
+    _kind(
         "Node",
-        "nodes",
         short_names=("no",),
-        namespaced=False,
         subresources=("status",),
         fields=("spec.unschedulable",),
     ),
-    _core(
+    _kind(
         "Namespace",
-        "namespaces",
         short_names=("ns",),
-        namespaced=False,
         subresources=("status", "finalize"),
         fields=("status.phase",),
         verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     ),
-    _core(
+    _kind(
         "Service",
-        "services",
         short_names=("svc",),
         categories=("all",),
         subresources=("status",),
         fields=("spec.clusterIP", "spec.type"),
     ),
-    _core("Endpoints", "endpoints", "endpoints", ("ep",)),
-    _core(
+    _kind("Endpoints", singular="endpoints", short_names=("ep",)),
+    _kind(
         "PersistentVolume",
-        "persistentvolumes",
         short_names=("pv",),
-        namespaced=False,
         subresources=("status",),
     ),
-    _core(
+    _kind(
         "PersistentVolumeClaim",
-        "persistentvolumeclaims",
         short_names=("pvc",),
         subresources=("status",),
     ),
-    _core("ConfigMap", "configmaps", short_names=("cm",)),
-    _core("Secret", "secrets", fields=("type",)),
-    _core("Event", "events", short_names=("ev",), fields=_EVENT_FIELDS),
-    _core("ServiceAccount", "serviceaccounts", short_names=("sa",)),
-    _core(
+    _kind("ConfigMap", short_names=("cm",)),
+    _kind("Secret", fields=("type",)),
+    _kind("Event", short_names=("ev",), fields=_EVENT_FIELDS),
+    _kind("ServiceAccount", short_names=("sa",)),
+    _kind(
         "ReplicationController",
-        "replicationcontrollers",
         short_names=("rc",),
         categories=("all",),
         subresources=("status", "scale"),
         generations=True,
     ),
-    _core("LimitRange", "limitranges", short_names=("limits",)),
-    _core("ResourceQuota", "resourcequotas", short_names=("quota",), subresources=("status",)),
-    _core("PodTemplate", "podtemplates"),
-    _core("Binding", "bindings", verbs=("create",)),
+    _kind("LimitRange", short_names=("limits",)),
+    _kind("ResourceQuota", short_names=("quota",), subresources=("status",)),
+    _kind("PodTemplate"),
+    _kind("Binding", verbs=("create",)),
 )
 
 WORKLOADS = (
-    _apps("Deployment", "deployments", short_names=("deploy",), subresources=("status", "scale")),
-    _apps("ReplicaSet", "replicasets", short_names=("rs",), subresources=("status", "scale")),
-    _apps("StatefulSet", "statefulsets", short_names=("sts",), subresources=("status", "scale")),
-    _apps("DaemonSet", "daemonsets", short_names=("ds",), subresources=("status",)),
-    _apps("ControllerRevision", "controllerrevisions", categories=(), generations=False),
-    Kind(
-        "batch",
-        "v1",
+    _apps("Deployment", short_names=("deploy",), subresources=("status", "scale")),
+    _apps("ReplicaSet", short_names=("rs",), subresources=("status", "scale")),
+    _apps("StatefulSet", short_names=("sts",), subresources=("status", "scale")),
+    _apps("DaemonSet", short_names=("ds",), subresources=("status",)),
+    _apps("ControllerRevision", categories=(), generations=False),
+    _kind(
         "Job",
-        "jobs",
         categories=("all",),
         subresources=("status",),
         fields=("status.successful",),
         generations=True,
     ),
-    Kind(
-        "batch",
-        "v1",
+    _kind(
         "CronJob",
-        "cronjobs",
         short_names=("cj",),
         categories=("all",),
         subresources=("status",),
@@ -141,45 +140,33 @@ WORKLOADS = (
 )
 
 STORAGE = (
-    _storage("StorageClass", "storageclasses", short_names=("sc",)),
-    _storage("CSINode", "csinodes", conditional=True),
-    _storage("CSIDriver", "csidrivers", conditional=True),
-    _storage("VolumeAttachment", "volumeattachments", subresources=("status",), conditional=True),
-    _storage("CSIStorageCapacity", "csistoragecapacities", namespaced=True, conditional=True),
+    _kind("StorageClass", short_names=("sc",)),
+    _kind("CSINode", conditional=True),
+    _kind("CSIDriver", conditional=True),
+    _kind("VolumeAttachment", subresources=("status",), conditional=True),
+    _kind("CSIStorageCapacity", conditional=True),
 )
 
 CLUSTER = (
-    Kind(
-        "scheduling.k8s.io",
-        "v1",
+    _kind(
         "PriorityClass",
-        "priorityclasses",
         short_names=("pc",),
-        namespaced=False,
     ),
-    Kind(
-        "policy",
-        "v1",
+    _kind(
         "PodDisruptionBudget",
-        "poddisruptionbudgets",
         short_names=("pdb",),
         conditional=True,
         subresources=("status",),
         generations=True,
     ),
-    Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False, conditional=True),
-    Kind(
-        "coordination.k8s.io",
-        "v1",
+    _kind("RuntimeClass", conditional=True),
+    _kind(
         "Lease",
-        "leases",
         conditional=True,
     ),
-    Kind(
-        "events.k8s.io",
-        "v1",
+    _kind(
         "Event",
-        "events",
+        "events.k8s.io",
         short_names=("ev",),
         storage="events",
         fields=(
@@ -189,48 +176,37 @@ CLUSTER = (
             "type",
         ),
     ),
-    Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
+    _kind("EndpointSlice"),
 )
 
 ACCESS = (
-    _rbac("Role", "roles"),
-    _rbac("RoleBinding", "rolebindings"),
-    _rbac("ClusterRole", "clusterroles", namespaced=False),
-    _rbac("ClusterRoleBinding", "clusterrolebindings", namespaced=False),
-    _review("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
-    _review("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews"),
-    _review("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews"),
+    _kind("Role"),
+    _kind("RoleBinding"),
+    _kind("ClusterRole"),
+    _kind("ClusterRoleBinding"),
+    _review("SelfSubjectAccessReview"),
+    _review("SelfSubjectRulesReview"),
+    _review("SubjectAccessReview"),
     _review(
-        "authorization.k8s.io",
-        "v1",
         "LocalSubjectAccessReview",
-        "localsubjectaccessreviews",
-        namespaced=True,
     ),
-    _review("authentication.k8s.io", "v1", "TokenReview", "tokenreviews"),
-    _review("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews"),
+    _review("TokenReview"),
+    _review("SelfSubjectReview"),
 )
 
 EXTENSION = (
     _admission(
         "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-        categories=("api-extensions",),
     ),
     _admission(
         "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
         categories=("api-extensions",),
     ),
-    Kind(
-        "apiextensions.k8s.io",
-        "v1",
+    _kind(
         "CustomResourceDefinition",
-        "customresourcedefinitions",
         conditional=True,
         short_names=("crd", "crds"),
         categories=("api-extensions",),
-        namespaced=False,
         subresources=("status",),
         generations=True,
     ),
@@ -238,14 +214,11 @@ EXTENSION = (
 
 # Nothing here acts on these either; what is deployed with them can be tried all the same.
 NETWORKING = (
-    _networking("Ingress", "ingresses", short_names=("ing",), subresources=("status",)),
-    _networking("NetworkPolicy", "networkpolicies", short_names=("netpol",)),
-    _networking("IngressClass", "ingressclasses", namespaced=False),
-    Kind(
-        "autoscaling",
-        "v2",
+    _networking("Ingress", short_names=("ing",), subresources=("status",)),
+    _networking("NetworkPolicy", short_names=("netpol",)),
+    _networking("IngressClass"),
+    _kind(
         "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
         short_names=("hpa",),
         categories=("all",),
         subresources=("status",),
@@ -254,13 +227,11 @@ NETWORKING = (
 
 # Nothing here acts on devices; kube-scheduler does not start without their lists.
 DEVICES = (
-    _device("DeviceClass", "deviceclasses", namespaced=False),
-    _device("ResourceClaim", "resourceclaims", subresources=("status",)),
-    _device("ResourceClaimTemplate", "resourceclaimtemplates"),
-    _device(
+    _kind("DeviceClass"),
+    _kind("ResourceClaim", subresources=("status",)),
+    _kind("ResourceClaimTemplate"),
+    _kind(
         "ResourceSlice",
-        "resourceslices",
-        namespaced=False,
         fields=("spec.driver", "spec.nodeName"),
     ),
 )

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
-from bayplan.client import Client, Untyped, untyped
+from bayplan.client import Client, Untyped, untyped_kind
 from bayplan.client.errors import ClientError, NotFoundError
+from bayplan.client.resources import CONFIG_MAPS
 from bayplan.client.verbs.patches import merge
 from bayplan.client.verbs.subresources import deletion
 from bayplan.lab.measuring import Measured
@@ -17,10 +18,9 @@ from bayplan.lab.simulating.orders import Order
 from bayplan.lab.simulating.pool import Failure
 from bayplan.lab.simulating.remote.objects import Place, belongings, job
 from bayplan.lab.simulating.remote.packing import PackingError, result_in
-from bayplan.lab.simulating.remote.working import CONFIG_MAPS
 from bayplan.lab.simulating.results import decode
 
-JOBS = untyped("batch", "v1", "jobs", "Job")
+JOBS = untyped_kind("Job")
 POLL_SECONDS = 2.0
 GRACE_SECONDS = 10.0
 Done = Callable[[int], None]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 
-from bayplan.client import Client, untyped
+from bayplan.client import Client
+from bayplan.client.resources import CONFIG_MAPS
 from bayplan.client.verbs.patches import merge
 from bayplan.lab.simulating.orders import Inputs
 from bayplan.lab.simulating.remote.objects import RESULT
 from bayplan.lab.simulating.remote.packing import pack
 from bayplan.lab.simulating.results import encode
 from bayplan.lab.simulating.running import carry_out
-
-CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 
 
 def packed_result(inputs: Inputs, index: int) -> bytes:

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.checkup import KINDS
+from bayplan.checks import KINDS
 from bayplan.cli.main import run
 from tests.cli.clusters import EXAMPLE, Wire, dump, node, pod
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.checkup import KINDS, Kind
+from bayplan.checks import KINDS, CheckKind
 from tests.docs.outputs import ROOT
 
 PAGE = ROOT / "docs" / "check.md"
@@ -17,7 +17,7 @@ def page_with_codes(page: str) -> str:
     return f"{by_hand}{BEGIN}\n\n" + "\n".join(map(_section, KINDS.values()))
 
 
-def _section(kind: Kind) -> str:
+def _section(kind: CheckKind) -> str:
     needs = ", ".join(one.__name__ for one in kind.needs)
     rests = f" Rests on: {needs}." if needs else ""
     return (

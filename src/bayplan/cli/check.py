@@ -15,9 +15,9 @@ from bayplan.base.clock import WallClock
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.base.durations import Seconds
 from bayplan.base.suggestions import no_such
-from bayplan.checkup import KINDS, Report, Severity, Subject
-from bayplan.checkup import check as look
-from bayplan.checkup.subject import latest_moment
+from bayplan.checks import KINDS, CheckedCluster, CheckReport, Severity
+from bayplan.checks import check as look
+from bayplan.checks.cluster import latest_moment
 from bayplan.cli.checking.data import as_data
 from bayplan.cli.checking.text import blocks
 from bayplan.cli.cluster import (
@@ -99,7 +99,7 @@ def check(  # noqa: PLR0913 - one for each option
         if source.filename and not any(isinstance(one, Node | Pod) for one in loaded.objects):
             raise BadInput("there is neither a pod nor a node in the dump")
         bar.at("Looking", LOADING)
-        subject = Subject(
+        subject = CheckedCluster(
             loaded.objects,
             _moment(loaded) if source.filename else WallClock().now(),
             profile=profile,
@@ -158,7 +158,7 @@ def _declared(file: Path | None) -> tuple[Declaration, ...]:
         raise BadInput(str(error)) from None
 
 
-def _exit_code(report: Report, fail_on: str) -> int:
+def _exit_code(report: CheckReport, fail_on: str) -> int:
     if fail_on == "never":
         return EXIT_OK
     least = Severity(fail_on).rank

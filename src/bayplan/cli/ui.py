@@ -18,7 +18,7 @@ from cyclopts import Parameter
 from bayplan.base.clock import WallClock
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.base.garbage import RARELY
-from bayplan.checkup.subject import LONG_AGO, latest_moment
+from bayplan.checks.cluster import LONG_AGO, latest_moment
 from bayplan.cli.access import ClusterAccess
 from bayplan.cli.cluster import (
     Gates,

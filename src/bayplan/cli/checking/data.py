@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from bayplan.checkup import Finding, Report, Severity
+from bayplan.checks import CheckReport, Finding, Severity
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonObject, JsonValue
 
 
-def as_data(report: Report, incomplete: JsonValue) -> JsonValue:
+def as_data(report: CheckReport, incomplete: JsonValue) -> JsonValue:
     """All findings, how many there are of each severity, what was not looked for, and what could
     not be read.
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.checkup import Example, Finding, Report, Severity
+from bayplan.checks import CheckReport, Example, Finding, Severity
 from bayplan.cli.output import counted, indented, printable
 
 MOST_EXAMPLES = 3
@@ -16,7 +16,7 @@ MOST_EXAMPLES = 3
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
-def blocks(report: Report, *, wide: bool) -> Iterator[RenderableType]:
+def blocks(report: CheckReport, *, wide: bool) -> Iterator[RenderableType]:
     """What it comes to, then every finding."""
     yield Text(_summary(report), style="bold")
     for one in report.findings:
@@ -27,7 +27,7 @@ def blocks(report: Report, *, wide: bool) -> Iterator[RenderableType]:
         yield from _unasked(report, wide=wide)
 
 
-def _summary(report: Report) -> str:
+def _summary(report: CheckReport) -> str:
     counts = Counter(one.severity for one in report.findings)
     said = [counted(counts[one], _NAMES[one]) for one in Severity if counts[one]]
     return ", ".join(said) if said else "nothing found"
@@ -62,7 +62,7 @@ def _example(example: Example) -> str:
     return f"{example.name}: {example.detail}" if example.detail else example.name
 
 
-def _unasked(report: Report, *, wide: bool) -> Iterator[RenderableType]:
+def _unasked(report: CheckReport, *, wide: bool) -> Iterator[RenderableType]:
     """What could not be looked for, and what for want of."""
     kinds, codes = ", ".join(report.unread), counted(len(report.unasked), "code")
     yield Text(f"not looked for: {codes}, since nothing was read of {kinds}", style="dim")

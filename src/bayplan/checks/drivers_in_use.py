@@ -1,10 +1,10 @@
-"""What several families ask of storage: which drivers are used, and which attach anything."""
+"""What several check groups ask of storage: which drivers are used, and which attach anything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
 from bayplan.fit.volumes.identity import BY_PLUGIN_NAME
 from bayplan.kube.storage import (
     CSIDriver,
@@ -15,12 +15,12 @@ from bayplan.kube.storage import (
 )
 
 
-def drivers_in_use(subject: Subject) -> frozenset[str]:
+def drivers_in_use(subject: CheckedCluster) -> frozenset[str]:
     """The drivers that somebody has to do with: by a volume, an attachment, or a class."""
     return frozenset(_in_use(subject))
 
 
-def _in_use(subject: Subject) -> Iterator[str]:
+def _in_use(subject: CheckedCluster) -> Iterator[str]:
     for volume in subject.all(PersistentVolume):
         if volume.spec.csi is not None:
             yield volume.spec.csi.driver
@@ -34,7 +34,7 @@ def driver_of_class(one: StorageClass) -> str:
     return one.provisioner if plugin is None else plugin.driver
 
 
-def attachable_drivers(subject: Subject) -> frozenset[str]:
+def attachable_drivers(subject: CheckedCluster) -> frozenset[str]:
     """The drivers whose volumes are attached, as far as is known: those that do not say they are
     not, and of which a CSIDriver or an attachment speaks.
     """
@@ -47,7 +47,7 @@ def attachable_drivers(subject: Subject) -> frozenset[str]:
     return frozenset(known | attached)
 
 
-def registered_on(subject: Subject) -> dict[str, set[str]]:
+def registered_on(subject: CheckedCluster) -> dict[str, set[str]]:
     """By driver, the nodes on which it has registered."""
     found: dict[str, set[str]] = {}
     for csinode in subject.all(CSINode):

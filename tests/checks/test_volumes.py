@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from bayplan.checkup import Severity
-from bayplan.checkup.finding import MOST_EXAMPLES
+from bayplan.checks import Severity
+from bayplan.checks.finding import MOST_EXAMPLES
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.storage import VolumeError
 from tests.builders import (
@@ -18,7 +18,7 @@ from tests.builders import (
     make_pvc,
     make_storage_class,
 )
-from tests.checkup.clusters import DISK, NEW, OLD, ZONE, codes, healthy, look, typed_node, without
+from tests.checks.clusters import DISK, NEW, OLD, ZONE, codes, healthy, look, typed_node, without
 
 EBS = "ebs.csi.aws.com"
 

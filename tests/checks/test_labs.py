@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.checkup import Subject, check
+from bayplan.checks import CheckedCluster, check
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.kube import codec
 from bayplan.lab import VirtualLab
@@ -41,7 +41,9 @@ async def _codes(spec: ClusterSpec, minutes: tuple[int, ...]) -> list[set[str]]:
             loaded = await read_once(client, EVERYTHING)
             read = frozenset(codec.KINDS[name].type for name in loaded.read or ())
             version = (await client.version()).git_version
-            subject = Subject(loaded.objects, client.clock.now(), read=read, server_version=version)
+            subject = CheckedCluster(
+                loaded.objects, client.clock.now(), read=read, server_version=version
+            )
             report = check(subject)
             assert report.unasked == ()
             told.append({one.kind.code for one in report.findings} - IN_PROCESS)

@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural
 from bayplan.kube.nodes import Node
 
 MOST_OLDER = 3
-NEWER = Kind(
+NEWER = CheckKind(
     "KubeletNewer",
     Severity.ERROR,
     "a kubelet is newer than the API server",
@@ -23,7 +23,7 @@ NEWER = Kind(
     "Upgrade the control plane first, or bring these nodes back to its version.",
     (Node,),
 )
-OLDER = Kind(
+OLDER = CheckKind(
     "KubeletTooOld",
     Severity.ERROR,
     f"a kubelet is more than {MOST_OLDER} minor versions older than the API server",
@@ -31,7 +31,7 @@ OLDER = Kind(
     "Replace these nodes, or upgrade their kubelets one minor version after another.",
     (Node,),
 )
-APART = Kind(
+APART = CheckKind(
     "KubeletsApart",
     Severity.WARNING,
     f"kubelets are more than {MOST_OLDER} minor versions apart",
@@ -59,7 +59,7 @@ class Version(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """Kubelets beside the server; among themselves where the server's version is not known."""
     kubelets: defaultdict[Version, list[Example]] = defaultdict(list)
     for node in subject.nodes.values():

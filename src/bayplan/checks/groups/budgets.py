@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural
 from bayplan.kube.workloads import PodDisruptionBudget
 
-NEVER = Kind(
+NEVER = CheckKind(
     "BudgetNeverAllows",
     Severity.WARNING,
     "a PodDisruptionBudget wants all of its pods healthy, and so allows no eviction ever",
@@ -20,7 +20,7 @@ NEVER = Kind(
 KINDS = (NEVER,)
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """Budgets whose own status says that all of their pods are needed."""
     examples = [
         Example(one.key, f"{one.status.desired_healthy} of {one.status.expected_pods} pods")

@@ -1,4 +1,4 @@
-"""What was read of a cluster, sorted once for all families.
+"""What was read of a cluster, sorted once for all check groups.
 
 Of a live cluster it is known which kinds could be read. Of a dump nobody knows whether a kind was
 left out or has no objects, so a kind counts as read if there is one object of it.
@@ -37,7 +37,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(eq=False)
-class Subject:
+class CheckedCluster:
     """A cluster to look at."""
 
     objects: Sequence[KubeObject]

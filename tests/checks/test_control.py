@@ -19,7 +19,7 @@ from bayplan.kube.registrations import (
     WebhookClientConfig,
 )
 from tests.builders import make_service
-from tests.checkup.clusters import DISK, NEW, NOW, OLD, codes, healthy, look
+from tests.checks.clusters import DISK, NEW, NOW, OLD, codes, healthy, look
 
 
 def bundle(ends: timedelta) -> str:

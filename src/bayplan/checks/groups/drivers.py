@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, who
-from bayplan.checkup.storing import (
+from bayplan.checks.cluster import CheckedCluster, readiness
+from bayplan.checks.drivers_in_use import (
     attachable_drivers,
     driver_of_class,
     drivers_in_use,
     registered_on,
 )
-from bayplan.checkup.subject import Subject, readiness
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, who
 from bayplan.fit.volumes.identity import BY_PLUGIN_NAME
 from bayplan.fit.volumes.limits import LimitSource
 from bayplan.kube.labels import instance_type
@@ -20,7 +20,7 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSIDriver, CSINode, PersistentVolumeClaim, StorageClass
 
-NODE_WITHOUT = Kind(
+NODE_WITHOUT = CheckKind(
     "NodeWithoutDriver",
     Severity.WARNING,
     "a node has been ready for a while without a CSI driver that most nodes like it have",
@@ -30,7 +30,7 @@ NODE_WITHOUT = Kind(
     " --field-selector spec.nodeName=NODE",
     (Node, CSINode),
 )
-USED_WITHOUT = Kind(
+USED_WITHOUT = CheckKind(
     "VolumesWithoutDriver",
     Severity.ERROR,
     "pods on a node use volumes of a CSI driver that is not registered there",
@@ -39,7 +39,7 @@ USED_WITHOUT = Kind(
     "Bring the driver's node plugin back on these nodes, or move the pods away.",
     (Node, CSINode, Pod),
 )
-OVER = Kind(
+OVER = CheckKind(
     "NodeOverLimit",
     Severity.ERROR,
     "a node has more volumes than it can attach",
@@ -49,7 +49,7 @@ OVER = Kind(
     " it was lowered by mistake.",
     (Node, Pod),
 )
-NO_OBJECT = Kind(
+NO_OBJECT = CheckKind(
     "CSIDriverMissing",
     Severity.INFO,
     "a driver is registered on nodes, and there is no CSIDriver of its name",
@@ -58,7 +58,7 @@ NO_OBJECT = Kind(
     "Install the CSIDriver that comes with the driver's manifests.",
     (CSIDriver, CSINode),
 )
-NOWHERE = Kind(
+NOWHERE = CheckKind(
     "DriverOnNoNode",
     Severity.WARNING,
     "a StorageClass is of a CSI driver that is registered on no node",
@@ -66,7 +66,7 @@ NOWHERE = Kind(
     "Install the driver's node plugin (a DaemonSet), or delete the class if nobody uses it.",
     (Node, CSIDriver, CSINode, StorageClass),
 )
-NO_PROVISIONER = Kind(
+NO_PROVISIONER = CheckKind(
     "ProvisionerNowhere",
     Severity.WARNING,
     "claims wait for a provisioner of which there is no CSIDriver and that is on no node",
@@ -80,7 +80,7 @@ NOBODY_PROVISIONS = "kubernetes.io/no-provisioner"
 TOPOLOGY = ("zone", "region", "hostname")
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """What is missing where, and what is too much."""
     yield from _nodes_without(subject)
     yield from _used_without(subject)
@@ -89,7 +89,7 @@ def find(subject: Subject) -> Iterator[Finding]:
     yield from _provisioners(subject)
 
 
-def _nodes_without(subject: Subject) -> Iterator[Finding]:
+def _nodes_without(subject: CheckedCluster) -> Iterator[Finding]:
     """Drivers that at least half of the nodes alike have, two at least."""
     alike: defaultdict[Hashable, list[Node]] = defaultdict(list)
     shared = _shared_labels(subject)
@@ -109,7 +109,7 @@ def _nodes_without(subject: Subject) -> Iterator[Finding]:
             yield found(NODE_WITHOUT, "Node", examples, text, about=driver)
 
 
-def _shared_labels(subject: Subject) -> frozenset[tuple[str, str]]:
+def _shared_labels(subject: CheckedCluster) -> frozenset[tuple[str, str]]:
     """Labels that at least two nodes have, but for those of places and those of drivers' own."""
     drivers = (one for csinode in subject.all(CSINode) for one in csinode.spec.drivers)
     places = {key for one in drivers for key in one.topology_keys}
@@ -130,7 +130,7 @@ def _likeness(node: Node, shared: frozenset[tuple[str, str]]) -> Hashable:
     return instance_type(labels), taints, shared.intersection(labels.items())
 
 
-def _is_settled(node: Node, subject: Subject) -> bool:
+def _is_settled(node: Node, subject: CheckedCluster) -> bool:
     """Whether a node takes pods, and has for a while."""
     ready = readiness(node)
     if node.spec.unschedulable or node.metadata.deletion_timestamp is not None:
@@ -142,7 +142,7 @@ def _is_settled(node: Node, subject: Subject) -> bool:
     return not subject.is_young(node.metadata.creation_timestamp)
 
 
-def _used_without(subject: Subject) -> Iterator[Finding]:
+def _used_without(subject: CheckedCluster) -> Iterator[Finding]:
     """In-tree plugins need no driver, and a node without a CSINode may have none to say."""
     csinodes = {one.name for one in subject.all(CSINode)}
     certain = attachable_drivers(subject)
@@ -161,7 +161,7 @@ def _pods(pods: list[str]) -> str:
     return pods[0] if len(pods) == 1 else f"{pods[0]} and {plural(len(pods) - 1, 'more pod')}"
 
 
-def _over(subject: Subject) -> Iterator[Finding]:
+def _over(subject: CheckedCluster) -> Iterator[Finding]:
     by_driver: defaultdict[str, list[Example]] = defaultdict(list)
     for one in subject.volumes:
         if one.over:
@@ -172,7 +172,7 @@ def _over(subject: Subject) -> Iterator[Finding]:
         yield found(OVER, "Node", examples, text, about=driver)
 
 
-def _objects(subject: Subject) -> Iterator[Finding]:
+def _objects(subject: CheckedCluster) -> Iterator[Finding]:
     """CSIDrivers without nodes, and drivers of nodes without a CSIDriver."""
     where, known = registered_on(subject), {one.name: one for one in subject.all(CSIDriver)}
     missing = [
@@ -196,7 +196,7 @@ def _objects(subject: Subject) -> Iterator[Finding]:
         yield found(NOWHERE, "StorageClass", classes, text, about=driver)
 
 
-def _provisioners(subject: Subject) -> Iterator[Finding]:
+def _provisioners(subject: CheckedCluster) -> Iterator[Finding]:
     known = {one.name for one in subject.all(CSIDriver)} | registered_on(subject).keys()
     classes = {
         one.name: one.provisioner
@@ -216,7 +216,7 @@ def _provisioners(subject: Subject) -> Iterator[Finding]:
         yield found(NO_PROVISIONER, "PersistentVolumeClaim", claims, text, about=name)
 
 
-def _waits(claim: PersistentVolumeClaim, subject: Subject) -> bool:
+def _waits(claim: PersistentVolumeClaim, subject: CheckedCluster) -> bool:
     meta = claim.metadata
     gone = meta.deletion_timestamp is not None
     return not claim.spec.volume_name and not gone and not subject.is_young(meta.creation_timestamp)

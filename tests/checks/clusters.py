@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from bayplan.checkup import Finding, Subject, check
+from bayplan.checks import CheckedCluster, Finding, check
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import NodeSystemInfo
 from tests.builders import (
@@ -67,7 +67,7 @@ def without(objects: Iterable[KubeObject], *names: str) -> list[KubeObject]:
 
 def look(objects: Sequence[KubeObject], **more: object) -> tuple[Finding, ...]:
     """What is found."""
-    return check(Subject(objects, NOW, **more)).findings  # type: ignore[arg-type]
+    return check(CheckedCluster(objects, NOW, **more)).findings  # type: ignore[arg-type]
 
 
 def codes(objects: Sequence[KubeObject], **more: object) -> list[str]:

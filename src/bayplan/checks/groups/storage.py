@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural
 from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorTerm
 from bayplan.kube.pods import Pod
 from bayplan.kube.selectors import compile_node_selector
@@ -18,7 +18,7 @@ from bayplan.kube.storage import (
     TopologySelectorTerm,
 )
 
-VOLUME = Kind(
+VOLUME = CheckKind(
     "VolumeOutOfReach",
     Severity.WARNING,
     "a volume that belongs to a claim can be reached from no node",
@@ -27,7 +27,7 @@ VOLUME = Kind(
     " node of a local volume is gone for good, so is what was on it: delete claim and volume.",
     (Node, PersistentVolume),
 )
-CLASS = Kind(
+CLASS = CheckKind(
     "ClassOutOfReach",
     Severity.WARNING,
     "claims wait that are of a class whose allowedTopologies match no node",
@@ -35,7 +35,7 @@ CLASS = Kind(
     "Add a node there, or correct the class's allowedTopologies (it has to be made anew).",
     (Node, StorageClass, PersistentVolumeClaim),
 )
-CLAIM = Kind(
+CLAIM = CheckKind(
     "ClaimForGoneNode",
     Severity.WARNING,
     "a claim waits for its volume to be made for a node that is gone",
@@ -43,7 +43,7 @@ CLAIM = Kind(
     f"kubectl annotate pvc NAME {SELECTED_NODE}- lets the scheduler choose again.",
     (Node, PersistentVolumeClaim),
 )
-POD = Kind(
+POD = CheckKind(
     "PodOnGoneNode",
     Severity.WARNING,
     "a pod is bound to a node that does not exist",
@@ -54,7 +54,7 @@ POD = Kind(
 KINDS = (VOLUME, CLASS, CLAIM, POD)
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """Claims, volumes and classes out of reach of every node, and pods of nodes that are gone."""
     yield from _volumes(subject)
     yield from _classes(subject)
@@ -76,7 +76,7 @@ class _Labels:
         """Whether a node matches."""
         matcher = compile_node_selector(selector)
         if matcher.errors:
-            return True  # what cannot be read is not this family's trouble
+            return True  # what cannot be read is not this group's trouble
         return any(
             matcher.matches(node)
             for term in selector.node_selector_terms
@@ -104,7 +104,7 @@ class _Labels:
         )
 
 
-def _volumes(subject: Subject) -> Iterator[Finding]:
+def _volumes(subject: CheckedCluster) -> Iterator[Finding]:
     labels, known = _Labels(subject.nodes.values()), dict[str, bool]()
     examples = []
     for volume in subject.all(PersistentVolume):
@@ -123,7 +123,7 @@ def _volumes(subject: Subject) -> Iterator[Finding]:
         yield found(VOLUME, "PersistentVolume", examples, text)
 
 
-def _classes(subject: Subject) -> Iterator[Finding]:
+def _classes(subject: CheckedCluster) -> Iterator[Finding]:
     labels = _Labels(subject.nodes.values())
     out = {
         one.name
@@ -140,7 +140,7 @@ def _classes(subject: Subject) -> Iterator[Finding]:
         yield found(CLASS, "PersistentVolumeClaim", claims, text, about=name)
 
 
-def _claims(subject: Subject) -> Iterator[Finding]:
+def _claims(subject: CheckedCluster) -> Iterator[Finding]:
     examples = [
         Example(claim.key, f"selected for node {node}")
         for claim in subject.all(PersistentVolumeClaim)
@@ -155,7 +155,7 @@ def _claims(subject: Subject) -> Iterator[Finding]:
         yield found(CLAIM, "PersistentVolumeClaim", examples, text)
 
 
-def _pods(subject: Subject) -> Iterator[Finding]:
+def _pods(subject: CheckedCluster) -> Iterator[Finding]:
     examples = [
         Example(pod.key, f"node {pod.spec.node_name}")
         for pod in subject.all(Pod)

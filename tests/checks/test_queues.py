@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.kube.meta import KubeObject
 from tests.builders import QueueBuilder, make_pod, make_pod_group, make_queue
-from tests.checkup.clusters import OLD, codes, healthy, look, without
+from tests.checks.clusters import OLD, codes, healthy, look, without
 
 
 def waiting(queue: str, cpu: str = "1", name: str = "job") -> list[KubeObject]:

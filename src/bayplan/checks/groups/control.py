@@ -7,8 +7,8 @@ import binascii
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural
 from bayplan.kube.coordination import Lease
 from bayplan.kube.registrations import (
     MutatingWebhookConfiguration,
@@ -23,7 +23,7 @@ CLOCKS = timedelta(minutes=1)
 """How far apart the clocks of a cluster may be."""
 AUTOSCALER = "cluster-autoscaler"
 """What leases of autoscalers begin with, ours too: it takes Cluster Autoscaler's own."""
-NO_SERVICE = Kind(
+NO_SERVICE = CheckKind(
     "WebhookWithoutService",
     Severity.ERROR,
     "a webhook that must answer is behind a Service that does not exist",
@@ -32,7 +32,7 @@ NO_SERVICE = Kind(
     " kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
     (Service,),
 )
-NO_TRUST = Kind(
+NO_TRUST = CheckKind(
     "WebhookUntrusted",
     Severity.ERROR,
     "a webhook's caBundle is missing, cannot be read, or has expired",
@@ -41,7 +41,7 @@ NO_TRUST = Kind(
     "Let whoever writes the configuration renew it; bayplan webhook does so by itself while it"
     " runs.",
 )
-TWO = Kind(
+TWO = CheckKind(
     "TwoAutoscalers",
     Severity.ERROR,
     "two autoscalers are at work at once",
@@ -52,7 +52,7 @@ TWO = Kind(
 KINDS = (NO_SERVICE, NO_TRUST, TWO)
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """Webhooks, then leases."""
     hooks = list(_webhooks(subject))
     yield from _without_service(hooks, subject)
@@ -65,7 +65,7 @@ def find(subject: Subject) -> Iterator[Finding]:
     yield from _autoscalers(subject)
 
 
-def _webhooks(subject: Subject) -> Iterator[tuple[str, Webhook]]:
+def _webhooks(subject: CheckedCluster) -> Iterator[tuple[str, Webhook]]:
     """Each with the name by which it is found again; who is new may still be filled in."""
     for kind in (MutatingWebhookConfiguration, ValidatingWebhookConfiguration):
         for one in subject.all(kind):
@@ -74,7 +74,9 @@ def _webhooks(subject: Subject) -> Iterator[tuple[str, Webhook]]:
             yield from ((f"{kind.__name__} {one.name}: {hook.name}", hook) for hook in one.webhooks)
 
 
-def _without_service(hooks: list[tuple[str, Webhook]], subject: Subject) -> Iterator[Finding]:
+def _without_service(
+    hooks: list[tuple[str, Webhook]], subject: CheckedCluster
+) -> Iterator[Finding]:
     known = {one.key for one in subject.all(Service)}
     missing = [
         Example(name, f"service {service.namespace}/{service.name}")
@@ -113,7 +115,7 @@ def _is_held(lease: Lease, now: datetime) -> bool:
     return now - renewed <= CLOCKS + 2 * timedelta(seconds=lease.spec.lease_duration_seconds or 15)
 
 
-def _autoscalers(subject: Subject) -> Iterator[Finding]:
+def _autoscalers(subject: CheckedCluster) -> Iterator[Finding]:
     alive = [
         Example(one.key, f"held by {one.spec.holder_identity}")
         for one in subject.all(Lease)

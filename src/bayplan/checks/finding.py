@@ -38,7 +38,7 @@ _RANKS = {one: rank for rank, one in enumerate(Severity)}
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CheckKind:
     """A kind of finding, by its code."""
 
     code: str
@@ -65,7 +65,7 @@ class Example:
 class Finding:
     """One trouble, of one or of many objects."""
 
-    kind: Kind
+    kind: CheckKind
     about: str
     """What they have in common, such as a driver or a queue; empty if nothing."""
     text: str
@@ -87,7 +87,7 @@ class Finding:
 
 
 def found(  # noqa: PLR0913 - a finding has so many parts
-    kind: Kind,
+    kind: CheckKind,
     objects: str,
     examples: Iterable[Example],
     text: str,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, shortened
 
-LEFT_OUT = Kind(
+LEFT_OUT = CheckKind(
     "ObjectsLeftOut",
     Severity.WARNING,
     "objects cannot be used: a field has a value that it cannot have",
@@ -17,7 +17,7 @@ LEFT_OUT = Kind(
 KINDS = (LEFT_OUT,)
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """The objects that were left out."""
     examples = [Example(one.identity, shortened(str(one))) for one in subject.left_out]
     if examples:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
-from bayplan.checkup.subject import Subject, readiness
+from bayplan.checks.cluster import CheckedCluster, readiness
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, shortened
 from bayplan.kube.meta import Condition
 from bayplan.kube.nodes import Node
 
-NOT_READY = Kind(
+NOT_READY = CheckKind(
     "NodeNotReady",
     Severity.ERROR,
     "a node has not been ready for a while",
@@ -27,7 +27,7 @@ def _said(ready: Condition) -> str:
     return ": ".join(part for part in parts if part)
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """Nodes that say so themselves, or of which nothing has been heard."""
     examples = [
         Example(node.name, _said(ready))

@@ -1,71 +1,71 @@
-"""All families, asked one after another."""
+"""All check groups, asked one after another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from bayplan.checkup.families import (
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Finding
+from bayplan.checks.groups import (
     attachments,
     budgets,
     control,
     drivers,
-    groups,
     limits,
+    node_groups,
     nodes,
+    pending_pods,
     queues,
-    sight,
     storage,
+    unreadable,
     versions,
-    waiting,
 )
-from bayplan.checkup.finding import Finding, Kind
-from bayplan.checkup.subject import Subject
 
-Family = Callable[[Subject], Iterable[Finding]]
-FAMILIES: tuple[tuple[tuple[Kind, ...], Family], ...] = (
+CheckGroup = Callable[[CheckedCluster], Iterable[Finding]]
+GROUPS: tuple[tuple[tuple[CheckKind, ...], CheckGroup], ...] = (
     (nodes.KINDS, nodes.find),
     (limits.KINDS, limits.find),
     (drivers.KINDS, drivers.find),
     (attachments.KINDS, attachments.find),
     (storage.KINDS, storage.find),
     (versions.KINDS, versions.find),
-    (waiting.KINDS, waiting.find),
+    (pending_pods.KINDS, pending_pods.find),
     (queues.KINDS, queues.find),
-    (groups.KINDS, groups.find),
+    (node_groups.KINDS, node_groups.find),
     (budgets.KINDS, budgets.find),
     (control.KINDS, control.find),
-    (sight.KINDS, sight.find),
+    (unreadable.KINDS, unreadable.find),
 )
-KINDS: dict[str, Kind] = {kind.code: kind for kinds, _ in FAMILIES for kind in kinds}
+KINDS: dict[str, CheckKind] = {kind.code: kind for kinds, _ in GROUPS for kind in kinds}
 """Every kind of finding, by its code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CheckReport:
     """What was found, the most serious first, and what could not be looked for."""
 
     findings: tuple[Finding, ...]
-    unasked: tuple[Kind, ...] = ()
+    unasked: tuple[CheckKind, ...] = ()
     """What could not be looked for, since something that it rests on was not read."""
     unread: tuple[str, ...] = ()
     """The kinds of objects that these rest on and that were not read."""
 
 
-def check(subject: Subject, codes: Collection[str] = KINDS) -> Report:
+def check(subject: CheckedCluster, codes: Collection[str] = KINDS) -> CheckReport:
     """Look for what these codes stand for."""
     wanted = {code for code in codes if _can_be_asked(KINDS[code], subject)}
     found = sorted(_found(subject, wanted), key=lambda one: one.order)
     unasked = [kind for code, kind in KINDS.items() if code in codes and code not in wanted]
     unread = {one.__name__ for kind in unasked for one in kind.needs if not subject.sees(one)}
-    return Report(tuple(found), tuple(unasked), tuple(sorted(unread)))
+    return CheckReport(tuple(found), tuple(unasked), tuple(sorted(unread)))
 
 
-def _found(subject: Subject, wanted: Collection[str]) -> Iterator[Finding]:
-    for kinds, find in FAMILIES:
+def _found(subject: CheckedCluster, wanted: Collection[str]) -> Iterator[Finding]:
+    for kinds, find in GROUPS:
         if any(kind.code in wanted for kind in kinds):
             yield from (one for one in find(subject) if one.kind.code in wanted)
 
 
-def _can_be_asked(kind: Kind, subject: Subject) -> bool:
+def _can_be_asked(kind: CheckKind, subject: CheckedCluster) -> bool:
     return all(subject.sees(needed) for needed in kind.needs)

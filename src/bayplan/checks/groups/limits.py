@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, who
-from bayplan.checkup.storing import attachable_drivers, drivers_in_use
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.drivers_in_use import attachable_drivers, drivers_in_use
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, who
 from bayplan.fit.volumes.limits import Limit, LimitSource, limit_keys, limit_of
 from bayplan.kube.attachlimits import IN_TREE_NAMES, limit_in, unreadable_limits
 from bayplan.kube.labels import instance_type
@@ -15,7 +15,7 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 
 AGENT = "`bayplan node-agent --attach-limits`"
-NO_LIMIT = Kind(
+NO_LIMIT = CheckKind(
     "DriverWithoutLimit",
     Severity.WARNING,
     "a CSI driver in use says no limit on nodes, and neither node.status.allocatable nor the table"
@@ -27,7 +27,7 @@ NO_LIMIT = Kind(
     f" {AGENT} publish it by instance type.",
     (Node, CSINode),
 )
-UNREADABLE = Kind(
+UNREADABLE = CheckKind(
     "ImpossibleLimit",
     Severity.ERROR,
     "a node publishes an attach limit that is no whole number from 0 on",
@@ -36,7 +36,7 @@ UNREADABLE = Kind(
     f"Correct the agent that writes it; {AGENT} writes only limits that can be.",
     (Node,),
 )
-ZERO = Kind(
+ZERO = CheckKind(
     "LimitOfZero",
     Severity.WARNING,
     "a CSI driver in use says that it can attach no volume at all",
@@ -47,7 +47,7 @@ ZERO = Kind(
 )
 MOST_BELIEVED = 100_000
 """No driver that is known attaches so many volumes to one machine, nor does any machine."""
-ABSURD = Kind(
+ABSURD = CheckKind(
     "LimitBeyondBelief",
     Severity.INFO,
     f"a CSI driver says that a node takes more than {MOST_BELIEVED:,} volumes",
@@ -56,7 +56,7 @@ ABSURD = Kind(
     " set the limit of its node plugin (most have --volume-attach-limit).",
     (Node, CSINode),
 )
-DISAGREE = Kind(
+DISAGREE = CheckKind(
     "LimitsDisagree",
     Severity.WARNING,
     "a node's CSINode and its status.allocatable say different limits of one driver",
@@ -65,7 +65,7 @@ DISAGREE = Kind(
     " kubectl get csinode NODE -o yaml; kubectl get node NODE -o yaml",
     (Node, CSINode),
 )
-DIFFER = Kind(
+DIFFER = CheckKind(
     "LimitsDiffer",
     Severity.INFO,
     "nodes of one instance type say different limits of one driver",
@@ -78,7 +78,7 @@ DIFFER = Kind(
 KINDS = (NO_LIMIT, UNREADABLE, ZERO, ABSURD, DISAGREE, DIFFER)
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """One pass over the nodes and what drivers say of them."""
     yield from _unreadable(subject)
     said = _said(subject)
@@ -94,7 +94,7 @@ Said = list[tuple[Node, Limit]]
 """Nodes on which a driver is, with the limit that counts there."""
 
 
-def _said(subject: Subject) -> defaultdict[str, Said]:
+def _said(subject: CheckedCluster) -> defaultdict[str, Said]:
     found_by_driver: defaultdict[str, Said] = defaultdict(list)
     rules = subject.snapshot.cluster.rules
     for node, csinode in _with_drivers(subject):
@@ -104,13 +104,13 @@ def _said(subject: Subject) -> defaultdict[str, Said]:
     return found_by_driver
 
 
-def _with_drivers(subject: Subject) -> Iterator[tuple[Node, CSINode]]:
+def _with_drivers(subject: CheckedCluster) -> Iterator[tuple[Node, CSINode]]:
     for csinode in subject.all(CSINode):
         if (node := subject.nodes.get(csinode.name)) is not None:
             yield node, csinode
 
 
-def _unreadable(subject: Subject) -> Iterator[Finding]:
+def _unreadable(subject: CheckedCluster) -> Iterator[Finding]:
     wrong = [
         Example(name, f"{key}: {written!r}")
         for name, node in subject.nodes.items()
@@ -148,7 +148,7 @@ def _of_all(some: int, every: int) -> str:
     return f"{some:,} of {plural(every, 'node')} that {'has' if every == 1 else 'have'} it"
 
 
-def _disagreeing(subject: Subject) -> Iterator[Finding]:
+def _disagreeing(subject: CheckedCluster) -> Iterator[Finding]:
     by_driver: defaultdict[str, list[Example]] = defaultdict(list)
     for node, csinode in _with_drivers(subject):
         for one in csinode.spec.drivers:

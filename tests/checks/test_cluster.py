@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.autoscaler.providers.declared.files import parse_groups
-from bayplan.checkup import Finding, Severity, Subject, check
-from bayplan.checkup.finding import who
+from bayplan.checks import CheckedCluster, Finding, Severity, check
+from bayplan.checks.finding import who
 from bayplan.fit import Profile
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.gates import FeatureGates
@@ -26,7 +26,7 @@ from tests.builders import (
     make_storage_class,
     node_term,
 )
-from tests.checkup.clusters import (
+from tests.checks.clusters import (
     DISK,
     NEW,
     NOW,
@@ -259,7 +259,7 @@ def test_a_group_at_its_maximum_with_pods_that_would_fit_another_node() -> None:
     assert found["GroupAtMaximum"].text == (
         "group workers is at its maximum of 3 nodes, and 1 pod would fit another"
     )
-    alone = check(Subject(objects, NOW, **declared(max=3)), ["GroupAtMaximum"]).findings  # type: ignore[arg-type]
+    alone = check(CheckedCluster(objects, NOW, **declared(max=3)), ["GroupAtMaximum"]).findings  # type: ignore[arg-type]
     assert alone == (found["GroupAtMaximum"],), "whatever else is looked for"
     assert "GroupAtMaximum" not in codes(objects, **declared(max=4))
     larger = [*objects[:-1], waiting.cpu("64").obj()]

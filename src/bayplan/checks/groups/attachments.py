@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, shortened
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import VolumeAttachment, VolumeError
 
-GONE = Kind(
+GONE = CheckKind(
     "AttachedToGoneNode",
     Severity.ERROR,
     "a volume is attached to a node that does not exist",
@@ -20,7 +20,7 @@ GONE = Kind(
     " attacher of its driver is not at work.",
     (Node, VolumeAttachment),
 )
-NOT_ATTACHED = Kind(
+NOT_ATTACHED = CheckKind(
     "AttachFails",
     Severity.ERROR,
     "a volume cannot be attached",
@@ -29,7 +29,7 @@ NOT_ATTACHED = Kind(
     " driver's attacher what went before.",
     (VolumeAttachment,),
 )
-NOT_DETACHED = Kind(
+NOT_DETACHED = CheckKind(
     "DetachFails",
     Severity.ERROR,
     "a volume cannot be detached",
@@ -42,7 +42,7 @@ KINDS = (GONE, NOT_ATTACHED, NOT_DETACHED)
 Errors = defaultdict[tuple[str, bool], list[Example]]
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """One pass over the attachments, told by driver."""
     gone: defaultdict[str, list[Example]] = defaultdict(list)
     failed: Errors = defaultdict(list)
@@ -64,7 +64,7 @@ def find(subject: Subject) -> Iterator[Finding]:
         yield found(kind, "VolumeAttachment", examples, text, about=driver)
 
 
-def _is_new(one: VolumeAttachment, subject: Subject) -> bool:
+def _is_new(one: VolumeAttachment, subject: CheckedCluster) -> bool:
     """Nodes and attachments are not read at one moment."""
     return subject.is_young(one.metadata.creation_timestamp)
 

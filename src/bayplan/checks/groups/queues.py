@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, who
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, who
 from bayplan.kube.nodes import Node
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS
@@ -15,7 +15,7 @@ from bayplan.queues.resources import AmountError, node_amounts, read_amounts, wr
 from bayplan.scheduler.batch.inquiry import WaitingGroup
 from bayplan.scheduler.batch.survey import QueueView, Survey
 
-UNKNOWN = Kind(
+UNKNOWN = CheckKind(
     "QueueUnknown",
     Severity.ERROR,
     "groups name a queue that does not exist",
@@ -23,7 +23,7 @@ UNKNOWN = Kind(
     "Create the queue, or correct spec.queue of the PodGroup (or the pod's annotation).",
     (Queue,),
 )
-BROKEN = Kind(
+BROKEN = CheckKind(
     "QueueBroken",
     Severity.ERROR,
     "a queue takes no work: its parents lead nowhere or in a circle, or its amounts cannot be read",
@@ -31,7 +31,7 @@ BROKEN = Kind(
     "kubectl edit queue NAME",
     (Queue,),
 )
-CONTRADICTION = Kind(
+CONTRADICTION = CheckKind(
     "QueueContradiction",
     Severity.WARNING,
     "a queue's amounts contradict each other, or those of the queues below it",
@@ -40,7 +40,7 @@ CONTRADICTION = Kind(
     "kubectl edit queue NAME",
     (Queue,),
 )
-NEVER = Kind(
+NEVER = CheckKind(
     "QueueNeverAdmits",
     Severity.ERROR,
     "a group asks for more than its queue may ever have, even when it is empty",
@@ -49,7 +49,7 @@ NEVER = Kind(
     " group smaller. bayplan queues -o wide shows both.",
     (Queue, PodGroup),
 )
-CLOSED = Kind(
+CLOSED = CheckKind(
     "QueueClosedWithWaiting",
     Severity.WARNING,
     "groups wait in a queue that is not open",
@@ -58,7 +58,7 @@ CLOSED = Kind(
     " groups to another.",
     (Queue,),
 )
-NOT_A_LEAF = Kind(
+NOT_A_LEAF = CheckKind(
     "QueueNotALeaf",
     Severity.ERROR,
     "groups are in a queue that has queues below it",
@@ -66,7 +66,7 @@ NOT_A_LEAF = Kind(
     "Name one of the queues below it in spec.queue of the PodGroup.",
     (Queue,),
 )
-NO_GROUP = Kind(
+NO_GROUP = CheckKind(
     "PodGroupMissing",
     Severity.ERROR,
     "pods name a PodGroup that does not exist",
@@ -74,7 +74,7 @@ NO_GROUP = Kind(
     "Create the PodGroup, or take the annotation off the pods' template.",
     (PodGroup,),
 )
-GUARANTEES = Kind(
+GUARANTEES = CheckKind(
     "GuaranteesBeyondNodes",
     Severity.WARNING,
     "queues are guaranteed more than all nodes have together",
@@ -91,7 +91,7 @@ BY_REASON = {
 }
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """What the survey of the queues tells; nothing where there are none."""
     survey = subject.queues
     if survey is None:
@@ -116,7 +116,7 @@ def _edit(name: str) -> str:
     return f"kubectl edit queue {name}"
 
 
-def _of_groups(survey: Survey, subject: Subject) -> Iterator[Finding]:
+def _of_groups(survey: Survey, subject: CheckedCluster) -> Iterator[Finding]:
     quotas = {view.node.name: view.quota.real_capability for view in survey.queues}
     refused: defaultdict[tuple[Why, str], list[WaitingGroup]] = defaultdict(list)
     never: defaultdict[str, list[Example]] = defaultdict(list)
@@ -141,7 +141,7 @@ def _example(group: WaitingGroup) -> Example:
     return Example(group.group, plural(len(group.pods), "pod"))
 
 
-def _least(subject: Subject) -> dict[str, Resources]:
+def _least(subject: CheckedCluster) -> dict[str, Resources]:
     """What groups that have not begun want to see free before they do."""
     found_by_key: dict[str, Resources] = {}
     for one in subject.all(PodGroup):
@@ -166,7 +166,7 @@ def _such_as(group: WaitingGroup) -> str:
     return f" ({plural(len(group.pods), 'pod')} such as {group.pods[0]})" if group.pods else ""
 
 
-def _guarantees(survey: Survey, subject: Subject) -> Iterator[Finding]:
+def _guarantees(survey: Survey, subject: CheckedCluster) -> Iterator[Finding]:
     promised = sum((one.quota.guarantee for one in survey.queues if one.depth == 1), NOTHING)
     there = sum(map(node_amounts, subject.all(Node)), NOTHING)
     over = sorted(name for name in promised.over(there, promised) if name != PODS)

@@ -6,8 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from bayplan.base.durations import format_duration
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened, who
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import (
+    CheckKind,
+    Example,
+    Finding,
+    Severity,
+    found,
+    plural,
+    shortened,
+    who,
+)
 from bayplan.fit.explanation.cause import Cause
 from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_pods
 from bayplan.kube.nodes import Node
@@ -19,8 +28,8 @@ EXPLAIN = "bayplan explain NAMESPACE/POD says what each node lacks, and the near
 
 def _kind(
     code: str, what: str, why: str, advice: str, severity: Severity = Severity.WARNING
-) -> Kind:
-    return Kind(code, severity, what, why, advice, (Node, Pod))
+) -> CheckKind:
+    return CheckKind(code, severity, what, why, advice, (Node, Pod))
 
 
 BY_CAUSE = {
@@ -83,7 +92,7 @@ BY_CAUSE = {
         EXPLAIN,
     ),
 }
-BRIEFLY = Kind(
+BRIEFLY = CheckKind(
     "PodsWaitBriefly",
     Severity.INFO,
     "pods have waited for less than the time that --grace gives them",
@@ -94,7 +103,7 @@ BRIEFLY = Kind(
 KINDS = (*BY_CAUSE.values(), BRIEFLY)
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """What pods wait for that are not new, in the order in which a scheduler takes them."""
     pods = waiting_pods(subject.snapshot)
     told: defaultdict[tuple[Cause, str, str], list[WaitingAlike]] = defaultdict(list)
@@ -113,7 +122,7 @@ def find(subject: Subject) -> Iterator[Finding]:
         yield found(BRIEFLY, "Pod", young, text)
 
 
-def _key(one: WaitingAlike, subject: Subject) -> tuple[Cause, str, str]:
+def _key(one: WaitingAlike, subject: CheckedCluster) -> tuple[Cause, str, str]:
     """Pods that are told together: those with the same cause in the same words."""
     why = one.waiting
     if why.cause is Cause.SCHEDULER:
@@ -133,7 +142,7 @@ def _own_word(pod: Pod) -> str:
     return ""
 
 
-def _is_old(key: str, subject: Subject) -> bool:
+def _is_old(key: str, subject: CheckedCluster) -> bool:
     return not subject.is_young(subject.pods[key].metadata.creation_timestamp)
 
 

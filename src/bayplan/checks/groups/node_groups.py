@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from bayplan.autoscaler.providers.declared.applying import group_of, template_from
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.checkup.finding import Example, Finding, Kind, Severity, found, plural, shortened
-from bayplan.checkup.subject import Subject
+from bayplan.checks.cluster import CheckedCluster
+from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, shortened
 from bayplan.fit import batches
 from bayplan.fit.explanation.cause import Cause
 from bayplan.kube import quantity
@@ -22,7 +22,7 @@ from bayplan.kube.storage import CSINode
 from bayplan.nodegroups import NotOfferedError, Template
 from bayplan.nodegroups.templates import csi_limits
 
-LIES = Kind(
+LIES = CheckKind(
     "TemplateLies",
     Severity.WARNING,
     "a node group's template promises what nodes of the group do not have",
@@ -31,7 +31,7 @@ LIES = Kind(
     "Correct the group's template after a node of it: kubectl get node NODE -o yaml",
     (Node,),
 )
-SMALL = Kind(
+SMALL = CheckKind(
     "GroupBelowMinimum",
     Severity.WARNING,
     "a node group has fewer nodes than its minimum",
@@ -39,7 +39,7 @@ SMALL = Kind(
     "Look at the group's instances in the cloud, and at the labels of its nodes.",
     (Node,),
 )
-FULL = Kind(
+FULL = CheckKind(
     "GroupAtMaximum",
     Severity.WARNING,
     "a node group has as many nodes as it may have, and pods wait that would fit another",
@@ -47,7 +47,7 @@ FULL = Kind(
     "Raise the group's maximum. bayplan plan --groups FILE shows what would be bought then.",
     (Node, Pod),
 )
-UNREAD = Kind(
+UNREAD = CheckKind(
     "GroupUnreadable",
     Severity.ERROR,
     "a NodeGroup says something that makes no sense, such as a minimum above its maximum",
@@ -62,7 +62,7 @@ BUYABLE = frozenset({Cause.RESOURCES, Cause.VOLUMES, Cause.AFFINITY, Cause.TAINT
 """What another node could be the answer to."""
 
 
-def find(subject: Subject) -> Iterator[Finding]:
+def find(subject: CheckedCluster) -> Iterator[Finding]:
     """Each group that says which nodes are its own, beside those nodes."""
     csinodes = {one.name: one for one in subject.all(CSINode)}
     for said in subject.declared:
@@ -83,7 +83,7 @@ def _unread(said: Declaration) -> Iterator[Finding]:
         yield found(UNREAD, "NodeGroup", examples, text, about=name, advice=advice, count=1)
 
 
-def _members(said: Declaration, subject: Subject) -> list[Node]:
+def _members(said: Declaration, subject: CheckedCluster) -> list[Node]:
     selector = selector_from_labels(said.node_selector)
     return [node for node in subject.nodes.values() if selector.matches(node.metadata.labels)]
 
@@ -95,7 +95,7 @@ def _bounds(said: Declaration, members: Sequence[Node]) -> Iterator[Finding]:
         yield found(SMALL, "NodeGroup", [Example(group.id)], text, about=group.id)
 
 
-def _full(said: Declaration, members: Sequence[Node], subject: Subject) -> Iterator[Finding]:
+def _full(said: Declaration, members: Sequence[Node], subject: CheckedCluster) -> Iterator[Finding]:
     if said.max_size is None or len(members) < said.max_size:
         return
     waiting = list(_would_fit(said, subject))
@@ -106,7 +106,7 @@ def _full(said: Declaration, members: Sequence[Node], subject: Subject) -> Itera
         yield found(FULL, "Pod", map(Example, waiting), text, about=said.group)
 
 
-def _would_fit(said: Declaration, subject: Subject) -> Iterator[str]:
+def _would_fit(said: Declaration, subject: CheckedCluster) -> Iterator[str]:
     """The pods that fit nowhere, and would fit a node of a group."""
     try:
         promised = template_from(said)
@@ -123,7 +123,10 @@ def _would_fit(said: Declaration, subject: Subject) -> Iterator[str]:
 
 
 def _template(
-    said: Declaration, members: Sequence[Node], csinodes: dict[str, CSINode], subject: Subject
+    said: Declaration,
+    members: Sequence[Node],
+    csinodes: dict[str, CSINode],
+    subject: CheckedCluster,
 ) -> Iterator[Finding]:
     try:
         template = template_from(said)

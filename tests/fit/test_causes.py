@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation.cause import Cause, Waiting, why_it_waits
+from bayplan.fit.explanation.cause import Waiting, why_it_waits
 from bayplan.fit.explanation.waiting import waiting_alike, waiting_pods
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.plugins.node_resources_fit.filter import NodeResourcesFit
+from bayplan.fit.plugins.plugin import Cause
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.columns import ALL_ROWS
 from bayplan.kube.meta import KubeObject

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bayplan.fit import PluginSet, Profile, Snapshot
 from bayplan.fit.hints import Event, may_unblock
-from bayplan.fit.plugins import AddedAffinity, DefaultConstraint
+from bayplan.fit.plugin_set import AddedAffinity, DefaultConstraint
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import NodeSelector
 from bayplan.kube.pods import Pod

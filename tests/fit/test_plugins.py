@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 
 from bayplan.fit import PluginSet, Profile, Snapshot
 from bayplan.fit.evaluation.verdicts import Verdicts
-from bayplan.fit.plugins import (
-    FILTERS,
+from bayplan.fit.plugin_set import (
     MOST_WEIGHT,
-    SCORES,
     AddedAffinity,
     DefaultConstraint,
     ScoringStrategy,
     Strategy,
 )
-from bayplan.fit.scores.allocation import utilization_scores
+from bayplan.fit.plugins.node_resources_fit.allocation import utilization_scores
+from bayplan.fit.plugins.registry import FILTERS, SCORES
 from bayplan.kube.meta import KubeObject, Quantity
 from bayplan.kube.nodes import NodeSelector, PreferredSchedulingTerm
 from bayplan.kube.pods import NodeAffinity, Pod

@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, Literal, NamedTuple
 
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.plugins import PluginSet
+from bayplan.fit.plugin_set import PluginSet
 from bayplan.kube.codec import decode_object
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod

@@ -32,8 +32,8 @@ def test_a_profile_without_a_word_is_the_models_own_set() -> None:
 def test_each_pod_is_asked_by_its_own_schedulers_plugins() -> None:
     made = rules(settings("- schedulerName: a\n- schedulerName: b\n  plugins:\n"
                           "    multiPoint:\n      disabled: [{name: NodePorts}]\n"))  # fmt: skip
-    assert "NodePorts" in made.plugins_for(make_pod().scheduler("a").obj()).filters
-    assert "NodePorts" not in made.plugins_for(make_pod().scheduler("b").obj()).filters
+    assert made.plugins_for(make_pod().scheduler("a").obj()).asks("NodePorts")
+    assert not made.plugins_for(make_pod().scheduler("b").obj()).asks("NodePorts")
 
 
 async def test_two_profiles_score_the_same_nodes_differently(

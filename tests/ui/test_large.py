@@ -11,7 +11,7 @@ import msgspec
 
 from bayplan.client import Change
 from bayplan.fit import Limits, Snapshot
-from bayplan.fit.explanation.cause import Cause
+from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.events import Event
 from bayplan.kube.meta import Condition, KubeObject, ObjectMeta, ObjectReference
 from bayplan.kube.pods import Pod

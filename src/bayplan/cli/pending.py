@@ -17,8 +17,8 @@ from bayplan.fit.explanation import Explanation, Standing
 from bayplan.fit.explanation.cause import why_it_waits
 from bayplan.fit.explanation.explain import standing_of
 from bayplan.fit.explanation.waiting import ASKING, QUOTED, likeness
-from bayplan.fit.filters.dynamic_resources import CANNOT_JUDGE
-from bayplan.fit.filters.dynamic_resources import NAME as DYNAMIC_RESOURCES
+from bayplan.fit.plugins.dynamic_resources import CANNOT_JUDGE
+from bayplan.fit.plugins.dynamic_resources import NAME as DYNAMIC_RESOURCES
 from bayplan.kube.pods import Pod
 
 if TYPE_CHECKING:

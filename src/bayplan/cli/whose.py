@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.explanation import Explanation, Standing
-from bayplan.fit.plugins import PluginSet
+from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.profile import KUBE_SCHEDULER, OUR_SCHEDULER
 from bayplan.fit.refusal import summary
 from bayplan.fit.rules import KUBERNETES_VERSION

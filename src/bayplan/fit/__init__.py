@@ -2,7 +2,7 @@
 
 from bayplan.fit.decision import Assumption, ClaimBinding, Decision
 from bayplan.fit.limits import Limits
-from bayplan.fit.plugins import PluginSet
+from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.profile import MissingDriver, Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot

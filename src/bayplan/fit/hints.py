@@ -1,7 +1,7 @@
 """Queueing hints: whether a change may unblock a pod that was refused.
 
 A decision that finds no node names the plugins that refused (`Decision.plugins`). A pod waits until
-something changes that one of them says may help; see `bayplan.fit.filters.waiting`. A change is an
+something changes that one of them says may help; see `bayplan.fit.plugins.hints`. A change is an
 `Event`, told once it is in the snapshot. What is not an object counts as the pod it is about: a
 forgotten assumption is a pod deleted from the node it was assumed on, a cleared nomination one that
 was nominated before and is not after.
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from bayplan.fit.events import Action, Event
-from bayplan.fit.filters import HINTS
-from bayplan.fit.filters.waiting import Waiting, place_of
+from bayplan.fit.plugins.hints import Waiting, place_of
+from bayplan.fit.plugins.registry import BY_NAME
 from bayplan.fit.signatures.signature import SignatureCache
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
@@ -45,15 +45,15 @@ def may_concern(plugins: Collection[str], event: Event) -> bool:
         return True
     if event.kind is Pod and _outranks_differently(event):
         return True
-    known = (HINTS.get(plugin) for plugin in plugins)
-    return any(hints is None or event.kind in hints for hints in known)
+    known = (BY_NAME.get(plugin) for plugin in plugins)
+    return any(plugin is None or event.kind in plugin.hints for plugin in known)
 
 
 def _may_help(plugin: str, waiting: Waiting, event: Event) -> bool:
-    hints = HINTS.get(plugin)
-    if hints is None:  # not one of ours: who knows
+    known = BY_NAME.get(plugin)
+    if known is None:  # not one of ours: who knows
         return True
-    hint = hints.get(event.kind)
+    hint = known.hints.get(event.kind)
     return hint is not None and hint(waiting, event)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from bayplan.fit.plugins import PluginSet
+from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.rules import KUBERNETES, MissingDriver, VolumeRules
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.pods import Pod

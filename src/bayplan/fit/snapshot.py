@@ -27,14 +27,10 @@ from bayplan.fit.evaluation.asking import Asking
 from bayplan.fit.evaluation.nominated import NominatedPodsCheck
 from bayplan.fit.evaluation.ranks import DOES_NOT_FIT, Evaluation, best_of
 from bayplan.fit.evaluation.verdicts import Verdicts, refusing_plugins, verdicts
-from bayplan.fit.filters import (
-    Filter,
-)
-from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
-from bayplan.fit.filters.named_nodes import can_be_pinned
-from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
 from bayplan.fit.limits import Limits
-from bayplan.fit.plugins import PluginSet
+from bayplan.fit.plugin_set import PluginSet
+from bayplan.fit.plugins.base import Filter
+from bayplan.fit.plugins.registry import BY_NAME, pinned_by
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.pods import PodRequirements, RequirementsCache
@@ -301,12 +297,13 @@ class Snapshot:
         if like is pod or self.cluster.nominations.by_node:
             return None
         evaluation = self.evaluation(like, plugins)
-        if isinstance(evaluation, Refusal) or not can_be_pinned(evaluation.question):
+        pinning = "" if isinstance(evaluation, Refusal) else pinned_by(evaluation.question)
+        if isinstance(evaluation, Refusal) or not pinning:
             return None
         rows = self.cluster.slots.of([pinned_node(pod)])
         if evaluation.best(rows) == DOES_NOT_FIT:
             others = len(self.cluster.slots) > len(rows)
-            refused = refusing_plugins(evaluation, rows) | ({NODE_AFFINITY} if others else set())
+            refused = refusing_plugins(evaluation, rows) | ({pinning} if others else set())
             return Decision(None, plugins=refused)
         return self.decision_on(pod, pinned_node(pod))
 
@@ -341,7 +338,7 @@ class Snapshot:
             every = np.arange(self.cluster.slots.capacity)[rows].tolist()
             contest = self.contest(pod, evaluation.question.plugins)
             beside = contest.refusals_beside(set(every))
-            plugins |= {refusal.plugin for refusal in beside.values()} - {NOT_ASKED}
+            plugins |= BY_NAME.keys() & {refusal.plugin for refusal in beside.values()}
         return plugins
 
     def contest(self, pod: Pod, plugins: PluginSet | None = None) -> NominatedPodsCheck:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from bayplan.client import Change
 from bayplan.fit import Snapshot
 from bayplan.fit.events import Event
-from bayplan.fit.filters.waiting import place_of
+from bayplan.fit.plugins.hints import place_of
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.loading.slimming import keep_spec, slim, slim_around
 from bayplan.kube.meta import KubeObject

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bayplan.fit import Decision, Refusal, Snapshot
 from bayplan.fit.evaluation.verdicts import refusing_drivers
 from bayplan.fit.explanation.message import unschedulable_message
-from bayplan.fit.filters.node_volume_limits import NAME as NODE_VOLUME_LIMITS
+from bayplan.fit.plugins.node_volume_limits.filter import NAME as NODE_VOLUME_LIMITS
 from bayplan.fit.preemption import Bounds, Preemption, preempt
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import SchedulerProfile

@@ -14,7 +14,8 @@ from bayplan.fit.batches import (
     group_pods,
     options,
 )
-from bayplan.fit.plugins import FILTERS, PluginSet
+from bayplan.fit.plugin_set import PluginSet
+from bayplan.fit.plugins.registry import FILTERS
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.labels import HOSTNAME, ZONE
 from bayplan.kube.meta import KubeObject, Quantity

@@ -9,7 +9,7 @@ import pytest
 from bayplan.fit import Decision, Snapshot
 from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.evaluation.verdicts import verdicts
-from bayplan.fit.plugins import PluginSet
+from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.preemption import preempt
 from bayplan.fit.state.cluster import TIE_BITS
 from bayplan.kube.codec import ObjectError

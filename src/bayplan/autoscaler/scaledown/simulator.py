@@ -28,7 +28,7 @@ from bayplan.autoscaler.scaledown.drain import Outcome, Scene, is_daemon, is_mir
 from bayplan.autoscaler.scaledown.reasons import BlockingPod, Unremovable, UnremovableReason
 from bayplan.fit.batches.placing import passing_all
 from bayplan.fit.evaluation.verdicts import refusing_plugins
-from bayplan.fit.filters import Filter
+from bayplan.fit.plugins.base import Filter
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.pods import NO_REQUIREMENTS, PodRequirements, is_anothers
 from bayplan.fit.signatures.signature import PodSignature

@@ -10,7 +10,7 @@ from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.checks.cluster import CheckedCluster
 from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, shortened
 from bayplan.fit import batches
-from bayplan.fit.explanation.cause import Cause
+from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube import quantity
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node

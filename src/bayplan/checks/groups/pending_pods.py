@@ -17,8 +17,8 @@ from bayplan.checks.finding import (
     shortened,
     who,
 )
-from bayplan.fit.explanation.cause import Cause
 from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_pods
+from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.messages import POD_SCHEDULED

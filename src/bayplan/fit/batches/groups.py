@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from bayplan.fit.filters import Question
-from bayplan.fit.plugins import FILTERS
+from bayplan.fit.plugins.base import Question
+from bayplan.fit.plugins.registry import has_all_filters
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
 from bayplan.fit.requirements.devices import NO_DEVICES
@@ -165,7 +165,7 @@ def _is_unusual(question: Question) -> bool:
     plugins = question.plugins
     ignores = plugins.ignored_resources or plugins.ignored_resource_groups
     return bool(
-        not plugins.filters >= FILTERS
+        not has_all_filters(plugins)
         or ignores
         or question.default_spread.hard
         or plugins.volume_rules is not None

@@ -8,8 +8,8 @@ import numpy as np
 
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.decision import Decision
-from bayplan.fit.evaluation.ranks import Evaluation, has_say
-from bayplan.fit.filters import Filter
+from bayplan.fit.evaluation.ranks import Evaluation
+from bayplan.fit.plugins.base import Filter
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import BoolArray, SlotArray
 from bayplan.kube.pods import Pod
@@ -40,6 +40,6 @@ def passing_all(filters: Iterable[Filter], slots: SlotArray) -> BoolArray:
     """Which of these slots' nodes pass all of these."""
     passes: BoolArray = np.ones(len(slots), dtype=np.bool_)
     for one in filters:
-        if has_say(one):
+        if one.has_say:
             passes &= one.passes(slots)
     return passes

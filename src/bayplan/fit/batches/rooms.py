@@ -12,7 +12,7 @@ import numpy as np
 
 from bayplan.fit.batches.exclusions import excludes_itself
 from bayplan.fit.batches.groups import Group
-from bayplan.fit.filters.node_volume_limits import nodes_with_csinode
+from bayplan.fit.plugins.node_volume_limits.filter import nodes_with_csinode
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray
 from bayplan.fit.volumes.identity import VolumeIdentity

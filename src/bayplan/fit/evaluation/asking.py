@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bayplan.fit.evaluation.cache import Standing
 from bayplan.fit.evaluation.ranks import Evaluation
-from bayplan.fit.filters import Arrival, Filter, Question, compile_filters, refusal_before_nodes
-from bayplan.fit.plugins import PluginSet
+from bayplan.fit.plugin_set import PluginSet
+from bayplan.fit.plugins.base import Arrival, Filter, Question
+from bayplan.fit.plugins.registry import compile_filters, refusal_before_nodes
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.default_spread import DefaultSpread, default_spread

@@ -16,11 +16,9 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
-from bayplan.fit.evaluation.ranks import Evaluation, has_say
+from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.evaluation.verdicts import first_refusal
-from bayplan.fit.filters import Filter, Reads
-from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.plugins.base import AmountFilter, Filter, Reads
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, IntArray, SlotArray
@@ -108,7 +106,7 @@ class NominatedPodsCheck:
         self._need = NOTHING
         self._heeding: list[Filter] = []
         for one in self._asked:
-            if isinstance(one, NodeResourcesFit):
+            if isinstance(one, AmountFilter):
                 self._need = one.need
             elif one.reads is not Reads.NODE:
                 self._heeding.append(one)
@@ -177,8 +175,4 @@ def _applying(evaluation: Evaluation | Refusal) -> tuple[Filter, ...]:
     """The filters that have a say of the pod as things are."""
     if isinstance(evaluation, Refusal):
         return ()
-    return tuple(
-        one
-        for one in evaluation.filters
-        if (one.applies if isinstance(one, InterPodAffinity) else has_say(one))
-    )
+    return tuple(one for one in evaluation.filters if one.applies)

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayplan.fit.filters import Filter, Question, Reads, compile_filters
-from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
-from bayplan.fit.scores import LocalScore, RelativeScore, compile_scores
+from bayplan.fit.plugins.base import Filter, Question, Reads
+from bayplan.fit.plugins.registry import compile_filters, compile_scores
+from bayplan.fit.plugins.scores import LocalScore, RelativeScore
 from bayplan.fit.state.cluster import TIE_BITS
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows, constant
 
@@ -142,7 +142,7 @@ class Evaluation:
         if self._quiet_version == self.question.cluster.rules_version:
             self.partial_rankings += not (rows is None or isinstance(rows, slice))
             return
-        rules = [f for f in self._of_cluster if has_say(f)]
+        rules = [f for f in self._of_cluster if f.has_say]
         relative = self._comparing()
         if rules or relative:
             self._quiet_version = -1
@@ -200,8 +200,3 @@ def best_of(ranks: IntArray, rows: Rows) -> int:
     else:
         return DOES_NOT_FIT
     return slot if ranks[slot] >= 0 else DOES_NOT_FIT
-
-
-def has_say(rule: Filter) -> bool:
-    """Whether a rule that compares nodes has anything to say now."""
-    return not isinstance(rule, InterPodAffinity) or rule.has_rules

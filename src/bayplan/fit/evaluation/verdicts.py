@@ -11,14 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.fit.evaluation.ranks import Evaluation, has_say
-from bayplan.fit.filters import Filter
-from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
-from bayplan.fit.filters.node_affinity import NAME as NODE_AFFINITY
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
-from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.evaluation.ranks import Evaluation
+from bayplan.fit.plugins.base import Filter
+from bayplan.fit.plugins.scores import LocalScore, RelativeScore
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.scores import LocalScore, RelativeScore
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows, SlotArray
 
 NOBODY: Mapping[int, Refusal] = {}
@@ -39,7 +35,7 @@ def refusers(evaluation: Evaluation) -> Iterator[tuple[Filter, SlotArray]]:
     """
     left = evaluation.question.cluster.alive.copy()
     for one in evaluation.filters:
-        if has_say(one):
+        if one.has_say:
             slots = np.flatnonzero(left & ~one.passes(ALL_ROWS))
             if len(slots):
                 left[slots] = False
@@ -57,11 +53,7 @@ def verdicts(evaluation: Evaluation, beside: Mapping[int, Refusal] = NOBODY) -> 
     refusals: dict[str, Refusal] = {}
     for one, slots in refusers(evaluation):
         left[slots] = False
-        told = (
-            one.refusals(slots)
-            if isinstance(one, NodeResourcesFit)
-            else map(one.refusal, slots.tolist())
-        )
+        told = one.refusals(slots)
         refusals.update(zip((names[slot] for slot in slots.tolist()), told, strict=True))
     for slot, refusal in beside.items():
         left[slot] = False
@@ -74,18 +66,18 @@ def refusing_plugins(evaluation: Evaluation, among: Rows = ALL_ROWS) -> frozense
     left = evaluation.question.cluster.alive[among].copy()
     refusing: set[str] = set()
     for one in evaluation.filters:
-        if has_say(one):
+        if one.has_say:
             passes = one.passes(among)
             if (left & ~passes).any():
-                refusing.add(NODE_AFFINITY if one.name == NOT_ASKED else one.name)
+                refusing.add(one.plugin)
             left &= passes
     return frozenset(refusing)
 
 
 def refusing_drivers(evaluation: Evaluation) -> frozenset[str]:
-    """The CSI drivers over which NodeVolumeLimits refuses some node."""
-    limits = (one for one in evaluation.filters if isinstance(one, NodeVolumeLimits))
-    return frozenset(driver for one in limits for driver in one.refusing_drivers())
+    """The CSI drivers over which volumes keep the pod off some node."""
+    alive = np.flatnonzero(evaluation.question.cluster.alive)
+    return frozenset(driver for one in evaluation.filters for driver in one.drivers(alive))
 
 
 def first_refusal(
@@ -96,7 +88,7 @@ def first_refusal(
     """
     row = np.array([slot], dtype=np.intp)
     for one in evaluation.filters:
-        asked = has_say(one) and (plugins is None or one.name in plugins)
+        asked = one.has_say and (plugins is None or one.name in plugins)
         if asked and not one.passes(row)[0]:
             return one.refusal(slot)
     return None

@@ -11,70 +11,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
-from bayplan.fit.evaluation.ranks import Evaluation, has_say
-from bayplan.fit.filters import (
+from bayplan.fit.evaluation.ranks import Evaluation
+from bayplan.fit.plugins import (
     dynamic_resources,
-    inter_pod_affinity,
-    named_nodes,
-    node_affinity,
     node_name,
-    node_resources_fit,
     node_unschedulable,
-    node_volume_limits,
-    pod_topology_spread,
     taint_toleration,
-    volume_binding,
-    volume_restrictions,
     volume_zone,
 )
+from bayplan.fit.plugins.node_affinity import filter as node_affinity
+from bayplan.fit.plugins.node_affinity import named_nodes
+from bayplan.fit.plugins.node_volume_limits import filter as node_volume_limits
+from bayplan.fit.plugins.plugin import Cause
+from bayplan.fit.plugins.registry import cause_of_plugin
+from bayplan.fit.plugins.volume_binding import filter as volume_binding
 from bayplan.fit.refusal import UNJUDGED, Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
 
-
-class Cause(Enum):
-    """What a pod waits for."""
-
-    QUEUE = "queue"
-    """Its queue has not let it in."""
-    GATE = "gate"
-    """Somebody has yet to take a scheduling gate off it."""
-    SCHEDULER = "scheduler"
-    """It fits a node, and its scheduler has not placed it."""
-    RESOURCES = "resources"
-    VOLUMES = "volumes"
-    """Claims, places to attach, drivers, or a volume's own whereabouts."""
-    AFFINITY = "affinity"
-    """Affinity to nodes or pods, or the spread of pods."""
-    TAINTS = "taints"
-    """Taints that it does not tolerate; a cordon is one."""
-    DEVICES = "devices"
-    """Claims to devices."""
-    OTHER = "other"
-
-
-BY_PLUGIN = {
-    node_resources_fit.NAME: Cause.RESOURCES,
-    node_volume_limits.NAME: Cause.VOLUMES,
-    volume_binding.NAME: Cause.VOLUMES,
-    volume_restrictions.NAME: Cause.VOLUMES,
-    volume_zone.NAME: Cause.VOLUMES,
-    node_affinity.NAME: Cause.AFFINITY,
-    node_name.NAME: Cause.AFFINITY,
-    named_nodes.NAME: Cause.AFFINITY,
-    inter_pod_affinity.NAME: Cause.AFFINITY,
-    pod_topology_spread.NAME: Cause.AFFINITY,
-    taint_toleration.NAME: Cause.TAINTS,
-    node_unschedulable.NAME: Cause.TAINTS,
-    dynamic_resources.NAME: Cause.DEVICES,
-}
-"""Other plugins, such as NodePorts, are `OTHER`."""
 CHOOSING = frozenset(
     {
         node_affinity.NAME,
@@ -137,7 +96,7 @@ def _choices(evaluation: Evaluation) -> tuple[BoolArray, list[Refusal]]:
     alive = evaluation.question.cluster.alive
     left, closed = alive.copy(), list[Refusal]()
     for one in evaluation.filters:
-        if has_say(one) and (one.name in CHOOSING or one.name in ALSO_CHOOSING):
+        if one.has_say and (one.name in CHOOSING or one.name in ALSO_CHOOSING):
             refused = np.flatnonzero(alive & ~one.passes(ALL_ROWS))
             said = [(slot, one.refusal(slot)) for slot in refused.tolist()]
             chosen = [(slot, refusal) for slot, refusal in said if _is_choice(refusal)]
@@ -177,7 +136,7 @@ def _refused_by_nodes(
 
 
 def _of_refusal(snapshot: Snapshot, pod: Pod, refusal: Refusal, node: str) -> Waiting:
-    cause = BY_PLUGIN.get(refusal.plugin, Cause.OTHER)
+    cause = cause_of_plugin(refusal.plugin)
     drivers = _drivers(snapshot, pod, refusal, node) if cause is Cause.VOLUMES else ()
     return Waiting(cause, ", ".join(refusal.reasons), drivers)
 

@@ -17,8 +17,8 @@ from bayplan.fit.explanation.steps.limits import missing_drivers
 from bayplan.fit.explanation.steps.moves import users_of_exclusive_claims
 from bayplan.fit.explanation.steps.taints import untolerated, written_taint
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
-from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.plugins.node_resources_fit.filter import NodeResourcesFit
+from bayplan.fit.plugins.node_volume_limits.filter import NodeVolumeLimits
 from bayplan.fit.state.volume_report import VolumeReport, volumes_on
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from bayplan.fit.explanation.neighbours import Blocker, blockers, failing_spread, unmet_affinity
 from bayplan.fit.explanation.steps.rules import selected
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.inter_pod_affinity import NOT_NEAR
-from bayplan.fit.filters.pod_topology_spread import Spread
+from bayplan.fit.plugins.inter_pod_affinity.filter import NOT_NEAR
+from bayplan.fit.plugins.pod_topology_spread.filter import Spread
 
 MOST_DOMAINS = 8
 MOST_PODS = 3

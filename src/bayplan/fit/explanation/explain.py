@@ -11,7 +11,7 @@ from bayplan.fit.explanation.details import details_of
 from bayplan.fit.explanation.message import message_before_nodes, message_of
 from bayplan.fit.explanation.search import nearest_fixes
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.dynamic_resources import CANNOT_JUDGE
+from bayplan.fit.plugins.dynamic_resources import CANNOT_JUDGE
 from bayplan.fit.preemption import preempt
 from bayplan.fit.refusal import UNJUDGED, Refusal
 from bayplan.fit.snapshot import Snapshot

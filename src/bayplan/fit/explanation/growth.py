@@ -17,14 +17,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.fit.batches.template import Template
-from bayplan.fit.evaluation.ranks import Evaluation, has_say
+from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.explanation import amounts
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.neighbours import topology_keys
 from bayplan.fit.explanation.steps.labels import label_keys
 from bayplan.fit.explanation.trial import filter_of
-from bayplan.fit.filters import Reads
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.plugins.base import Reads
+from bayplan.fit.plugins.node_resources_fit.filter import NodeResourcesFit
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.topology import ZONE_LABELS, zone_needs
@@ -202,7 +202,7 @@ def _likely_first(snapshot: Snapshot, pod: Pod, kinds: list[list[Node]]) -> list
     slots = np.array([by_name[nodes[0].name] for nodes in kinds], dtype=np.intp)
     refused = np.zeros(len(kinds), dtype=np.int64)
     for one in evaluation.filters:
-        if has_say(one) and one.reads is Reads.NODE:
+        if one.has_say and one.reads is Reads.NODE:
             refused += ~one.passes(slots)
     return [kinds[at] for at in np.argsort(refused, kind="stable").tolist()]
 

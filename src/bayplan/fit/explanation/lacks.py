@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.fit.evaluation.ranks import Evaluation, has_say
+from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.explanation.neighbours import topology_keys
 from bayplan.fit.explanation.steps.labels import is_kept_label, label_keys, mismatch
 from bayplan.fit.explanation.steps.taints import untolerated
-from bayplan.fit.filters import Filter
-from bayplan.fit.filters.inter_pod_affinity import InterPodAffinity
-from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
-from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.plugins.base import Filter
+from bayplan.fit.plugins.inter_pod_affinity.filter import InterPodAffinity
+from bayplan.fit.plugins.node_affinity.named_nodes import NAME as NOT_ASKED
+from bayplan.fit.plugins.node_resources_fit.filter import NodeResourcesFit
+from bayplan.fit.plugins.node_volume_limits.filter import NodeVolumeLimits
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import ALL_ROWS
@@ -95,7 +95,7 @@ def refusals_on(snapshot: Snapshot, pod: Pod, node: str) -> tuple[Refusal, ...]:
     found = [
         one.refusal(slot)
         for one in evaluation.filters
-        if has_say(one) and not one.passes(row)[0]
+        if one.has_say and not one.passes(row)[0]
     ]  # fmt: skip
     beside = contest.refusal_beside(slot)
     return tuple(found) if found or beside is None else (beside,)
@@ -116,7 +116,7 @@ def _lacks(snapshot: Snapshot, pod: Pod, evaluation: Evaluation) -> Iterator[_Ro
     costs: Costs = np.zeros(cluster.slots.capacity)
     likes: dict[int, tuple[Hashable, ...]] = {}
     for one in evaluation.filters:
-        if not has_say(one):
+        if not one.has_say:
             continue
         refused = slots[~one.passes(ALL_ROWS)[slots]]
         for slot in refused.tolist():

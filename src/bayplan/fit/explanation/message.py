@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bayplan.fit.evaluation.verdicts import Verdicts
-from bayplan.fit.filters.dynamic_resources import NAME as DYNAMIC_RESOURCES
-from bayplan.fit.filters.named_nodes import NAME as NOT_ASKED
-from bayplan.fit.filters.named_nodes import SUMMARY_REASON
+from bayplan.fit.plugins.dynamic_resources import NAME as DYNAMIC_RESOURCES
+from bayplan.fit.plugins.node_affinity.named_nodes import NAME as NOT_ASKED
+from bayplan.fit.plugins.node_affinity.named_nodes import SUMMARY_REASON
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal, summary, summary_before_nodes
 from bayplan.fit.requirements.devices import NO_DEVICES

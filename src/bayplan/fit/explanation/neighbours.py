@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.inter_pod_affinity import domain_counts
-from bayplan.fit.filters.pod_topology_spread import PodTopologySpread, Spread
-from bayplan.fit.filters.spreading import pods_to_spread
+from bayplan.fit.plugins.inter_pod_affinity.filter import domain_counts
+from bayplan.fit.plugins.pod_topology_spread.counts import pods_to_spread
+from bayplan.fit.plugins.pod_topology_spread.filter import PodTopologySpread, Spread
 from bayplan.fit.signatures.signature import HostPort
 from bayplan.fit.signatures.terms import OwnedTerm, PlacedTerm, TermKind
 from bayplan.fit.state.node_usage import clash

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from bayplan.fit.filters import Filter
+from bayplan.fit.plugins.base import Filter
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.pods import NO_REQUIREMENTS, PodRequirements
 from bayplan.fit.snapshot import Snapshot

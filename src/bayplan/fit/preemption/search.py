@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bayplan.fit.evaluation.nominated import NominatedPodsCheck
 from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.evaluation.verdicts import refusers
-from bayplan.fit.plugins import PluginSet
+from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.preemption.found import Found, cost
 from bayplan.fit.preemption.importance import Standings
 from bayplan.fit.preemption.tables import Row, Table

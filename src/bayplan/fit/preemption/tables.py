@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.fit.evaluation.ranks import Evaluation, has_say
-from bayplan.fit.filters import Filter, Reads
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.evaluation.ranks import Evaluation
+from bayplan.fit.plugins.base import AmountFilter, Filter, Reads
 from bayplan.fit.preemption.found import Found
 from bayplan.fit.preemption.importance import Standing, Standings
 from bayplan.fit.refusal import Refusal
@@ -39,8 +38,8 @@ class Table:
     def __init__(self, evaluation: Evaluation, standings: Standings) -> None:
         self._cluster = evaluation.question.cluster
         self._standings = standings
-        self._filters = [one for one in evaluation.filters if has_say(one)]
-        self._fit = next((one for one in self._filters if isinstance(one, NodeResourcesFit)), None)
+        self._filters = [one for one in evaluation.filters if one.has_say]
+        self._fit = next((one for one in self._filters if isinstance(one, AmountFilter)), None)
         self._heeding = [
             one for one in self._filters if one.reads is not Reads.NODE and one is not self._fit
         ]
@@ -113,7 +112,7 @@ class _Requests:
 
 
 def _refusals(
-    filters: Sequence[Filter], fit: NodeResourcesFit, slots: SlotArray, free: IntArray
+    filters: Sequence[Filter], fit: AmountFilter, slots: SlotArray, free: IntArray
 ) -> list[Found | Refusal | None]:
     """Who refuses first once all victims are gone; None where nobody does."""
     short = free < fit.need

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayplan.fit.plugins import DefaultConstraint, PluginSet
+from bayplan.fit.plugin_set import DefaultConstraint, PluginSet
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.signatures.terms import SpreadConstraint
 from bayplan.fit.state.cluster import Cluster

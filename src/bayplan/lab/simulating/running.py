@@ -13,8 +13,9 @@ from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, cluster_of
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.explanation.cause import Cause, why_it_waits
+from bayplan.fit.explanation.cause import why_it_waits
 from bayplan.fit.explanation.waiting import likeness
+from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.pods import Pod
 from bayplan.lab.crew import Aboard, Crew, members, muster

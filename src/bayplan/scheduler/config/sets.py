@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bayplan.fit import PluginSet, Profile
-from bayplan.fit.plugins import SCORES, AddedAffinity, DefaultConstraint, ScoringStrategy, Strategy
+from bayplan.fit.plugin_set import AddedAffinity, DefaultConstraint, ScoringStrategy, Strategy
+from bayplan.fit.plugins.registry import FILTERS, SCORES
 from bayplan.scheduler.config.settings import PluginArgs, SchedulerProfile, SchedulerSettings
 
 
@@ -22,10 +23,11 @@ def rules(settings: SchedulerSettings, profile: Profile | None = None) -> Profil
 def plugin_set(profile: SchedulerProfile) -> PluginSet:
     """What pods of one scheduler are filtered and scored by."""
     args = profile.args
+    # In the model's order, so that equal sets are one.
+    scores = tuple((name, profile.scores[name]) for name, _ in SCORES if name in profile.scores)
     return PluginSet(
-        filters=profile.filters,
-        # In the model's order, so that equal sets are one.
-        scores=tuple((name, profile.scores[name]) for name, _ in SCORES if name in profile.scores),
+        filters=None if profile.filters == FILTERS else profile.filters,
+        scores=None if scores == SCORES else scores,
         scoring=_scoring(args),
         balanced_resources=args.balanced_resources,
         ignored_resources=args.ignored_resources,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bayplan.base.configfiles import FieldProblem
-from bayplan.fit.plugins import MOST_WEIGHT
+from bayplan.fit.plugin_set import MOST_WEIGHT
 from bayplan.scheduler.config import wire
 from bayplan.scheduler.config.settings import SchedulerProfile
 

@@ -17,9 +17,10 @@ from heapq import nsmallest
 import msgspec
 
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation.cause import Cause, why_it_waits
 from bayplan.fit.explanation.cause import Waiting as Why
+from bayplan.fit.explanation.cause import why_it_waits
 from bayplan.fit.explanation.waiting import likeness
+from bayplan.fit.plugins.plugin import Cause
 from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.pods import Pod
 from bayplan.ui import texts

@@ -35,7 +35,7 @@ from bayplan.fit.explanation.steps.rules import (
 from bayplan.fit.explanation.steps.taints import clear_taints, tolerate, uncordon
 from bayplan.fit.explanation.steps.volumes import add_volume, forget_selected_node
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.node_affinity import CONFLICT
+from bayplan.fit.plugins.node_affinity.filter import CONFLICT
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.node_volume_limits import NodeVolumeLimits
+from bayplan.fit.plugins.node_volume_limits.filter import NodeVolumeLimits
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.volume_report import VolumeReport, volumes_on
 from bayplan.fit.volumes.limits import LimitSource, limit_keys

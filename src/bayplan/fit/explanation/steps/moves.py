@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.neighbours import Blocker, blockers, counted_in_domain, failing_spread
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.node_resources_fit import NodeResourcesFit
+from bayplan.fit.plugins.node_resources_fit.filter import NodeResourcesFit
 from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
 from bayplan.fit.state.pods import PodRecord, placed_on
 from bayplan.fit.store.objects import placed_pod

@@ -11,7 +11,7 @@ from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.neighbours import taken_ports
 from bayplan.fit.explanation.smaller import with_requests_at_most
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
+from bayplan.fit.plugins.node_resources_fit.filter import TOO_MANY_PODS, NodeResourcesFit
 from bayplan.fit.signatures.signature import HostPort
 from bayplan.kube.pods import Container
 from bayplan.kube.requests import pod_requests

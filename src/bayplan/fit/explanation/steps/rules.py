@@ -14,7 +14,7 @@ from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.neighbours import failing_spread, unmet_affinity
 from bayplan.fit.explanation.steps.labels import labelled
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.pod_topology_spread import Spread
+from bayplan.fit.plugins.pod_topology_spread.filter import Spread
 from bayplan.kube.labels import HOSTNAME
 from bayplan.kube.pods import Affinity, Pod, PodAffinityTerm, TopologySpreadConstraint
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bayplan.fit.explanation.fix import FixKind, Step
 from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.filters.node_unschedulable import CORDON
+from bayplan.fit.plugins.node_unschedulable import CORDON
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Pod, Toleration
 from bayplan.kube.tolerations import find_untolerated, tells_state

@@ -1,0 +1,168 @@
+"""NodeResourcesFit: what a pod requests must be free, and the node must have room for a pod."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.fit.events import Event
+from bayplan.fit.plugin_set import PluginSet
+from bayplan.fit.plugins.base import AmountFilter, Filter, Question
+from bayplan.fit.plugins.hints import Hints, Waiting, place_of
+from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
+from bayplan.fit.signatures.signature import PodSignature
+from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray, Rows, SlotArray, pick
+from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.state.resources import allocatable
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
+
+NAME = "NodeResourcesFit"
+TOO_MANY_PODS = "Too many pods"
+FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class NodeResourcesFit(AmountFilter):
+    """Requests against what is free."""
+
+    name = NAME
+
+    def __init__(self, question: Question) -> None:
+        self._resources = question.cluster.resources
+        self._requests = filtered_requests(question.shape, question.plugins)
+        self.need = self._resources.need(self._requests)
+        """The least that must be free, by column."""
+        self._from_devices = [self._resources.columns[n] for n in question.needs.devices.extended]
+        """Columns of what nodes that have none of it may give as a device."""
+
+    def passes(self, rows: Rows) -> BoolArray:
+        """Nodes with enough of everything."""
+        free = pick(self._resources.free, rows)
+        width = len(self.need)
+        if free.shape[1] != width:  # somebody asked for a resource that was new since
+            free = free[:, :width]
+        enough = free >= self.need
+        if self._from_devices:
+            self._spare(enough, pick(self._resources.allocatable, rows))
+        passes: BoolArray = np.logical_and.reduce(enough, axis=1)
+        return passes
+
+    def _spare(self, enough: BoolArray, allocatable: IntArray) -> None:
+        """Leave what a node has none of to its devices."""
+        for column in self._from_devices:
+            enough[:, column] |= allocatable[:, column] == 0
+
+    def refusal(self, slot: int) -> Refusal:
+        """Everything that is short; lasting if the node is too small even when empty."""
+        return self.refusal_given(self._resources.free[slot], slot)
+
+    def refusals(self, slots: SlotArray) -> list[Refusal]:
+        """The same of many nodes: those that lack the same are told the same."""
+        _, first, kinds = np.unique(
+            self._lacks(slots), axis=0, return_index=True, return_inverse=True
+        )
+        told = [self.refusal(slot) for slot in slots[first].tolist()]
+        return [told[kind] for kind in kinds.reshape(-1).tolist()]
+
+    def _lacks(self, slots: SlotArray) -> BoolArray:
+        """A row for each node, of all that its refusal rests on."""
+        free, has = self._resources.free[slots], self._resources.allocatable[slots]
+        columns = [self._resources.columns[name] for name in self._requests]
+        short = free[:, columns] < np.array(list(self._requests.values()), dtype=np.int64)
+        for number, column in enumerate(columns):
+            if column in self._from_devices:
+                short[:, number] &= has[:, column] != 0
+        found: BoolArray = np.column_stack((free[:, 0] < 1, self.unresolvable(slots), short))
+        return found
+
+    def refusal_given(self, free: IntArray, slot: int) -> Refusal:
+        """The same if so much were free on the node."""
+        short = self._short_of(free, slot)
+        reasons = [TOO_MANY_PODS] if free[0] < 1 else []
+        reasons += [f"Insufficient {name}" for name in short]
+        too_small = self.unresolvable(np.array([slot]))[0]
+        return Refusal(UNRESOLVABLE if too_small else UNSCHEDULABLE, NAME, tuple(reasons))
+
+    def unresolvable(self, slots: SlotArray) -> BoolArray:
+        """Those that are too small even when empty (of pods, any number may leave)."""
+        width = len(self.need)
+        has = self._resources.allocatable[slots, :width]
+        enough = has >= self.need
+        self._spare(enough, has)
+        too_small: BoolArray = ~np.logical_and.reduce(enough[:, 1:], axis=1)
+        return too_small
+
+    def heeds(self, record: PodRecord) -> bool:  # noqa: ARG002 - whoever it is
+        """Every pod: each takes at least its own place."""
+        return True
+
+    def shortages(self, slot: int) -> dict[str, tuple[int, int]]:
+        """What is short on a node: by resource what is wanted and what is free."""
+        return self._short_of(self._resources.free[slot], slot)
+
+    def missing_shares(self, slots: SlotArray) -> FloatArray:
+        """By slot, the largest share of a request that is missing there."""
+        need = self.need
+        lack = np.maximum(need - self._resources.free[slots][:, : len(need)], 0)
+        shares: FloatArray = (lack / np.maximum(need, 1)).max(axis=1, initial=0.0)
+        return shares
+
+    def _short_of(self, free_there: IntArray, slot: int) -> dict[str, tuple[int, int]]:
+        others = sorted(set(self._requests) - set(FIRST))
+        found = {}
+        for name in (*(n for n in FIRST if n in self._requests), *others):
+            wanted = self._requests[name]
+            column = self._resources.columns[name]
+            free = int(free_there[column])
+            spared = column in self._from_devices and not self._resources.allocatable[slot, column]
+            if wanted > free and not spared:
+                found[name] = (wanted, free)
+        return found
+
+
+def filtered_requests(shape: PodSignature, plugins: PluginSet) -> dict[str, int]:
+    """What a pod requests of what is filtered by."""
+    names, groups = plugins.ignored_resources, plugins.ignored_resource_groups
+    if not names and not groups:
+        return shape.requests
+    return {
+        name: amount
+        for name, amount in shape.requests.items()
+        if not (is_extended(name) and (name in names or name.partition("/")[0] in groups))
+    }
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter."""
+    return NodeResourcesFit(question)
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:
+    """A node that is large enough came, or has more of what the pod needs."""
+    before, after = event.before, event.after
+    if not isinstance(after, Node):
+        return False
+    needs = {PODS: 1, **filtered_requests(waiting.shape, waiting.plugins)}
+    has = {name: allocatable(after.status.allocatable, name) for name in needs}
+    if any(has[name] < needs[name] for name in needs):
+        return False
+    if not isinstance(before, Node):
+        return True
+    return any(has[name] > allocatable(before.status.allocatable, name) for name in needs)
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod left a node, or takes less of what the pod needs."""
+    place = place_of(event.before)
+    if not place:
+        return False
+    before, after = event.before, event.after
+    if place != place_of(after) or not isinstance(before, Pod) or not isinstance(after, Pod):
+        return True
+    took = waiting.cluster.shapes.of(before).requests
+    takes = waiting.cluster.shapes.of(after).requests
+    needed = filtered_requests(waiting.shape, waiting.plugins)
+    return any(took.get(name, 0) > takes.get(name, 0) for name in needed)
+
+
+HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help}

@@ -1,0 +1,82 @@
+"""The record of a plugin: everything that is known of it, and all that others ask.
+
+A plugin is one module (or folder) of this package with a `PLUGIN` of this type. The registry lists
+them; nothing outside this package names a plugin or knows what its messages say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from bayplan.fit.plugins.base import Arrival, Filter, Question
+from bayplan.fit.plugins.hints import Hints
+from bayplan.fit.plugins.scores import Score
+from bayplan.fit.refusal import Refusal
+
+
+class Cause(Enum):
+    """What a pod waits for."""
+
+    QUEUE = "queue"
+    """Its queue has not let it in."""
+    GATE = "gate"
+    """Somebody has yet to take a scheduling gate off it."""
+    SCHEDULER = "scheduler"
+    """It fits a node, and its scheduler has not placed it."""
+    RESOURCES = "resources"
+    VOLUMES = "volumes"
+    """Claims, places to attach, drivers, or a volume's own whereabouts."""
+    AFFINITY = "affinity"
+    """Affinity to nodes or pods, or the spread of pods."""
+    TAINTS = "taints"
+    """Taints that it does not tolerate; a cordon is one."""
+    DEVICES = "devices"
+    """Claims to devices."""
+    OTHER = "other"
+
+
+Point = Literal["pre_filter", "filter", "pre_score", "score", "reserve", "pre_bind"]
+FILTERING: tuple[Point, ...] = ("pre_filter", "filter")
+SCORING: tuple[Point, ...] = ("pre_score", "score")
+BINDING: tuple[Point, ...] = ("reserve", "pre_bind")
+
+CompileFilter = Callable[[Question], Filter | None]
+"""The filter for a question; None if it has nothing to say of the pod."""
+CompileScore = Callable[[Question], Score | None]
+"""The same for scores."""
+Refuse = Callable[[Arrival], Refusal | None]
+"""Why a pod is refused whatever node it is; None if nodes are to be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plugin:
+    """A plugin of the scheduling framework."""
+
+    name: str
+    """kube-scheduler's."""
+    points: tuple[Point, ...]
+    """kube-scheduler's extension points that it has, beside those for events."""
+    cause: Cause = Cause.OTHER
+    """What a pod waits for that it refuses."""
+    other_names: tuple[str, ...] = ()
+    """What its refusals are told by, where that is not its name."""
+    optional: bool = True
+    """Whether a profile may leave it out, and names it at all."""
+
+    pre_enqueue: Refuse | None = None
+    """Refuses a pod that kube-scheduler would not even queue."""
+    pre_filter: Refuse | None = None
+    """Refuses a pod before any node is looked at."""
+    narrow: CompileFilter | None = None
+    """Leaves nodes out that are then not even asked (PreFilterResult)."""
+    pins: Callable[[Question], bool] | None = None
+    """Whether a pod that names one node besides is kept off all others by this plugin alone."""
+    filters: tuple[CompileFilter, ...] = ()
+    score: CompileScore | None = None
+    weight: int = 1
+    """What its score weighs by default."""
+    hints: Hints = field(default_factory=dict)
+    """The changes that may help a pod that it refused, by kind of object."""

@@ -1,0 +1,196 @@
+"""PodTopologySpread: pods that match a constraint's selector must be spread over its domains.
+
+Counts by domain are kept by the census; a decision compares each domain's count with the least of
+all domains that have a node the constraint takes into account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.fit.events import Event
+from bayplan.fit.plugins.base import Filter, Question, Reads
+from bayplan.fit.plugins.hints import Hints, Waiting, come, gone
+from bayplan.fit.plugins.pod_topology_spread.counts import pods_to_spread, spread_counts
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.signatures.terms import ClassKey, SpreadConstraint
+from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
+from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.state.topology import ABSENT
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+
+NAME = "PodTopologySpread"
+UNEVEN = "node(s) didn't match pod topology spread constraints"
+NO_LABEL = f"{UNEVEN} (missing required label)"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a constraint finds pods spread, and what that means for one node."""
+
+    index: int
+    """Which of the constraints that must hold it is."""
+    constraint: SpreadConstraint
+    domain: str | None
+    """The node's domain; None if it has no such label."""
+    counts: dict[str, int]
+    """Matching pods by domain, over the domains that have a node which takes part."""
+    least: int
+    """What the fewest are taken to be."""
+    skew: int
+    """How many more the node's domain would have than that, with the pod."""
+
+
+class _Constraint:
+    """One constraint and its counts."""
+
+    __slots__ = ("_limit", "_min_domains", "constraint", "counts", "match", "own")
+
+    def __init__(
+        self, constraint: SpreadConstraint, question: Question, keys: frozenset[str]
+    ) -> None:
+        shape, cluster = question.shape, question.cluster
+        self.own = own = constraint.selector.matches(shape.labels)
+        self.constraint = constraint
+        self.match = pods_to_spread(constraint.selector, shape)
+        self.counts = spread_counts(constraint, shape, cluster, keys)
+        self._limit = constraint.max_skew - (1 if own else 0)
+        self._min_domains = constraint.min_domains
+
+    def allowed_domains(self) -> BoolArray:
+        """Domains that one more pod would not make too full; the last entry is "no domain"."""
+        allowed: BoolArray = self.counts.by_domain() <= self._limit + self._least()
+        allowed[-1] = False
+        return allowed
+
+    def _least(self) -> int:
+        """The fewest of any domain; none, where there are fewer domains than there should be."""
+        counts, domains = self.counts.by_domain(), self.counts.domains()
+        number = int(np.count_nonzero(domains))
+        return int(counts[domains].min()) if number >= max(self._min_domains, 1) else 0
+
+    def spread(self, index: int, slot: int) -> Spread:
+        """How things stand, seen from one node."""
+        counts, least = self.counts.by_domain(), self._least()
+        code = int(self.counts.topology.codes[slot])
+        values = self.counts.topology.values
+        by_value = {values[c]: int(counts[c]) for c in np.flatnonzero(self.counts.domains())}
+        domain = None if code == ABSENT else values[code]
+        skew = int(counts[code]) + self.own - least
+        return Spread(index, self.constraint, domain, by_value, least, skew)
+
+
+class PodTopologySpread(Filter):
+    """All constraints that must hold."""
+
+    name = NAME
+    reads = Reads.CLUSTER
+
+    def __init__(self, question: Question) -> None:
+        hard = question.shape.hard_spread or question.default_spread.hard
+        keys = frozenset(constraint.topology_key for constraint in hard)
+        self._namespaces = question.cluster.namespaces
+        self._heeded: dict[ClassKey, bool] = {}
+        self._constraints = [_Constraint(constraint, question, keys) for constraint in hard]
+
+    def passes(self, rows: Rows) -> BoolArray:
+        """Nodes in domains that are not too full."""
+        masks = [
+            constraint.allowed_domains()[constraint.counts.topology.codes[rows]]
+            for constraint in self._constraints
+        ]
+        passes = masks[0]
+        for mask in masks[1:]:
+            passes = passes & mask
+        return passes
+
+    def refusal(self, slot: int) -> Refusal:
+        """The first constraint that does not hold."""
+        for constraint in self._constraints:
+            code = constraint.counts.topology.codes[slot]
+            if code == ABSENT:
+                return Refusal.unresolvable(NAME, NO_LABEL)
+            if not constraint.allowed_domains()[code]:
+                return Refusal.unschedulable(NAME, UNEVEN)
+        raise LookupError("the node passes every spread constraint")
+
+    def failing(self, slot: int) -> list[Spread]:
+        """The constraints that do not hold on a node."""
+        return [
+            constraint.spread(index, slot)
+            for index, constraint in enumerate(self._constraints)
+            if not constraint.allowed_domains()[constraint.counts.topology.codes[slot]]
+        ]
+
+    def unresolvable(self, slots: SlotArray) -> BoolArray:
+        """Those without a label, unless another constraint refuses them first."""
+        first = np.zeros(len(slots), dtype=np.bool_)
+        undecided = ~first
+        for constraint in self._constraints:
+            codes = constraint.counts.topology.codes[slots]
+            first |= undecided & (codes == ABSENT)
+            undecided &= constraint.allowed_domains()[codes]
+        return first
+
+    def heeds(self, record: PodRecord) -> bool:
+        """Those that a constraint counts."""
+        known = self._heeded.get(record.class_key)
+        if known is None:
+            known = any(self._counts(constraint, record.pod) for constraint in self._constraints)
+            self._heeded[record.class_key] = known
+        return known
+
+    def _counts(self, constraint: _Constraint, pod: Pod) -> bool:
+        meta, terminating = pod.metadata, pod.is_terminating
+        match, known = constraint.match, self._namespaces
+        return match.picks(meta.namespace, meta.labels, known, terminating=terminating)
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if the pod has constraints that must hold."""
+    hard = question.shape.hard_spread or question.default_spread.hard
+    return PodTopologySpread(question) if hard else None
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod came or went that a constraint counts; of default ones, any in the namespace may."""
+    pods = [pod for pod in (gone(event), come(event)) if pod is not None]
+    nearby = [pod for pod in pods if pod.metadata.namespace == waiting.shape.namespace]
+    if not waiting.shape.hard_spread:
+        return bool(nearby)
+    return any(
+        constraint.selector.matches(pod.metadata.labels)
+        for pod in nearby
+        for constraint in waiting.shape.hard_spread
+    )
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
+    """A node came or went, or something changed that says whether its pods count."""
+    before, after = event.before, event.after
+    if not isinstance(before, Node) or not isinstance(after, Node):
+        return True
+    return before.metadata.labels != after.metadata.labels or before.spec != after.spec
+
+
+def _workload_may_help(waiting: Waiting, event: Event) -> bool:
+    """Whom a pod is spread with was worked out from what is behind it, and that changed."""
+    known = event.after if event.after is not None else event.before
+    defaults = waiting.plugins.default_constraints or ()
+    deduced = not waiting.shape.has_spread and any(one.must_hold for one in defaults)
+    nearby = known is not None and known.metadata.namespace == waiting.shape.namespace
+    return deduced and nearby
+
+
+HINTS: Hints = {
+    Node: _node_may_help,
+    Pod: _pod_may_help,
+    Service: _workload_may_help,
+    ReplicationController: _workload_may_help,
+    ReplicaSet: _workload_may_help,
+    StatefulSet: _workload_may_help,
+}

@@ -1,0 +1,110 @@
+"""All plugins, in kube-scheduler's order, and what they say together.
+
+A plugin that has nothing to say of a pod is not there for it: its compile function gives None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from bayplan.fit.plugin_set import MOST_WEIGHT, PluginSet
+from bayplan.fit.plugins import (
+    dynamic_resources,
+    image_locality,
+    inter_pod_affinity,
+    node_affinity,
+    node_name,
+    node_ports,
+    node_resources_balanced_allocation,
+    node_resources_fit,
+    node_unschedulable,
+    node_volume_limits,
+    pod_topology_spread,
+    taint_toleration,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
+)
+from bayplan.fit.plugins.base import Arrival, Filter, Question
+from bayplan.fit.plugins.plugin import Cause, Plugin
+from bayplan.fit.plugins.scores import Score
+from bayplan.fit.refusal import Refusal
+
+PLUGINS: tuple[Plugin, ...] = (
+    node_unschedulable.PLUGIN,
+    node_name.PLUGIN,
+    taint_toleration.PLUGIN,
+    node_affinity.PLUGIN,
+    node_ports.PLUGIN,
+    node_resources_fit.PLUGIN,
+    volume_restrictions.PLUGIN,
+    node_volume_limits.PLUGIN,
+    volume_binding.PLUGIN,
+    volume_zone.PLUGIN,
+    pod_topology_spread.PLUGIN,
+    inter_pod_affinity.PLUGIN,
+    dynamic_resources.PLUGIN,
+    node_resources_balanced_allocation.PLUGIN,
+    image_locality.PLUGIN,
+)
+BY_NAME: Mapping[str, Plugin] = MappingProxyType({one.name: one for one in PLUGINS})
+FILTERS = frozenset(one.name for one in PLUGINS if one.filters and one.optional)
+"""The filters of the default profile."""
+SCORES = tuple((one.name, one.weight) for one in PLUGINS if one.score)
+"""Names and weights of the scores of the default profile."""
+_BY_OTHER_NAME = {name: one for one in PLUGINS for name in one.other_names}
+_PINNING = tuple(one for one in PLUGINS if one.pins is not None)
+
+
+def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
+    """The first refusal of a pod whatever node it is; None if nodes are to be asked."""
+    asked = _asked(arrival.plugins)
+    refusing = (*(one.pre_enqueue for one in asked), *(one.pre_filter for one in asked))
+    refusals = (refuse(arrival) for refuse in refusing if refuse is not None)
+    return next((one for one in refusals if one is not None), None)
+
+
+def compile_filters(question: Question) -> tuple[Filter, ...]:
+    """The filters that have something to say of a pod, in the order in which they are asked."""
+    asked = _asked(question.plugins)
+    narrowing = [one.narrow for one in asked if one.narrow is not None]
+    filtering = [compile_filter for one in asked for compile_filter in one.filters]
+    compiled = (compile_filter(question) for compile_filter in (*narrowing, *filtering))
+    return tuple(one for one in compiled if one is not None)
+
+
+def compile_scores(question: Question) -> tuple[Score, ...]:
+    """The scores that have something to say of a pod."""
+    chosen = question.plugins.scores
+    weights = dict(SCORES if chosen is None else chosen)
+    found = []
+    for plugin in PLUGINS:
+        weight = weights.get(plugin.name, 0)
+        score = plugin.score(question) if plugin.score is not None and weight else None
+        if score is not None:
+            score.weight = min(weight, MOST_WEIGHT)
+            found.append(score)
+    return tuple(found)
+
+
+def pinned_by(question: Question) -> str:
+    """The plugin that keeps a pod off all nodes but the one that it names besides; empty if more
+    than that would be another.
+    """
+    return next((one.name for one in _PINNING if one.pins and one.pins(question)), "")
+
+
+def cause_of_plugin(name: str) -> Cause:
+    """What a pod waits for that is refused by a plugin, or by a name that one refuses under."""
+    found = BY_NAME.get(name) or _BY_OTHER_NAME.get(name)
+    return found.cause if found is not None else Cause.OTHER
+
+
+def has_all_filters(plugins: PluginSet) -> bool:
+    """Whether a set has every filter of the default profile."""
+    return plugins.filters is None or plugins.filters >= FILTERS
+
+
+def _asked(plugins: PluginSet) -> list[Plugin]:
+    return [one for one in PLUGINS if not one.optional or plugins.asks(one.name)]

@@ -1,0 +1,98 @@
+"""VolumeRestrictions: disks that pods on one node cannot share, and claims that only one pod may
+use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.fit.events import Event
+from bayplan.fit.plugins.base import Arrival, Filter, Question, UsageFilter
+from bayplan.fit.plugins.hints import Hints, Waiting, gone, own_claim
+from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.state.columns import BoolArray, Rows
+from bayplan.fit.state.node_usage import disks_of
+from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.volumes.objects import claims_of
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.kube.storage import PersistentVolumeClaim
+
+NAME = "VolumeRestrictions"
+DISK_CONFLICT = "node(s) had no available disk"
+CLAIM_CONFLICT = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+
+
+class VolumeRestrictions(UsageFilter):
+    """Disks and claims that are not shared."""
+
+    name = NAME
+
+    def __init__(self, question: Question) -> None:
+        self._needs = question.needs
+        self._cluster = question.cluster
+
+    def passes(self, rows: Rows) -> BoolArray:
+        """Nodes where the disks are free, if the claims are."""
+        if self._needs.exclusive_claim_in_use:
+            return np.zeros_like(self._cluster.alive[rows])
+        conflicting = self._cluster.disks.conflicting(self._needs.disks)
+        return self._cluster.slots.without(conflicting, rows)
+
+    def refusal(self, slot: int) -> Refusal:
+        """A disk conflict on the node, else the claim that another pod uses."""
+        conflicting = slot in self._cluster.disks.conflicting(self._needs.disks)
+        return Refusal.unschedulable(NAME, DISK_CONFLICT if conflicting else CLAIM_CONFLICT)
+
+    def heeds(self, record: PodRecord) -> bool:
+        """Those that have volumes."""
+        return bool(record.pod.spec.volumes)
+
+
+def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
+    """A claim that the pod names and that is not there."""
+    for claim in arrival.claims:
+        named = claim.volume.persistent_volume_claim
+        if claim.facts is None and named is not None:
+            return Refusal.unresolvable(
+                NAME, f'persistentvolumeclaim "{named.claim_name}" not found'
+            )
+    return None
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if the pod names disks or wants a claim for itself that is in use."""
+    needs = question.needs
+    if not needs.disks and not needs.exclusive_claim_in_use:
+        return None
+    return VolumeRestrictions(question)
+
+
+def _pod_may_help(waiting: Waiting, event: Event) -> bool:
+    """A pod went that has disks, or one of the claims."""
+    pod = gone(event)
+    if pod is None or not pod.spec.volumes:
+        return False
+    return bool(disks_of(pod)) or not waiting.claims.isdisjoint(claims_of(pod))
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:
+    """A node came, or went with a pod that has one of the claims."""
+    return event.before is None or (event.after is None and bool(waiting.claims))
+
+
+_HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help, PersistentVolumeClaim: own_claim}
+
+
+PLUGIN = Plugin(
+    name=NAME,
+    points=FILTERING,
+    cause=Cause.VOLUMES,
+    pre_filter=refusal_before_nodes,
+    filters=(compile_filter,),
+    hints=_HINTS,
+)

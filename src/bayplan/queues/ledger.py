@@ -16,6 +16,7 @@ The tree of queues is made anew when a queue's spec has changed: once, when it i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
@@ -273,6 +274,10 @@ class Ledger:
         request = sum((one.request for one in pods), NOTHING)
         own = sum((one.request for one in pods if one.reserved), NOTHING)
         return room_for_request(self.accounts, group.queue, request, own)
+
+    def room_for(self, group: Group) -> Callable[[Resources, Resources], NoRoom | None]:
+        """Why its queue has no room for a request of a group, of which so much is held already."""
+        return partial(room_for_request, self.accounts, group.queue)
 
     def over_share(self, member: Member) -> NoRoom | None:
         """Why a pod is more than its queue deserves by weight; None if it is not, or if weights do

@@ -17,6 +17,7 @@ from bayplan.lab import VirtualLab, run_virtually
 from bayplan.queues import Ledger
 from bayplan.queues.actions import act
 from bayplan.queues.placement import SnapshotPlacement
+from bayplan.queues.plan import Plan
 from bayplan.queues.session import Session
 from bayplan.scheduler.batch.survey import fill, survey
 from tests.scheduler.batch import objects
@@ -113,8 +114,13 @@ def said_to_have_room(found: list[KubeObject]) -> set[str]:
 
 def decided(found: list[KubeObject]) -> set[str]:
     """The pods whose gates a cycle would remove."""
+    return {*plan_of(found).ungated}
+
+
+def plan_of(found: list[KubeObject]) -> Plan:
+    """What a cycle would decide."""
     ledger = Ledger()
     fill(ledger, found, lambda _: True)
     session = Session(ledger, SnapshotPlacement(Snapshot(found), ledger.leaving()))
     act(session)
-    return {*session.plan.ungated}
+    return session.plan

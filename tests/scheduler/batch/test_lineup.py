@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.queueing import PodGroup, PodGroupSpec, Queue, QueueSpec
 from bayplan.queues import Ledger
+from bayplan.queues.asks import Ask
 from bayplan.scheduler.batch.lineup import Lineup
 from bayplan.scheduler.batch.ordering import beyond_order, group_order, queue_order
 from bayplan.scheduler.batch.patience import HOLD_UP, PATIENCE
@@ -55,7 +56,7 @@ class Bench:
         pod = make_pod(name).uid(name).cpu(str(cpu)).obj()
         pod.metadata.annotations["scheduling.k8s.io/group-name"] = name
         member = self.ledger.put_pod(pod)
-        self.lineup.put(group, member.request, group_order(group), now)
+        self.lineup.put(group, [Ask(member.request)], group_order(group), now)
 
     def go(self, which: int) -> None:
         """One that was let in, or waits, is gone."""
@@ -76,16 +77,17 @@ class Bench:
     def _serve(self, now: float) -> None:
         """Let in whoever can be, until nobody is next."""
         for _ in range(1000):
-            key = self.lineup.next(now)
-            if key is None:
+            turn = self.lineup.next(now)
+            if turn is None:
                 return
+            key, _ = turn
             (member,) = self.ledger.groups[key].members.values()
             no_room = self.ledger.may_allocate(member)
             if no_room is None:
                 self.lineup.remove(key)
                 self.ledger.reserve(member)
             else:
-                self.lineup.refuse(key, no_room, now)
+                self.lineup.refuse(turn, no_room, now)
         raise AssertionError("there is no end to it")
 
     def forgotten(self) -> list[str]:

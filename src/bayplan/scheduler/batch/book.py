@@ -21,9 +21,9 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.requests import is_resize_infeasible
 from bayplan.queues import Gate, Group, Ledger, Member, Status
+from bayplan.queues.asks import Candidates
 from bayplan.queues.holding import hold_again
 from bayplan.queues.members import group_key_of
-from bayplan.scheduler.batch.asking import Candidates
 from bayplan.scheduler.batch.making import group_for, malformed, names_group, uses_queues
 from bayplan.scheduler.messages import POD_SCHEDULED
 

@@ -31,7 +31,7 @@ def group_said(group: Group, waits_for: NoRoom | None, now: str) -> PodGroupStat
     if status.condition is not None and status.condition.type == SCHEDULED:
         ready = (status.condition.reason, "")
         conditions[SCHEDULED] = _condition(conditions, SCHEDULED, "True", ready, now)
-    phase = status.phase if group.members else known.phase or status.phase
+    phase = status.phase if group.members else group.phase
     return replace(known, phase=phase, running=status.running, conditions=list(conditions.values()))
 
 

@@ -40,6 +40,7 @@ class Holding:
         """A pod has not got the node that it was to have: its quota stays held."""
         member = self._book.member(pod)
         if member is not None and member.status.is_allocated and not member.pod.spec.node_name:
+            member.node = ""
             self._ledger.move(member, Status.PENDING, reserved=True)
             self._reservations.begin(member.group, self._desk.clock.monotonic())
 

@@ -10,12 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bayplan.queues import NOTHING, Gate, Group, Member, NoRoom, Resources, Status, Why
-from bayplan.scheduler.batch.asking import Asking, Stage, what_is_asked
+from bayplan.queues.asks import Asking, Stage, asks_of
+from bayplan.queues.gangs import chosen_by_quota
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.lineup import FIFO
 from bayplan.scheduler.messages import POD_SCHEDULED
 
 _OURS = (Gate.OURS, Gate.OURS_UNASKED)
+_WAITS_FOR_ITSELF = (Why.NOT_ENOUGH_PODS, Why.NOT_ENOUGH_PODS_OF_TASK, Why.FOREIGN_GATE)
+"""What keeps a group from starting that stands in no other's way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +64,9 @@ class Inquiry:
         """Note what a group waits for; one that waits for nodes alone has its room from now on."""
         pending = list(group.of_status(Status.PENDING))
         asked = self._asked(group)
-        asks = asked.ask if isinstance(asked, Asking) else NOTHING
-        no_room = asked if isinstance(asked, NoRoom) else self._no_room(group, asked)
-        if no_room is None and isinstance(asked, Asking):
-            self._let_in(asked)
+        asks = _amount(asked)
+        no_room = asked if isinstance(asked, NoRoom) else self._no_room(group, asked or ())
+        if no_room is None and asked is not None:
             no_room = _no_node(group, pending)
         line = self._waiting.setdefault(group.queue, [])
         line.append(
@@ -80,37 +82,60 @@ class Inquiry:
             )
         )
 
-    def _asked(self, group: Group) -> Asking | NoRoom | None:
+    def _asked(self, group: Group) -> tuple[Asking, ...] | NoRoom | None:
         if not group.is_known:
             text = f"PodGroup {group.key} does not exist"
             return NoRoom(Why.BAD_GROUP, group.queue, text)
         refusal = self._ledger.tree.refusal(group.queue)
-        return refusal or what_is_asked(group, self._book.candidates, _stage_of)
+        return refusal or asks_of(group, self._book.candidates, _stage_of)
 
-    def _no_room(self, group: Group, asked: Asking | None) -> NoRoom | None:
-        """Why a group that asks is not let in, or why it has nothing to ask for."""
-        if asked is None:
+    def _no_room(self, group: Group, asked: tuple[Asking, ...]) -> NoRoom | None:
+        """Why a group that asks is not let in, or why it has nothing to ask for; who has room takes
+        it.
+        """
+        if not asked:
             foreign = all(one.gate is Gate.FOREIGN for one in group.of_status(Status.PENDING))
             text = "its pods are held by others' gates"
             return NoRoom(Why.FOREIGN_GATE, group.queue, text) if foreign else None
         if (first := self._first.get(group.queue)) is not None:
             text = f"group {first} is before it, and nobody overtakes in queue {group.queue}"
             return NoRoom(Why.EARLIER_GROUP, group.queue, text)
-        no_room = self._ledger.may_enqueue(group) if group.is_pending else None
-        if no_room is None and not all(one.reserved for one in asked.members):
-            no_room = self._ledger.may_allocate_all(group, asked.members)
-        if no_room is not None and self._is_strict(group.queue):
+        no_room = self._admit(group) or self._let_in(group, asked)
+        stops = no_room is not None and no_room.why not in _WAITS_FOR_ITSELF
+        if stops and self._is_strict(group.queue):
             self._first[group.queue] = group.key
         return no_room
 
-    def _let_in(self, asked: Asking) -> None:
-        for member in asked.members:
-            if not member.reserved:
-                self._ledger.reserve(member)
+    def _admit(self, group: Group) -> NoRoom | None:
+        """Admit a group where there is room; why it has to wait all the same, if it has."""
+        if not group.is_pending:
+            return None
+        no_room = self._ledger.may_enqueue(group)
+        if no_room is None:
+            self._ledger.admit(group)
+            again = self._asked(group)
+            no_room = again if isinstance(again, NoRoom) else None
+        return no_room
+
+    def _let_in(self, group: Group, asked: tuple[Asking, ...]) -> NoRoom | None:
+        """Hold quota for what a group asks for; why there is none for the first, if for nothing."""
+        answers = [chosen_by_quota(self._ledger, group, one) for one in asked]
+        for chosen in answers:
+            if not isinstance(chosen, NoRoom):
+                for member in chosen:
+                    if not member.reserved:
+                        self._ledger.reserve(member)
+                return None
+        return next(one for one in answers if isinstance(one, NoRoom))
 
     def _is_strict(self, queue: str) -> bool:
         node = self._ledger.tree.get(queue)
         return node is not None and node.queue.spec.dequeue_strategy == FIFO
+
+
+def _amount(asked: tuple[Asking, ...] | NoRoom | None) -> Resources:
+    """What a group needs of the quota next."""
+    return asked[0].ask.request if isinstance(asked, tuple) else NOTHING
 
 
 def _no_node(group: Group, pending: Iterable[Member]) -> NoRoom | None:

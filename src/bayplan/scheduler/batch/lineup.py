@@ -1,7 +1,7 @@
 """Who is next: of all queues the one to be served, and of its groups the first.
 
 Queues are served in their order, groups within a queue in theirs. Groups that ask for the same
-amount stand in one row: when the first of them is refused for want of quota, so are the others, and
+stand in one row: when the first of them is refused for want of quota, so are the others, and
 none of them is looked at again before something came free where it was missing, in the queue or
 above it. So a queue of thousands that are alike costs one look each time a pod ends, and a queue in
 which nothing came free costs nothing.
@@ -19,27 +19,41 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import NamedTuple
 
+from bayplan.queues.asks import Ask
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
 from bayplan.queues.problems import NoRoom, Why
-from bayplan.queues.resources import NOTHING, Resources
 from bayplan.scheduler.batch.patience import Patience
 
 FIFO = "fifo"
 SLACK = 64
 Order = tuple[object, ...]
+Turn = tuple[str, Ask]
+"""The group whose turn it is, and what it asks for."""
+HELD = Ask()
+"""The ask of those that were let in before and ask for nothing more."""
+
+
+class Head(NamedTuple):
+    """A group in a row: its order, which of its asks that row is, and its key."""
+
+    order: Order
+    number: int
+    key: str
 
 
 @dataclass(slots=True)
 class _Line:
     """One queue's groups."""
 
-    rows: dict[Resources, list[tuple[Order, str]]] = field(default_factory=dict)
+    rows: dict[Ask, list[Head]] = field(default_factory=dict)
     """By what they ask for; who has moved on is skipped when it comes up."""
-    refused: dict[Resources, NoRoom] = field(default_factory=dict)
+    refused: dict[Ask, NoRoom] = field(default_factory=dict)
     """What was asked for in vain, and why."""
-    untold: dict[Resources, list[str]] = field(default_factory=dict)
+    untold: dict[Ask, list[str]] = field(default_factory=dict)
     """By what they ask for, those that came since it was refused last."""
     stopped: str = ""
     """The queue for whose room everybody waits behind the first, if it is strict."""
@@ -52,8 +66,12 @@ class _Standing:
     """Where a group stands."""
 
     queue: str
-    ask: Resources
+    asks: tuple[Ask, ...]
     order: Order
+
+    def asks_as(self, number: int, ask: Ask, order: Order) -> bool:
+        """Whether it still asks for that, as the one of that number and in that order."""
+        return self.order == order and self.asks[number : number + 1] == (ask,)
 
 
 class _Open:
@@ -119,33 +137,35 @@ class Lineup:
     def __iter__(self) -> Iterator[str]:
         return iter(self._standing)
 
-    def put(self, group: Group, ask: Resources, order: Order, now: float) -> NoRoom | None:
-        """Have a group wait for its turn, to ask for that much; why it need not ask now, if others
-        have asked for the same in vain.
+    def put(self, group: Group, asks: Iterable[Ask], order: Order, now: float) -> NoRoom | None:
+        """Have a group wait for its turn, to ask for any of these; why it need not ask now, if
+        others have asked for the same in vain.
         """
         self.patience.begin(group.key, now)
-        known, standing = self._standing.get(group.key), _Standing(group.queue, ask, order)
+        known, standing = self._standing.get(group.key), _Standing(group.queue, tuple(asks), order)
         if known != standing:
             self._stand(group, standing)
-        refused = self._lines[group.queue].refused.get(ask)
-        return None if refused is None or refused.why is Why.SHARE else refused
+        return self._refusal(standing)
+
+    def _refusal(self, standing: _Standing) -> NoRoom | None:
+        """Why a group waits: all that it asks for was refused, and not for its share alone."""
+        refused = self._lines[standing.queue].refused
+        answers = [refused.get(ask) for ask in standing.asks]
+        waits = all(one is not None and one.why is not Why.SHARE for one in answers)
+        return answers[0] if waits else None
 
     def _stand(self, group: Group, standing: _Standing) -> None:
-        ask = standing.ask
         self._leave(group.key)
         self._standing[group.key] = standing
         line = self._lines.setdefault(group.queue, _Line())
-        heapq.heappush(line.rows.setdefault(ask, []), (standing.order, group.key))
-        refused = line.refused.get(ask)
-        if refused is None or refused.why is Why.SHARE:
-            line.untold.setdefault(ask, []).append(group.key)
-        if refused is None:
-            self._open.add(group.queue)
-
-    def asks(self, key: str) -> Resources | None:
-        """What a group waits to ask for; None if it does not wait."""
-        standing = self._standing.get(key)
-        return None if standing is None else standing.ask
+        for number, ask in enumerate(standing.asks):
+            head = Head(standing.order, number, group.key)
+            heapq.heappush(line.rows.setdefault(ask, []), head)
+            refused = line.refused.get(ask)
+            if refused is None or refused.why is Why.SHARE:
+                line.untold.setdefault(ask, []).append(group.key)
+            if refused is None:
+                self._open.add(group.queue)
 
     def remove(self, key: str) -> None:
         """The group asks for nothing any more."""
@@ -153,7 +173,7 @@ class Lineup:
         if self.patience.end(key):
             self.let_all_look()
 
-    def next(self, now: float) -> str | None:
+    def next(self, now: float) -> Turn | None:
         """The group whose turn it is; None if nobody can be served now."""
         self._look_again()
         held_up = []
@@ -169,7 +189,7 @@ class Lineup:
             self._open.add(queue)
         return found
 
-    def next_beyond(self, now: float) -> str | None:
+    def next_beyond(self, now: float) -> Turn | None:
         """The group whose turn it is of those that ask for more than their queues deserve; the
         others of its queue ask again.
         """
@@ -185,14 +205,17 @@ class Lineup:
                 return found
         return None
 
-    def refuse(self, key: str, no_room: NoRoom, now: float, *, ever: bool = True) -> Iterable[str]:
+    def refuse(
+        self, turn: Turn, no_room: NoRoom, now: float, *, ever: bool = True
+    ) -> dict[str, NoRoom]:
         """There is no room for what a group asks, nor for others that ask for the same; returns
-        those to whom that is news. Unless it could not have it ever, it holds these up when its
-        patience is over.
+        why they wait, for those to whom that is news. Unless it could not have it ever, it holds
+        these up when its patience is over.
         """
-        standing, level = self._standing[key], no_room.queue
+        (key, ask), level = turn, no_room.queue
+        standing = self._standing[key]
         line = self._lines[standing.queue]
-        line.refused[standing.ask] = no_room
+        line.refused[ask] = no_room
         self._waiting_for.setdefault(level, {})[standing.queue] = None
         node = self._ledger.tree.get(standing.queue)
         if node is not None and node.queue.spec.dequeue_strategy == FIFO:
@@ -202,9 +225,11 @@ class Lineup:
         if no_room.why is Why.SHARE:
             self._ledger.wait_for_share(level)
             self._beyond.add(standing.queue)
-            return ()
-        untold = line.untold.pop(standing.ask, [])
-        return dict.fromkeys((key, *(other for other in untold if other in self._standing)))
+            return {}
+        told = dict.fromkeys((key, *line.untold.pop(ask, ())))
+        known = {one: self._standing[one] for one in told if one in self._standing}
+        waits = {one: self._refusal(standing) for one, standing in known.items()}
+        return {one: why for one, why in waits.items() if why is not None}
 
     def let_all_look(self) -> None:
         """Whoever was held up is not any more."""
@@ -226,21 +251,26 @@ class Lineup:
 
     # -- groups ----------------------------------------------------------------------------------
 
-    def _first_of(self, line: _Line, holder: str) -> str | None:
+    def _first_of(self, line: _Line, holder: str) -> Turn | None:
         """The first of a queue who was not refused, and whom nobody holds up; who was let in before
         and asks for nothing more is held up by nobody.
         """
-        let_in = self._head(NOTHING, line.rows.get(NOTHING, []))
+        let_in = self._head(HELD, line.rows.get(HELD, []))
         if let_in is not None:
-            return let_in[1]
+            return let_in.key, HELD
+        rows = (item for item in line.rows.items() if item[0] not in line.refused)
+        firsts = ((self._head(ask, row), ask) for ask, row in rows)
         stop = self._stop(line)
-        heads = (head for ask, row in line.rows.items() if ask not in line.refused
-                 if (head := self._head(ask, row)) is not None
-                 and (stop is None or head[0] < stop))  # fmt: skip
-        found = min(heads, default=None)
-        if found is None or (holder and found[1] != holder):
-            return holder if holder and self._may_ask(line, holder) else None
-        return found[1]
+        heads = ((head, ask) for head, ask in firsts if head and self._may_go(line, head, stop))
+        found = min(heads, default=None, key=itemgetter(0))
+        if found is None or (holder and found[0].key != holder):
+            return self._ask_of(line, holder) if holder else None
+        return found[0].key, found[1]
+
+    @staticmethod
+    def _may_go(line: _Line, head: Head, stop: Order | None) -> bool:
+        """Whether a group overtakes nobody in a strict queue; its own pods are no others."""
+        return stop is None or head.order < stop or head.key == line.stopped_by
 
     def _stop(self, line: _Line) -> Order | None:
         """Where those stand who wait behind the one that was refused; who has come before it since
@@ -249,17 +279,18 @@ class Lineup:
         first = self._standing.get(line.stopped_by) if line.stopped else None
         return None if first is None else first.order
 
-    def _may_ask(self, line: _Line, key: str) -> bool:
+    def _ask_of(self, line: _Line, key: str) -> Turn | None:
+        """What a group of a queue may ask for that was not refused."""
         standing = self._standing.get(key)
         if standing is None or self._lines[standing.queue] is not line:
-            return False
-        return standing.ask not in line.refused
+            return None
+        return next(((key, ask) for ask in standing.asks if ask not in line.refused), None)
 
-    def _head(self, ask: Resources, row: list[tuple[Order, str]]) -> tuple[Order, str] | None:
+    def _head(self, ask: Ask, row: list[Head]) -> Head | None:
         while row:
-            order, key = row[0]
+            order, number, key = row[0]
             standing = self._standing.get(key)
-            if standing is not None and standing.ask == ask and standing.order == order:
+            if standing is not None and standing.asks_as(number, ask, order):
                 return row[0]
             heapq.heappop(row)
         return None
@@ -269,10 +300,11 @@ class Lineup:
         if standing is None:
             return
         line = self._lines[standing.queue]
-        if self._head(standing.ask, line.rows[standing.ask]) is None:
-            del line.rows[standing.ask]
-            line.refused.pop(standing.ask, None)
-            line.untold.pop(standing.ask, None)
+        for ask in standing.asks:
+            if self._head(ask, line.rows[ask]) is None:
+                del line.rows[ask]
+                line.refused.pop(ask, None)
+                line.untold.pop(ask, None)
         if not line.rows:
             del self._lines[standing.queue]
             self._open.discard(standing.queue)

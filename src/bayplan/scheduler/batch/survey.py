@@ -72,10 +72,12 @@ def survey(
 
 
 def priorities_in(objects: Iterable[KubeObject]) -> PriorityOf:
-    """What the priority classes among these objects are worth; none named is the default's."""
+    """What the priority classes among these objects are worth; without a name, the
+    default's, the lowest if there are several.
+    """
     classes = [one for one in objects if isinstance(one, PriorityClass)]
     values = {one.name: one.value for one in classes}
-    values.update(("", one.value) for one in classes if one.global_default)
+    values[""] = min((one.value for one in classes if one.global_default), default=0)
     return lambda name: values.get(name, 0)
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 import logging
 
 from bayplan.queues import Gate, Group, Ledger, Member, NoRoom, Status, Why
+from bayplan.queues.asks import Asking, Stage, asks_of
+from bayplan.queues.gangs import chosen_by_quota, fits_when_empty
 from bayplan.scheduler.batch.admitting import Admitting, Hands, gated_of
-from bayplan.scheduler.batch.asking import Asking, Stage, what_is_asked
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.holding import Holding
-from bayplan.scheduler.batch.lineup import Lineup
+from bayplan.scheduler.batch.lineup import Lineup, Turn
 from bayplan.scheduler.batch.ordering import beyond_order, group_order, queue_order
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.desk import Desk
@@ -62,17 +63,17 @@ class Turns:
         self.holding.settle()
         self.holding.see_to_times(now)
         self._take_in(now)
-        key = self.lineup.next(now)
-        beyond = key is None and not self._is_anyone_coming()
+        turn = self.lineup.next(now)
+        beyond = turn is None and not self._is_anyone_coming()
         if beyond:
-            key = self.lineup.next_beyond(now)
-        if key is None:
+            turn = self.lineup.next_beyond(now)
+        if turn is None:
             return False
-        group = self._ledger.groups[key]
+        group = self._ledger.groups[turn[0]]
         try:
-            self._serve(group, now, beyond=beyond)
+            self._serve(group, turn, now, beyond=beyond)
         except Exception:
-            log.exception("group %s could not be served", key)
+            log.exception("group %s could not be served", group.key)
             self._give_up(group, now)
         return True
 
@@ -106,26 +107,27 @@ class Turns:
     def _line_up(self, key: str, now: float) -> None:
         group = self._ledger.groups.get(key)
         asked = self._asked(group) if group is not None else None
-        if group is None or not isinstance(asked, Asking):
+        if group is None or not isinstance(asked, tuple):
             self.lineup.remove(key)
         if group is None:
             self._reservations.end(key)
             self._hands.telling.forget(key)
             self._hands.evictions.forget(key)
-        elif isinstance(asked, Asking):
-            known = self.lineup.put(group, asked.ask, group_order(group), now)
+        elif isinstance(asked, tuple):
+            asks = [one.ask for one in asked]
+            known = self.lineup.put(group, asks, group_order(group), now)
             if known is not None:
                 self._wait(group, known)
         elif isinstance(asked, NoRoom):
             self._wait(group, asked)
 
-    def _asked(self, group: Group) -> Asking | NoRoom | None:
+    def _asked(self, group: Group) -> tuple[Asking, ...] | NoRoom | None:
         if not group.is_known:
             text = f"PodGroup {group.key} does not exist"
             return NoRoom(Why.BAD_GROUP, group.queue, text) if group.members else None
         if (text := self._book.malformed(group)) and group.count(Status.PENDING):
             return NoRoom(Why.BAD_GROUP, group.queue, text)
-        return what_is_asked(group, self._book.candidates, self.stage_of)
+        return asks_of(group, self._book.candidates, self.stage_of)
 
     def stage_of(self, member: Member) -> Stage:
         """Where a pod without a node stands."""
@@ -142,52 +144,60 @@ class Turns:
 
     # -- a turn ----------------------------------------------------------------------------------
 
-    def _serve(self, group: Group, now: float, *, beyond: bool) -> None:
-        asked = self._asked(group)
-        if not isinstance(asked, Asking) or asked.ask != self.lineup.asks(group.key):
+    def _serve(self, group: Group, turn: Turn, now: float, *, beyond: bool) -> None:
+        asked = self._asked_for(group, turn)
+        if asked is None:
             self._line_up(group.key, now)
             return
         if self._reservations.rests(group.key, now) and gated_of(asked.members):
             self.lineup.remove(group.key)
             return
-        no_room = self._no_room(group, asked)
-        over = self._ledger.asks_beyond_share(group, asked.ask) if no_room is None else None
+        chosen = self._no_room(group) or chosen_by_quota(self._ledger, group, asked)
+        over = None
+        if not isinstance(chosen, NoRoom):
+            over = self._ledger.asks_beyond_share(group, asked.ask.request)
         if over is not None and not beyond:
-            no_room = over
-        if no_room is not None:
-            ever = self._fits_ever(group, asked)
-            for key in self.lineup.refuse(group.key, no_room, now, ever=ever):
-                if (told := self._ledger.groups.get(key)) is not None:
-                    self._wait(told, no_room)
-            if no_room.why is Why.QUOTA and ever:
-                self._hands.evictions.make_room(group, now, in_other_queues=False)
+            chosen = over
+        if isinstance(chosen, NoRoom):
+            self._refuse(group, asked, chosen, now)
             return
         self.lineup.remove(group.key)
         self._hands.telling.forget(group.key)
+        if not chosen:
+            self._book.stir(group.key)
+            return
         self._book.touch(group.key)
         if over is None and self._ledger.policy == "proportion":
-            self._coming.update(dict.fromkeys(one.key for one in gated_of(asked.members)))
-        self._admitting.let_in(group, asked.members, now)
+            self._coming.update(dict.fromkeys(one.key for one in gated_of(chosen)))
+        self._admitting.let_in(group, asked, chosen, now)
+
+    def _asked_for(self, group: Group, turn: Turn) -> Asking | None:
+        """What a group asks for in its turn; None if it asks for something else by now."""
+        asked = self._asked(group)
+        found = asked if isinstance(asked, tuple) else ()
+        return next((one for one in found if one.ask == turn[1]), None)
+
+    def _refuse(self, group: Group, asked: Asking, no_room: NoRoom, now: float) -> None:
+        ever = fits_when_empty(self._ledger, group, asked)
+        waiting = self.lineup.refuse((group.key, asked.ask), no_room, now, ever=ever)
+        for key, why in waiting.items():
+            if (told := self._ledger.groups.get(key)) is not None:
+                self._wait(told, why)
+        if no_room.why is Why.QUOTA and ever:
+            self._hands.evictions.make_room(group, now, in_other_queues=False)
 
     def _wait(self, group: Group, no_room: NoRoom) -> None:
         if self._hands.telling.waits(group, no_room):
             self._book.touch(group.key)
 
-    def _no_room(self, group: Group, asked: Asking) -> NoRoom | None:
-        if group.is_pending:
-            no_room = self._ledger.may_enqueue(group)
-            if no_room is not None:
-                return no_room
-            self._ledger.admit(group)
-        if all(one.reserved for one in asked.members):
+    def _no_room(self, group: Group) -> NoRoom | None:
+        """Why a group is not admitted; None if it is from now on."""
+        if not group.is_pending:
             return None
-        return self._ledger.may_allocate_all(group, asked.members)
-
-    def _fits_ever(self, group: Group, asked: Asking) -> bool:
-        """Whether the queue would have room if it were empty."""
-        nodes, ask = self._ledger.tree.nodes, asked.ask
-        path = self._ledger.tree.path(group.queue)
-        return not any(ask.over(nodes[name].quota.real_capability, ask.asked) for name in path)
+        no_room = self._ledger.may_enqueue(group)
+        if no_room is None:
+            self._ledger.admit(group)
+        return no_room
 
     def _give_up(self, group: Group, now: float) -> None:
         """Something went wrong with a group: it rests, and the others go on."""

@@ -64,6 +64,9 @@ class SchedulingQueue(Generic[E]):
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._entries.values())
 
+    def __getitem__(self, uid: str) -> QueuedPod:
+        return self._entries[uid]
+
     def get(self, uid: str) -> QueuedPod | None:
         """The entry of a pod, wherever it is."""
         return self._entries.get(uid)

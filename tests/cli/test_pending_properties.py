@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bayplan.cli.pending import ENDS, end_of, explain_all
 from bayplan.cli.whose import Bench
 from bayplan.fit import Profile, Snapshot
+from bayplan.fit.explanation import explain
 from bayplan.fit.explanation.waiting import waiting_pods
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -90,7 +91,7 @@ def alone(snapshot: Snapshot, pods: list[Pod]) -> dict[str, str]:
     """How it ends for each pod, placed one after another and each explained by itself."""
     ends = {}
     for pod in pods:
-        found = snapshot.explain(pod, with_fixes=False)
+        found = explain(snapshot, pod, with_fixes=False)
         if pod.spec.scheduling_gates:
             ends[pod.key] = "are gated"
         elif found.node is not None:

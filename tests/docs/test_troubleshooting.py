@@ -31,7 +31,7 @@ IMAGES = (
 )
 SAYING = [
     *sorted((SOURCE / "fit" / "filters").glob("*.py")),
-    SOURCE / "fit" / "needs" / "devices.py",
+    SOURCE / "fit" / "requirements" / "devices.py",
     SOURCE / "fit" / "preemption" / "search.py",
     SOURCE / "queues" / "saying.py",
     SOURCE / "queues" / "room.py",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import Fix, FixKind
+from bayplan.fit.explanation import Fix, FixKind, explain
 from bayplan.kube.codec import encode
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -180,7 +180,7 @@ async def observe(kubectl: Kubectl) -> Snapshot:
 def fix_of(snapshot: Snapshot, kind: FixKind) -> Fix:
     """The fix of one step of a kind, for the pod that waits."""
     (waiting,) = (one for one in snapshot.objects() if isinstance(one, Pod) and one.name == "p")
-    found = snapshot.explain(waiting).fixes
+    found = explain(snapshot, waiting).fixes
     return next(fix for fix in found if fix.kinds == (kind,))
 
 

@@ -15,7 +15,7 @@ from itertools import permutations
 from pathlib import Path
 
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import Fix, FixKind
+from bayplan.fit.explanation import Fix, FixKind, explain
 from bayplan.fit.explanation.replay import without
 from bayplan.fit.state.pods import placed_on
 from bayplan.kube.codec import decode_object
@@ -49,7 +49,7 @@ class Judgement:
 def judge(objects: Sequence[KubeObject], pod: Pod, found: Judgement, name: str = "") -> None:
     """Judge the fixes for one pod, if it is refused."""
     snapshot = Snapshot(objects)
-    explanation = snapshot.explain(pod)
+    explanation = explain(snapshot, pod)
     if explanation.fits:
         return
     found.pods += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bayplan.fit import Snapshot
+from bayplan.fit.explanation import explain
 from bayplan.kube.meta import KubeObject
 from tests.builders import (
     PodBuilder,
@@ -24,7 +25,7 @@ WEB = selector(app="web")
 
 
 def details(objects: Sequence[KubeObject], pod: PodBuilder) -> dict[str, tuple[str, ...]]:
-    nodes = Snapshot(objects).explain(pod.obj(), with_fixes=False).nodes
+    nodes = explain(Snapshot(objects), pod.obj(), with_fixes=False).nodes
     return {answer.name: answer.details for answer in nodes}
 
 

@@ -10,6 +10,7 @@ import pytest
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.batches import group_pods
 from bayplan.fit.events import Event
+from bayplan.fit.explanation import explain
 from bayplan.fit.hints import may_unblock
 from bayplan.fit.preemption import preempt
 from bayplan.fit.refusal import UNJUDGED
@@ -38,7 +39,7 @@ def snapshot_of(*more: KubeObject) -> Snapshot:
 
 def refused(pod: Pod, *more: KubeObject) -> str:
     """Why no node is looked at."""
-    found = snapshot_of(*more).explain(pod, with_fixes=False)
+    found = explain(snapshot_of(*more), pod, with_fixes=False)
     assert found.refused_before is not None
     assert not found.fits
     assert not found.unjudged
@@ -49,14 +50,14 @@ def refused(pod: Pod, *more: KubeObject) -> str:
 
 
 def test_of_a_claim_that_is_missing_nothing_else_is_said() -> None:
-    found = snapshot_of().explain(make_pod("p").device("c").obj(), with_fixes=False)
+    found = explain(snapshot_of(), make_pod("p").device("c").obj(), with_fixes=False)
     assert found.message == 'could not find ResourceClaim "default/c"'
 
 
 def test_the_line_for_a_missing_class_is_kube_schedulers() -> None:
     claim = make_resource_claim("c").first_of("fpga").obj()
     snapshot = Snapshot([*NODES, claim], profile=Profile().as_kube_scheduler())
-    found = snapshot.explain(make_pod("p").device("c").obj(), with_fixes=False)
+    found = explain(snapshot, make_pod("p").device("c").obj(), with_fixes=False)
     assert found.message == (
         "0/2 nodes are available: request any/try-0: device class fpga does not exist."
         " no new claims to deallocate,"
@@ -67,7 +68,7 @@ def test_the_line_for_a_missing_class_is_kube_schedulers() -> None:
 def test_the_line_where_allocated_devices_are_elsewhere_is_kube_schedulers() -> None:
     claim = make_resource_claim("c").allocated(name_term("b")).obj()
     snapshot = Snapshot([*NODES, claim], profile=Profile().as_kube_scheduler())
-    found = snapshot.explain(make_pod("p").cpu("5").device("c").obj(), with_fixes=False)
+    found = explain(snapshot, make_pod("p").cpu("5").device("c").obj(), with_fixes=False)
     assert found.message == (
         "0/2 nodes are available: 2 Insufficient cpu. still not schedulable,"
         " preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
@@ -134,7 +135,7 @@ def test_an_allocated_claim_binds_the_pod_to_where_its_devices_are() -> None:
     assert refusal.reasons == ("resourceclaim not available on the node",)
     full = make_pod("full").cpu("5").device("c").obj()
     assert snapshot.decide(full).node is None
-    assert not snapshot.explain(full, with_fixes=False).unjudged
+    assert not explain(snapshot, full, with_fixes=False).unjudged
 
 
 def test_a_claim_that_too_many_have_is_in_use() -> None:
@@ -150,14 +151,14 @@ def test_a_claim_that_too_many_have_is_in_use() -> None:
 
 def test_an_allocated_claim_without_a_selector_is_everywhere() -> None:
     snapshot = snapshot_of(make_resource_claim("c").allocated().obj())
-    found = snapshot.explain(make_pod("p").device("c").obj())
+    found = explain(snapshot, make_pod("p").device("c").obj())
     assert {one.name for one in found.nodes if one.fits} == {"a", "b"}
 
 
 def test_what_would_have_to_be_allocated_is_not_judged() -> None:
     snapshot = snapshot_of(make_resource_claim("c").obj())
     pod = make_pod("p").device("c").priority(10).obj()
-    found = snapshot.explain(pod)
+    found = explain(snapshot, pod)
     assert found.unjudged
     assert not found.fits
     assert found.message == f"{CANNOT} (to be allocated: default/c)"
@@ -168,7 +169,7 @@ def test_what_would_have_to_be_allocated_is_not_judged() -> None:
 
 def test_what_other_plugins_refuse_everywhere_is_judged() -> None:
     snapshot = snapshot_of(make_resource_claim("c").obj())
-    found = snapshot.explain(make_pod("p").cpu("5").device("c").obj(), with_fixes=False)
+    found = explain(snapshot, make_pod("p").cpu("5").device("c").obj(), with_fixes=False)
     assert not found.unjudged
     assert found.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
@@ -182,7 +183,7 @@ def test_nobody_is_pushed_out_for_a_pod_that_cannot_be_judged() -> None:
 
 def test_claims_that_nobody_tells_of_are_not_judged() -> None:
     snapshot = Snapshot(NODES, profile=Profile(knows_devices=False))
-    assert snapshot.explain(make_pod("p").device("c").obj()).unjudged
+    assert explain(snapshot, make_pod("p").device("c").obj()).unjudged
 
 
 def test_pods_with_claims_are_no_likes_of_those_without() -> None:
@@ -230,9 +231,9 @@ def test_a_node_that_lacks_an_extended_resource_may_have_devices_for_it(
     device_class: KubeObject, resource: str
 ) -> None:
     pod = make_pod("p").request(resource, "2").obj()
-    assert not extended().explain(pod, with_fixes=False).unjudged
+    assert not explain(extended(), pod, with_fixes=False).unjudged
     snapshot = extended(device_class)
-    assert snapshot.explain(pod, with_fixes=False).unjudged
+    assert explain(snapshot, pod, with_fixes=False).unjudged
     refusal = snapshot.refusal(pod, "devices")
     assert refusal is not None
     assert refusal.code == UNJUDGED

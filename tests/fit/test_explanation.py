@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.fit import Decision, Snapshot
-from bayplan.fit.explanation import Standing
+from bayplan.fit.explanation import Standing, explain
 from bayplan.kube.meta import KubeObject
 from tests.builders import (
     make_csinode,
@@ -48,7 +48,7 @@ def test_the_line_counts_reasons_as_kube_scheduler_does() -> None:
         make_pvc("data").storage_class("fast").obj(),
     ]
     pod = make_pod("p").cpu("2").claim("data").never_preempts().obj()
-    said = Snapshot(objects).explain(pod).message
+    said = explain(Snapshot(objects), pod).message
     assert said == (
         "0/5 nodes are available: 2 node(s) exceed max volume count, 3 Insufficient cpu."
         " preemption: not eligible due to preemptionPolicy=Never."
@@ -56,7 +56,7 @@ def test_the_line_counts_reasons_as_kube_scheduler_does() -> None:
 
 
 def test_preemption_that_would_not_help_is_part_of_the_line() -> None:
-    said = Snapshot([small("n1")]).explain(make_pod("p").cpu("2").obj()).message
+    said = explain(Snapshot([small("n1")]), make_pod("p").cpu("2").obj()).message
     assert said == (
         "0/1 nodes are available: 1 Insufficient cpu."
         " preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
@@ -65,7 +65,7 @@ def test_preemption_that_would_not_help_is_part_of_the_line() -> None:
 
 def test_nodes_that_affinity_does_not_name_count_as_not_asked() -> None:
     pod = make_pod("p").cpu("2").node_affinity(name_term("n1")).never_preempts().obj()
-    said = Snapshot([small("n1"), big("n2"), big("n3")]).explain(pod).message
+    said = explain(Snapshot([small("n1"), big("n2"), big("n3")]), pod).message
     assert said.startswith(
         "0/3 nodes are available: 1 Insufficient cpu,"
         " 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
@@ -74,7 +74,7 @@ def test_nodes_that_affinity_does_not_name_count_as_not_asked() -> None:
 
 def test_a_refusal_before_any_node_is_the_whole_line() -> None:
     pod = make_pod("p").claim("gone").never_preempts().obj()
-    found = Snapshot([big("n1")]).explain(pod)
+    found = explain(Snapshot([big("n1")]), pod)
     assert found.message.startswith(
         '0/1 nodes are available: persistentvolumeclaim "gone" not found. preemption: '
     )
@@ -83,13 +83,13 @@ def test_a_refusal_before_any_node_is_the_whole_line() -> None:
 
 
 def test_a_cluster_without_nodes_says_so() -> None:
-    found = Snapshot().explain(make_pod("p").obj())
+    found = explain(Snapshot(), make_pod("p").obj())
     assert found.message == "no nodes available to schedule pods"
     assert not found.fits
 
 
 def test_a_pod_that_fits_is_told_its_node_and_why() -> None:
-    found = Snapshot([small("n1"), big("n2")]).explain(make_pod("p").cpu("500m").obj())
+    found = explain(Snapshot([small("n1"), big("n2")]), make_pod("p").cpu("500m").obj())
     assert (found.fits, found.node) == (True, "n2")
     assert "next is n1" in found.why
     assert [answer.name for answer in found.nodes] == ["n2", "n1"]
@@ -98,20 +98,20 @@ def test_a_pod_that_fits_is_told_its_node_and_why() -> None:
 
 def test_equal_nodes_are_decided_by_their_names_whatever_their_order() -> None:
     pod = make_pod("p").obj()
-    one = Snapshot([big("n1"), big("n2")]).explain(pod)
-    other = Snapshot([big("n2"), big("n1")]).explain(pod)
+    one = explain(Snapshot([big("n1"), big("n2")]), pod)
+    other = explain(Snapshot([big("n2"), big("n1")]), pod)
     assert one.node == other.node
     assert "a hash of the nodes' names decides" in one.why
 
 
 def test_the_only_node_needs_no_comparison() -> None:
-    found = Snapshot([big("n1")]).explain(make_pod("p").obj())
+    found = explain(Snapshot([big("n1")]), make_pod("p").obj())
     assert found.why == "it is the only node that fits"
 
 
 def test_details_give_the_numbers_behind_a_reason() -> None:
     tainted = make_node("n2").capacity(cpu="4", memory="8Gi", pods="10").taint("team", "a").obj()
-    found = Snapshot([small("n1"), tainted]).explain(make_pod("p").cpu("1500m").obj())
+    found = explain(Snapshot([small("n1"), tainted]), make_pod("p").cpu("1500m").obj())
     details = {answer.name: answer.details for answer in found.nodes}
     assert details == {
         "n1": ("wants 1.5 CPUs, 1 free",),
@@ -131,11 +131,11 @@ def test_details_name_the_volume_that_is_elsewhere() -> None:
         make_pvc("z").volume("zoned").obj(),
     ]
     snapshot = Snapshot(objects)
-    (here,) = snapshot.explain(make_pod("p").claim("c").obj(), with_fixes=False).nodes
+    (here,) = explain(snapshot, make_pod("p").claim("c").obj(), with_fixes=False).nodes
     assert here.details == (
         "claim default/c is bound to volume pv, which can be reached only where 'rack In [r1]'",
     )
-    (there,) = snapshot.explain(make_pod("q").claim("z").obj(), with_fixes=False).nodes
+    (there,) = explain(snapshot, make_pod("q").claim("z").obj(), with_fixes=False).nodes
     assert there.details == (
         "claim default/z is bound to volume zoned, which has label topology.kubernetes.io/zone=a",
     )
@@ -149,18 +149,18 @@ def test_details_name_who_has_the_claim() -> None:
         make_pvc("c").access("ReadWriteOncePod").volume("pv").obj(),
         make_pod("holder").claim("c").node("n").obj(),
     ]
-    (here,) = Snapshot(objects).explain(make_pod("p").claim("c").obj(), with_fixes=False).nodes
+    (here,) = explain(Snapshot(objects), make_pod("p").claim("c").obj(), with_fixes=False).nodes
     assert here.details == ("pod default/holder has claim default/c for itself",)
 
 
 def test_details_name_the_nodes_that_affinity_names() -> None:
     pod = make_pod("p").node_affinity(name_term("n9")).obj()
-    (here,) = Snapshot([big("n1")]).explain(pod, with_fixes=False).nodes
+    (here,) = explain(Snapshot([big("n1")]), pod, with_fixes=False).nodes
     assert here.details == ("required affinity names n9",)
 
 
 def test_a_gated_pod_is_not_looked_at_but_told_where_it_would_go() -> None:
-    found = Snapshot([big("n1")]).explain(make_pod("p").gate("quota").gate("team").obj())
+    found = explain(Snapshot([big("n1")]), make_pod("p").gate("quota").gate("team").obj())
     assert found.standing is Standing.GATED
     assert found.message == "waiting for scheduling gates: [quota team]"
     assert (found.fits, found.node) == (False, "n1")
@@ -168,34 +168,34 @@ def test_a_gated_pod_is_not_looked_at_but_told_where_it_would_go() -> None:
 
 def test_a_placed_pod_is_where_it_is() -> None:
     snapshot = Snapshot([big("n1"), make_pod("p").node("n1").obj()])
-    found = snapshot.explain(make_pod("p").node("n1").obj())
+    found = explain(snapshot, make_pod("p").node("n1").obj())
     assert (found.standing, found.node, found.fits) == (Standing.PLACED, "n1", True)
 
 
 def test_a_pod_on_an_unknown_node_is_told_so() -> None:
-    found = Snapshot([big("n1")]).explain(make_pod("p").node("gone").obj())
+    found = explain(Snapshot([big("n1")]), make_pod("p").node("gone").obj())
     assert "not in the snapshot" in found.message
 
 
 def test_an_assumed_pod_is_placed() -> None:
     snapshot, pod = Snapshot([big("n1")]), make_pod("p").obj()
     snapshot.assume(pod, Decision("n1"))
-    assert snapshot.explain(pod).standing is Standing.PLACED
+    assert explain(snapshot, pod).standing is Standing.PLACED
 
 
 def test_a_pod_that_has_ended_needs_no_node() -> None:
-    found = Snapshot([small("n1")]).explain(make_pod("p").cpu("9").phase("Succeeded").obj())
+    found = explain(Snapshot([small("n1")]), make_pod("p").cpu("9").phase("Succeeded").obj())
     assert (found.standing, found.fits, found.node) == (Standing.ENDED, True, None)
 
 
 def test_a_pod_that_is_being_deleted_will_not_be_placed() -> None:
-    found = Snapshot([big("n1")]).explain(make_pod("p").terminating().obj())
+    found = explain(Snapshot([big("n1")]), make_pod("p").terminating().obj())
     assert (found.standing, found.fits) == (Standing.TERMINATING, False)
 
 
 def test_preemption_names_its_victims() -> None:
     victim = make_pod("low").cpu("3").priority(1).node("n1").obj()
-    found = Snapshot([big("n1"), victim]).explain(make_pod("high").cpu("3").priority(9).obj())
+    found = explain(Snapshot([big("n1"), victim]), make_pod("high").cpu("3").priority(9).obj())
     assert found.preemption is not None
     assert [pod.key for pod in found.preemption.victims] == ["default/low"]
     assert found.message == "0/1 nodes are available: 1 Insufficient cpu."
@@ -205,12 +205,12 @@ def test_explaining_changes_nothing() -> None:
     victim = make_pod("low").cpu("3").priority(1).node("n1").obj()
     snapshot = Snapshot([big("n1"), small("n2"), victim, make_service("s", app="x").obj()])
     before = {obj.key for obj in snapshot.objects()}, snapshot.decide(make_pod("q").cpu("1").obj())
-    snapshot.explain(make_pod("high").cpu("3").priority(9).obj())
+    explain(snapshot, make_pod("high").cpu("3").priority(9).obj())
     after = {obj.key for obj in snapshot.objects()}, snapshot.decide(make_pod("q").cpu("1").obj())
     assert before == after
 
 
 def test_fixes_are_not_looked_for_unless_wanted() -> None:
     snapshot = Snapshot([big("n1")])
-    assert snapshot.explain(make_pod("p").cpu("5").obj(), with_fixes=False).fixes == ()
-    assert snapshot.explain(make_pod("p").cpu("5").obj()).fixes
+    assert explain(snapshot, make_pod("p").cpu("5").obj(), with_fixes=False).fixes == ()
+    assert explain(snapshot, make_pod("p").cpu("5").obj()).fixes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import FixKind, Risk, Step
+from bayplan.fit.explanation import FixKind, Risk, Step, explain
 from bayplan.kube.meta import KubeObject
 from tests.builders import (
     PodBuilder,
@@ -24,7 +24,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 def step(objects: Sequence[KubeObject], pod: PodBuilder, kind: FixKind) -> Step:
     """The step of the first fix of one step of that kind."""
-    found = Snapshot(objects).explain(pod.obj()).fixes
+    found = explain(Snapshot(objects), pod.obj()).fixes
     return next(fix.steps[0] for fix in found if fix.kinds == (kind,))
 
 

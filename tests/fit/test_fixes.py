@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.explanation import Fix, FixKind
+from bayplan.fit.explanation import Fix, FixKind, explain
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -39,7 +39,7 @@ def fixes(
     objects: Sequence[KubeObject], pod: PodBuilder, profile: Profile | None = None
 ) -> list[Fix]:
     """The fixes on offer, each applied to a fresh snapshot to see that it holds."""
-    found = Snapshot(objects, profile=profile).explain(pod.obj())
+    found = explain(Snapshot(objects, profile=profile), pod.obj())
     assert not found.fits
     for fix in found.fixes:
         fresh = Snapshot(objects, profile=profile)

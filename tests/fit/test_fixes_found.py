@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import FixKind, Risk
+from bayplan.fit.explanation import FixKind, Risk, explain
 from bayplan.kube.meta import KubeObject
 from tests.builders import (
     make_csinode,
@@ -102,7 +102,7 @@ def test_no_node_in_a_zone_helps_a_volume_of_one_host() -> None:
     here = node_term(HOSTNAME, "In", "gone")
     objects: list[KubeObject] = [make_pv("pv").bound_to("c").node_affinity(here).obj()]
     objects += [make_pvc("c").volume("pv").obj(), node("n").label(HOSTNAME, "n").zone("a").obj()]
-    explanation = Snapshot(objects).explain(make_pod("p").claim("c").obj())
+    explanation = explain(Snapshot(objects), make_pod("p").claim("c").obj())
     assert explanation.fixes == ()
     assert explanation.sought is not None
     assert explanation.sought.nearest is not None

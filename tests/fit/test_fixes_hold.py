@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import Explanation, Fix, FixKind
+from bayplan.fit.explanation import Explanation, Fix, FixKind, explain
 from bayplan.fit.state.pods import placed_on
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -86,7 +86,7 @@ def check_fixes(objects: list[KubeObject], pod: Pod) -> Explanation:
     """Apply each fix to a fresh snapshot; the pod must then go where the fix says."""
     snapshot = Snapshot(objects)
     before = snapshot.decide(pod)
-    explanation = snapshot.explain(pod)
+    explanation = explain(snapshot, pod)
     assert snapshot.decide(pod) == before, "explaining must not change the snapshot"
     for fix in explanation.fixes:
         fresh = Snapshot(objects)

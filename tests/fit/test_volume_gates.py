@@ -10,6 +10,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.fit import MissingDriver, Profile, Snapshot
+from bayplan.fit.explanation import explain
 from bayplan.fit.volumes.limits import Limit, LimitSource, limit_of
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
@@ -39,7 +40,7 @@ def profile(
 
 
 def feasible(objects: list[KubeObject], pod: Pod, rules: Profile) -> set[str]:
-    found = Snapshot(objects, profile=rules).explain(pod, with_fixes=False)
+    found = explain(Snapshot(objects, profile=rules), pod, with_fixes=False)
     return {answer.name for answer in found.nodes if answer.fits}
 
 
@@ -79,7 +80,7 @@ def test_a_node_without_the_driver_is_used_for_other_pods() -> None:
 
 
 def test_the_refusal_names_the_driver() -> None:
-    found = Snapshot(no_driver_here()).explain(NEEDS_DRIVER, with_fixes=False)
+    found = explain(Snapshot(no_driver_here()), NEEDS_DRIVER, with_fixes=False)
     reasons = {a.name: a.refusal.reasons for a in found.nodes if a.refusal is not None}
     expected = (f"{EBS} CSI driver is not installed on the node",)
     assert reasons == {"bare": expected, "listed-nothing": expected}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.fit import Profile, Snapshot
+from bayplan.fit.explanation import explain
 from bayplan.kube.meta import KubeObject
 from tests.builders import (
     make_csinode,
@@ -27,7 +28,7 @@ SOMEBODYS = make_pod("somebodys").claim("c").scheduler("fancy").obj()
 
 def where(profile: Profile) -> list[set[str]]:
     snapshot = Snapshot(DRIVERLESS, profile=profile)
-    found = (snapshot.explain(one, with_fixes=False) for one in (THEIRS, OURS, SOMEBODYS))
+    found = (explain(snapshot, one, with_fixes=False) for one in (THEIRS, OURS, SOMEBODYS))
     return [{answer.name for answer in one.nodes if answer.fits} for one in found]
 
 
@@ -59,7 +60,7 @@ def test_the_line_of_kube_scheduler_has_the_words_of_its_plugin_for_claims() -> 
     objects = [make_node("n").capacity(cpu="1").obj(), *DRIVERLESS[1:3]]
     big = make_pod("big").cpu("2").obj()
     said = [
-        Snapshot(objects, profile=profile).explain(big, with_fixes=False).message
+        explain(Snapshot(objects, profile=profile), big, with_fixes=False).message
         for profile in (Profile().as_kube_scheduler(), Profile())
     ]
     rest = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
@@ -71,7 +72,7 @@ def test_the_line_of_kube_scheduler_ends_early_for_a_pod_refused_before_nodes() 
     pod = make_pod("p").claim("gone").obj()
     line = '0/1 nodes are available: persistentvolumeclaim "gone" not found.'
     said = [
-        Snapshot([make_node("n").obj()], profile=profile).explain(pod, with_fixes=False).message
+        explain(Snapshot([make_node("n").obj()], profile=profile), pod, with_fixes=False).message
         for profile in (Profile().as_kube_scheduler(), Profile())
     ]
     rest = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."

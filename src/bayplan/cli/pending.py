@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bayplan.cli.whose import Bench, Judged
 from bayplan.fit import Decision, Snapshot
-from bayplan.fit.explanation import Explanation, Standing
+from bayplan.fit.explanation import Explanation, Standing, explain
 from bayplan.fit.explanation.cause import why_it_waits
 from bayplan.fit.explanation.explain import standing_of
 from bayplan.fit.explanation.waiting import ASKING, QUOTED, likeness
@@ -108,7 +108,7 @@ class _Telling:
                 self._snapshot.assume(pod, decision)
 
     def _explained(self, pod: Pod) -> Alike:
-        explanation = self._snapshot.explain(pod, with_fixes=self._with_fixes)
+        explanation = explain(self._snapshot, pod, with_fixes=self._with_fixes)
         judged = self._bench.judged(pod, explanation)
         waits = explanation.standing is Standing.WAITING and explanation.node is None
         cause = QUOTED.sub("…", why_it_waits(self._snapshot, pod).text) if waits else ""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.fit import Snapshot
+from bayplan.fit.explanation import explain
 from bayplan.fit.preemption import preempt
 from bayplan.kube.pods import Pod
 from tests.builders import (
@@ -49,7 +50,7 @@ def test_a_place_that_is_promised_is_taken_by_nobody_of_equal_or_lower_priority(
 def test_what_nominated_pods_leave_no_room_for_is_explained_with_them() -> None:
     node = make_node("n1").capacity(cpu="4", memory="8Gi", pods=9).obj()
     snapshot = Snapshot([node, make_pod("n").cpu("3").nominated("n1").obj()])
-    explanation = snapshot.explain(make_pod("p").cpu("2").obj())
+    explanation = explain(snapshot, make_pod("p").cpu("2").obj())
     assert explanation.nodes[0].details == ("wants 2 CPUs, 1 free",)
     less = "Request 1 CPU less: 1 instead of 2; the pod then fits n1."
     assert less in [fix.summary for fix in explanation.fixes]

@@ -22,6 +22,7 @@ from bayplan.embedded.control.storages import EVENTS
 from bayplan.embedded.simulation.report import Waiting
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.fit import Snapshot
+from bayplan.fit.explanation import explain
 from bayplan.fit.explanation.cause import why_it_waits
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import ROOT_QUEUE
@@ -76,7 +77,7 @@ class Watching:
             return why_it_waits(self._snapshot, pod, f"queue {queue} has not let it in").text
         if pod.spec.scheduling_gates:
             return why_it_waits(self._snapshot, pod).text
-        return self._snapshot.explain(pod, with_fixes=False).message
+        return explain(self._snapshot, pod, with_fixes=False).message
 
     def _ledger(self) -> Ledger | None:
         daemon = self._aboard.scheduler

@@ -82,7 +82,7 @@ def _fill_at_once(
     if not isinstance(answer, Evaluation):
         return []
     placed: list[Placed] = []
-    contested = snapshot.contest(group.pods[0]).rivals.by_slot
+    contested = snapshot.nominated_pods_check(group.pods[0]).nominated.by_slot
     for slot in slots[passing(answer, slots)].tolist():
         if slot in contested:
             here = group.of(group.pods[len(placed) :])
@@ -115,7 +115,7 @@ def _first_passing(snapshot: Snapshot, pod: Pod, slots: SlotArray) -> str | None
     if not isinstance(answer, Evaluation):
         return None
     slots = slots[passing(answer, slots)]
-    kept = snapshot.contest(pod).refusals_beside(slots.tolist())
+    kept = snapshot.nominated_pods_check(pod).refusals_beside(slots.tolist())
     found = next((slot for slot in slots.tolist() if slot not in kept), None)
     return None if found is None else snapshot.cluster.slots.names[found]
 

@@ -1,52 +1,127 @@
-"""Standing answers, by question; those asked least recently are dropped first.
+"""Evaluations kept by what pods are asked: signature, requirements, plugins and default spreading.
 
-A question about a volume that is in use already, or about a disk, is hardly asked by more than one
-pod: of these only a few are kept, so that thousands of them do not take the room of all the others.
+Pods that are asked the same are given the same evaluation. What makes them the same is looked up at
+every decision, so it is kept by objects and small integers. Evaluations asked least recently are
+dropped first. One about a volume that is in use already, or about a disk, is hardly asked by more
+than one pod: of these only a few are kept, so that thousands of them do not displace all others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 
 from bayplan.fit.evaluation.ranks import Evaluation
-from bayplan.fit.requirements.pods import PodRequirements
+from bayplan.fit.plugin_set import PluginSet
+from bayplan.fit.plugins.base import Arrival, Filter, Question
+from bayplan.fit.plugins.registry import compile_filters, refusal_before_nodes
+from bayplan.fit.profile import Profile
+from bayplan.fit.refusal import Refusal
+from bayplan.fit.requirements.default_spread import DefaultSpread, default_spread
+from bayplan.fit.requirements.pods import RequirementsCache
+from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
+from bayplan.kube.pods import Pod
 
-BYTES_A_SLOT = 32
-"""What one standing answer takes for each node, about."""
-FEW = 64
-"""Answers to questions of single pods that are kept."""
+BYTES_PER_SLOT = 32
+"""What one evaluation takes for each node, about."""
+MOST_SINGLE = 64
+"""Evaluations of single pods that are kept."""
 
 
-class Standing:
-    """What has been worked out and may be asked again."""
+class SpreadVersion:
+    """Default spreading for pods of one signature and one set of plugins, as it now is."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    __slots__ = ("defaults", "generation")
+
+    def __init__(self, generation: int, defaults: DefaultSpread) -> None:
+        self.generation = generation
+        self.defaults = defaults
+
+
+class EvaluationCache:
+    """Makes the evaluations of pods, and keeps them."""
+
+    def __init__(self, cluster: Cluster, requirements: RequirementsCache, profile: Profile) -> None:
         self._cluster = cluster
+        self._requirements = requirements
+        self._profile = profile
         self._common: OrderedDict[object, Evaluation] = OrderedDict()
         self._single: OrderedDict[object, Evaluation] = OrderedDict()
+        self._spreads: dict[tuple[PodSignature, int], SpreadVersion] = {}
+        self._plugin_numbers: dict[PluginSet, int] = {profile.plugins: 0}
+        self._last_plugins = (profile.plugins, 0)
 
-    def of(
-        self, question: object, needs: PodRequirements, work_out: Callable[[], Evaluation]
-    ) -> Evaluation:
-        """The standing answer to a question of pods with these needs."""
+    def evaluation(self, pod: Pod, plugins: PluginSet | None = None) -> Evaluation | Refusal:
+        """The evaluation of pods like this one, or why no node is even looked at."""
+        if self._cluster.usage_changes.is_long or self._cluster.node_changes.is_long:
+            self._cluster.tidy()
+        plugins = plugins or self._profile.plugins_for(pod)
+        signature = self._cluster.shapes.of(pod)
+        needs = self._requirements.of(pod)
+        if not needs.ready or (signature.node_names is not None and not signature.node_names):
+            refusal = refusal_before_nodes(self._arrival(pod, signature, plugins))
+            if refusal is not None:
+                return refusal
+        spread = self._spread(signature, plugins)
+        key = (spread, needs, pod.spec.node_name)
         kept = self._single if needs.is_of_one else self._common
-        known = kept.get(question)
+        known = kept.get(key)
         if known is not None:
-            kept.move_to_end(question)
+            kept.move_to_end(key)
             return known
         self._make_room()
-        known = kept[question] = work_out()
+        on, defaults = pod.spec.node_name, spread.defaults
+        question = Question(self._cluster, signature, needs, on, defaults, plugins)
+        known = kept[key] = Evaluation(question)
         return known
+
+    def filters(self, pod: Pod) -> tuple[Filter, ...] | Refusal:
+        """The filters of evaluations of pods like this one, compiled and not kept."""
+        plugins = self._profile.plugins_for(pod)
+        signature = self._cluster.shapes.of(pod)
+        refusal = refusal_before_nodes(self._arrival(pod, signature, plugins))
+        if refusal is not None:
+            return refusal
+        needs, defaults = self._requirements.of(pod), self._spread(signature, plugins).defaults
+        on = pod.spec.node_name
+        return tuple(
+            compile_filters(Question(self._cluster, signature, needs, on, defaults, plugins))
+        )
+
+    def _arrival(self, pod: Pod, signature: PodSignature, plugins: PluginSet) -> Arrival:
+        devices = self._requirements.devices.of(pod)
+        return Arrival(pod, signature, self._requirements.claims(pod), plugins, devices)
 
     def _make_room(self) -> None:
         if self._cluster.census.is_crowded:
             self._common.clear()
             self._single.clear()
             self._cluster.census.forget_counters()
-        each = self._cluster.slots.capacity * BYTES_A_SLOT
+        each = self._cluster.slots.capacity * BYTES_PER_SLOT
         while len(self._common) * each > self._cluster.limits.evaluation_bytes:
             self._common.popitem(last=False)
-        while len(self._single) >= FEW:
+        while len(self._single) >= MOST_SINGLE:
             self._single.popitem(last=False)
+
+    def _number(self, plugins: PluginSet) -> int:
+        """A small integer for a plugin set, which is cheaper to look up than the set."""
+        last, number = self._last_plugins
+        if last is not plugins:
+            number = self._plugin_numbers.setdefault(plugins, len(self._plugin_numbers))
+            self._last_plugins = (plugins, number)
+        return number
+
+    def _spread(self, signature: PodSignature, plugins: PluginSet) -> SpreadVersion:
+        """Default spreading of a signature's pods; the same object until that changes."""
+        number = self._number(plugins)
+        generation = self._cluster.workloads.generations[signature.namespace]
+        known = self._spreads.get((signature, number))
+        if known is None or known.generation != generation:
+            defaults = default_spread(signature, self._cluster, plugins)
+            if known is not None and known.defaults == defaults:
+                known.generation = generation
+                return known
+            if len(self._spreads) > self._cluster.limits.shapes:
+                self._spreads.clear()
+            known = self._spreads[signature, number] = SpreadVersion(generation, defaults)
+        return known

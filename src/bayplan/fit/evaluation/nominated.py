@@ -16,12 +16,13 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
-from bayplan.fit.evaluation.ranks import Evaluation
+from bayplan.fit.evaluation.ranks import Evaluation, best_of
 from bayplan.fit.evaluation.verdicts import first_refusal
 from bayplan.fit.plugins.base import AmountFilter, Filter, Reads
+from bayplan.fit.plugins.registry import BY_NAME
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.columns import BoolArray, IntArray, SlotArray
+from bayplan.fit.state.columns import BoolArray, IntArray, Rows, SlotArray
 from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.pods import Pod
 
@@ -72,8 +73,8 @@ def nominated_pods_for(pod: Pod, cluster: Cluster, priority: Priority) -> Nomina
     known = nominations.kept
     if known is None or known[0] != key:
         known = nominations.kept = (key, NominatedPods(_by_slot("", own, cluster, priority)))
-    rivals = known[1]
-    return rivals if isinstance(rivals, NominatedPods) else NOBODY
+    nominated = known[1]
+    return nominated if isinstance(nominated, NominatedPods) else NOBODY
 
 
 def _by_slot(
@@ -82,9 +83,9 @@ def _by_slot(
     found: dict[int, list[PodRecord]] = {}
     for node, records in cluster.nominations.by_node.items():
         slot = cluster.slots.by_name.get(node)
-        rivals = [one for key, one in records.items() if key != but and priority(one.pod) >= own]
-        if slot is not None and rivals:
-            found[slot] = rivals
+        nominated = [one for key, one in records.items() if key != but and priority(one.pod) >= own]
+        if slot is not None and nominated:
+            found[slot] = nominated
     return found
 
 
@@ -99,9 +100,9 @@ class NominatedPodsCheck:
         self._pod = pod
         self._cluster = cluster
         self._ask = ask
-        self.rivals = nominated_pods_for(pod, cluster, priority)
+        self.nominated = nominated_pods_for(pod, cluster, priority)
         # kube-scheduler decides who has a say before it adds the pods that are nominated.
-        self._asked = _applying(ask(pod)) if self.rivals.by_slot else ()
+        self._asked = _applying(ask(pod)) if self.nominated.by_slot else ()
         self._plugins = frozenset(one.name for one in self._asked)
         self._need = NOTHING
         self._heeding: list[Filter] = []
@@ -117,26 +118,28 @@ class NominatedPodsCheck:
 
     def refusal_beside(self, slot: int) -> Refusal | None:
         """Why a node does not take the pod beside those that are nominated for it."""
-        if slot not in self.rivals.by_slot:
+        if slot not in self.nominated.by_slot:
             return None
         with self.beside(slot):
             return self._refusal(slot, self._plugins)
 
     def beside(self, slot: int) -> AbstractContextManager[None]:
         """The cluster with those that are nominated for a node counted on it."""
-        rivals = self.rivals.by_slot.get(slot, ())
-        return self._cluster.counted(rivals, self._cluster.slots.names[slot])
+        nominated = self.nominated.by_slot.get(slot, ())
+        return self._cluster.counted(nominated, self._cluster.slots.names[slot])
 
     def refusals_beside(self, slots: Collection[int]) -> dict[int, Refusal]:
         """The nodes of some that nominated pods leave no room on."""
-        found = {slot: self.refusal_beside(slot) for slot in self.rivals.by_slot if slot in slots}
+        found = {
+            slot: self.refusal_beside(slot) for slot in self.nominated.by_slot if slot in slots
+        }
         return {slot: refusal for slot, refusal in found.items() if refusal is not None}
 
     def taken(self, feasible: BoolArray) -> list[int]:
         """Of nodes that would take the pod, those that nominated pods leave no room on."""
-        if not self.rivals.by_slot:
+        if not self.nominated.by_slot:
             return []
-        slots, requests = self.rivals.requests(self._cluster)
+        slots, requests = self.nominated.requests(self._cluster)
         asked = feasible[slots]
         if not asked.any():
             return []
@@ -150,19 +153,38 @@ class NominatedPodsCheck:
         simple = slots[asked & short].tolist()
         return full + [slot for slot in simple if slot not in involved]
 
+    def best(self, evaluation: Evaluation, own: int | None, rows: Rows) -> int:
+        """The slot that the pod itself is nominated for, if it is among some and takes the pod, or
+        else the best of those on which nominated pods leave room.
+        """
+        if (
+            own is not None
+            and (isinstance(rows, slice) or own in rows)
+            and self.refusal(own) is None
+        ):
+            return own
+        evaluation.refresh()
+        return best_of(evaluation.ranks_without(self.taken(evaluation.ranks >= 0)), rows)
+
+    def refusing_plugins(self, rows: Rows) -> frozenset[str]:
+        """The plugins that refuse some of these nodes beside the pods nominated for them."""
+        slots = set(np.arange(self._cluster.slots.capacity)[rows].tolist())
+        found = self.refusals_beside(slots).values()
+        return frozenset(BY_NAME.keys() & {refusal.plugin for refusal in found})
+
     def _involved(self, slots: Sequence[int]) -> set[int]:
         """The nodes for which pods are nominated that matter by more than what they request."""
-        huge = self.rivals.huge.intersection(slots)
+        huge = self.nominated.huge.intersection(slots)
         if not self._heeding and not self._pod.spec.volumes:
             return huge
-        rivals = self.rivals.by_slot
-        return huge | {slot for slot in slots if not self._is_simple(rivals[slot])}
+        nominated = self.nominated.by_slot
+        return huge | {slot for slot in slots if not self._is_simple(nominated[slot])}
 
-    def _is_simple(self, rivals: Sequence[PodRecord]) -> bool:
+    def _is_simple(self, nominated: Sequence[PodRecord]) -> bool:
         """Whether these pods matter by what they request alone."""
-        if self._pod.spec.volumes and any(rival.pod.spec.volumes for rival in rivals):
+        if self._pod.spec.volumes and any(record.pod.spec.volumes for record in nominated):
             return False
-        return not any(one.heeds(rival) for one in self._heeding for rival in rivals)
+        return not any(one.heeds(record) for one in self._heeding for record in nominated)
 
     def _refusal(self, slot: int, plugins: frozenset[str] | None = None) -> Refusal | None:
         evaluation = self._ask(self._pod)

@@ -87,7 +87,7 @@ def lacking_nodes(snapshot: Snapshot, pod: Pod) -> list[Lacking]:
 
 def refusals_on(snapshot: Snapshot, pod: Pod, node: str) -> tuple[Refusal, ...]:
     """Everything that refuses a pod on a node."""
-    evaluation, contest = snapshot.evaluation(pod), snapshot.contest(pod)
+    evaluation, check = snapshot.evaluation(pod), snapshot.nominated_pods_check(pod)
     if isinstance(evaluation, Refusal):
         return (evaluation,)
     slot = snapshot.cluster.slots.by_name[node]
@@ -97,7 +97,7 @@ def refusals_on(snapshot: Snapshot, pod: Pod, node: str) -> tuple[Refusal, ...]:
         for one in evaluation.filters
         if one.has_say and not one.passes(row)[0]
     ]  # fmt: skip
-    beside = contest.refusal_beside(slot)
+    beside = check.refusal_beside(slot)
     return tuple(found) if found or beside is None else (beside,)
 
 
@@ -122,7 +122,7 @@ def _lacks(snapshot: Snapshot, pod: Pod, evaluation: Evaluation) -> Iterator[_Ro
         for slot in refused.tolist():
             names[slot].append(one.name)
         costs[refused] += _least(snapshot, pod, one, refused, likes)
-    for slot, refusal in snapshot.contest(pod).refusals_beside(names).items():
+    for slot, refusal in snapshot.nominated_pods_check(pod).refusals_beside(names).items():
         if not names[slot]:
             names[slot].append(refusal.plugin)
             costs[slot] += _LEAST.get(refusal.plugin, 3.0)

@@ -16,9 +16,8 @@ from bayplan.fit.plugins.pod_topology_spread.filter import PodTopologySpread, Sp
 from bayplan.fit.signatures.signature import HostPort
 from bayplan.fit.signatures.terms import OwnedTerm, PlacedTerm, TermKind
 from bayplan.fit.state.node_usage import clash
-from bayplan.fit.state.pods import PodRecord
+from bayplan.fit.state.pods import PodRecord, placed_pod
 from bayplan.fit.state.topology import DomainCounts
-from bayplan.fit.store.objects import placed_pod
 from bayplan.kube.pods import Pod, PodAffinityTerm
 
 

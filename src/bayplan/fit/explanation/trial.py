@@ -63,9 +63,9 @@ class Trial:
         """The cluster as the node refused the pod: beside pods that are nominated for the node, if
         those leave no room. Ask for no decision meanwhile.
         """
-        contest = self.once("contest", lambda: self.snapshot.contest(self.pod))
-        is_beside = contest.refusal_beside(self.slot) is not None
-        return contest.beside(self.slot) if is_beside else nullcontext()
+        check = self.once("check", lambda: self.snapshot.nominated_pods_check(self.pod))
+        is_beside = check.refusal_beside(self.slot) is not None
+        return check.beside(self.slot) if is_beside else nullcontext()
 
     @property
     def refusing(self) -> Filter | None:

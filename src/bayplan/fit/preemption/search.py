@@ -21,8 +21,7 @@ from bayplan.fit.preemption.tables import Row, Table
 from bayplan.fit.preemption.trials import victims_on
 from bayplan.fit.refusal import UNSCHEDULABLE, Refusal, summary
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.store.objects import placed_pod
+from bayplan.fit.state.pods import PodRecord, placed_pod
 from bayplan.kube.pods import Pod
 
 PLUGIN = "DefaultPreemption"
@@ -77,8 +76,8 @@ def preempt(
     nothing is changed.
     """
     evaluation = snapshot.evaluation(pod, plugins)
-    contest = snapshot.contest(pod, plugins)
-    slots = [] if isinstance(evaluation, Refusal) else _resolvable(evaluation, contest)
+    check = snapshot.nominated_pods_check(pod, plugins)
+    slots = [] if isinstance(evaluation, Refusal) else _resolvable(evaluation, check)
     problem = _not_eligible(snapshot, pod, slots)
     if problem:
         return Preemption(None, message=f"preemption: {problem}", eligible=False)
@@ -86,7 +85,7 @@ def preempt(
     reasons = [NOT_HELPFUL] * (len(snapshot.cluster.slots) - len(slots))
     if slots and isinstance(evaluation, Evaluation):
         start = offset % len(slots)
-        search = _Search(snapshot, pod, evaluation, contest)
+        search = _Search(snapshot, pod, evaluation, check)
         candidates = search.candidates(slots[start:] + slots[:start], bounds, reasons)
     if not candidates:
         line = summary(len(snapshot.cluster.slots), reasons)
@@ -105,10 +104,10 @@ class _Search:
     """One pod's search for victims."""
 
     def __init__(
-        self, snapshot: Snapshot, pod: Pod, evaluation: Evaluation, contest: NominatedPodsCheck
+        self, snapshot: Snapshot, pod: Pod, evaluation: Evaluation, check: NominatedPodsCheck
     ) -> None:
         self._cluster = snapshot.cluster
-        self._contest = contest
+        self._nominated = check
         self._priority = snapshot.priority(pod)
         self._standings = Standings(snapshot.budgets, snapshot.priority)
         self._table = Table(evaluation, self._standings)
@@ -142,7 +141,8 @@ class _Search:
             yield outcomes[slot] if slot in outcomes else self._alone(slot, lower[slot])
 
     def _is_simple(self, slot: int, lower: list[PodRecord]) -> bool:
-        return bool(lower) and slot not in self._contest.rivals.by_slot and self._table.takes(lower)
+        contested = slot in self._nominated.nominated.by_slot
+        return bool(lower) and not contested and self._table.takes(lower)
 
     def _alone(self, slot: int, lower: list[PodRecord]) -> Found | Refusal:
         if not lower:
@@ -155,15 +155,15 @@ class _Search:
         return self._standings.below(records, self._priority)
 
     def _check(self, node: str) -> Refusal | None:
-        return self._contest.refusal(self._cluster.slots.by_name[node])
+        return self._nominated.refusal(self._cluster.slots.by_name[node])
 
 
-def _resolvable(evaluation: Evaluation, contest: NominatedPodsCheck) -> list[int]:
+def _resolvable(evaluation: Evaluation, check: NominatedPodsCheck) -> list[int]:
     """The slots whose refusal would pass if pods left, in the order of their nodes' names."""
     slots: set[int] = set()
     for refuser, refused in refusers(evaluation):
         slots.update(refused[~refuser.unresolvable(refused)].tolist())
-    for slot, refusal in contest.refusals_beside(contest.rivals.by_slot).items():
+    for slot, refusal in check.refusals_beside(check.nominated.by_slot).items():
         (slots.add if refusal.code == UNSCHEDULABLE else slots.discard)(slot)
     names = evaluation.question.cluster.slots.names
     return sorted(slots, key=names.__getitem__)

@@ -81,6 +81,16 @@ def placed_on(pod: Pod, node: str) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=node))
 
 
+def placed_pod(record: PodRecord) -> Pod:
+    """The pod as an object, on the node it is or is assumed to be on."""
+    return record.pod if record.pod.is_terminal else placed_on(record.pod, record.node)
+
+
+def node_of(pod: Pod) -> str:
+    """The node on which a pod uses something, or empty."""
+    return "" if pod.is_terminal else pod.spec.node_name
+
+
 class Pods:
     """All pods, by name, by node and by claim."""
 

@@ -1,288 +1,151 @@
-"""Putting any object into a cluster and taking it out again, kind by kind.
+"""The objects of a cluster, read by kind and key; every edit notes how to undo it.
 
-Every kind has a shelf: how to find an object, put one (new or changed) and remove one. Putting back
-what was there before undoes any change, which is all that forks need. Of a pod that is what was
-counted, since its object is not ours alone and may have changed meanwhile.
+Reading gives pods on the node they are assumed to be on, and copies of what a caller could change.
+Edits go to the cluster's state by the handler of their kind (`kinds`), or, for pods, with the
+signature they are counted by. While a fork is open the journal keeps the way back of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import TypeVar
 
+from bayplan.fit.copies import private_copy
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.pods import PodRecord, placed_on
+from bayplan.fit.state.pods import NO_SLOT, PodRecord, node_of, placed_pod
 from bayplan.fit.state.workloads import Budgets
-from bayplan.fit.store.validation import admit, admit_pod
-from bayplan.kube.devices import DeviceClass, ResourceClaim
+from bayplan.fit.store.journal import Journal
+from bayplan.fit.store.kinds import Kind, kind_handlers
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from bayplan.kube.workloads import (
-    Namespace,
-    PodDisruptionBudget,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
+from bayplan.kube.workloads import PriorityClass
 
-Kind = type[KubeObject]
 T = TypeVar("T", bound=KubeObject)
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
-    """How objects of one kind are kept."""
-
-    find: Callable[[str], KubeObject | None]
-    put: Callable[[Any], None]
-    remove: Callable[[str], object]
-    every: Callable[[], Iterable[KubeObject]]
-    keep: Callable[[str], object] | None = None
-    """What it takes to bring an object back, if not the object."""
-    bring_back: Callable[[Any], None] | None = None
-
-
-class Objects:
-    """All objects of a cluster, by kind and key."""
+class JournaledObjects:
+    """The objects of a cluster, with edits that can be undone."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self.budgets = Budgets()
-        self.priority_classes: dict[str, PriorityClass] = {}
-        self._namespaces: dict[str, Namespace] = {}
-        self._shelves: dict[Kind, Shelf] = {
-            Node: Shelf(self._find_node, self._put_node, cluster.remove_node, self._every_node),
-            Pod: Shelf(
-                self._find_pod,
-                self._put_pod,
-                cluster.remove_pod,
-                self._every_pod,
-                cluster.keep_pod,
-                cluster.bring_back,
-            ),
-            CSINode: Shelf(
-                cluster.csinodes.get,
-                lambda csinode: cluster.set_csinode(csinode.name, csinode),
-                lambda name: cluster.set_csinode(name, None),
-                cluster.csinodes.values,
-            ),
-            VolumeAttachment: Shelf(
-                cluster.volume_attachments.by_name.get,
-                cluster.put_attachment,
-                cluster.remove_attachment,
-                cluster.volume_attachments.by_name.values,
-            ),
-            PodDisruptionBudget: Shelf(
-                self.budgets.by_key.get,
-                self.budgets.put,
-                self.budgets.remove,
-                self.budgets.by_key.values,
-            ),
-            PriorityClass: _plain(self.priority_classes),
-            ResourceClaim: _plain(cluster.devices.claims),
-            DeviceClass: _plain(cluster.devices.classes),
-            Namespace: Shelf(
-                self._namespaces.get,
-                self._put_namespace,
-                self._remove_namespace,
-                self._namespaces.values,
-            ),
-            **_storage_shelves(cluster),
-            **_workload_shelves(cluster),
-        }
+        """All disruption budgets; to be read, not written."""
+        self._priority_classes: dict[str, PriorityClass] = {}
+        self._kinds = kind_handlers(cluster, self.budgets, self._priority_classes)
+        self._journal = Journal()
 
-    def knows(self, kind: Kind) -> bool:
-        """Whether objects of this kind matter here."""
-        return kind in self._shelves
+    # -- reading -------------------------------------------------------------------------------
 
-    def find(self, kind: Kind, key: str) -> KubeObject | None:
-        """The object of a key, if it is there."""
-        return self._shelves[kind].find(key)
-
-    def admit(self, obj: T) -> T:
-        """The object as it can be put; whatever can be wrong with it is raised here."""
-        return admit(obj, self._cluster.shapes)
-
-    def shape(self, pod: Pod) -> PodSignature:
-        """A pod's shape; ObjectError if there is something wrong with it."""
-        return admit_pod(pod, self._cluster.shapes)
-
-    def keep(self, kind: Kind, key: str) -> object:
-        """What `restore` needs to make an object again what it now is; None if it is not there."""
-        shelf = self._shelves[kind]
-        return (shelf.keep or shelf.find)(key)
-
-    def restore(self, kind: Kind, key: str, kept: object) -> None:
-        """Make an object again what it was."""
-        shelf = self._shelves[kind]
-        if kept is None:
-            shelf.remove(key)
-        else:
-            (shelf.bring_back or shelf.put)(kept)
-
-    def put(self, obj: KubeObject) -> None:
-        """Add or replace an object that was admitted."""
-        self._shelves[type(obj)].put(obj)
-
-    def remove(self, kind: Kind, key: str) -> None:
-        """Remove an object that is there."""
-        self._shelves[kind].remove(key)
-
-    def __iter__(self) -> Iterator[KubeObject]:
-        for shelf in self._shelves.values():
-            yield from shelf.every()
-
-    # -- nodes, pods, namespaces ---------------------------------------------------------------
-
-    def _find_node(self, name: str) -> Node | None:
-        return self._cluster.node_named(name)
-
-    def _every_node(self) -> Iterable[Node]:
-        return [node for node in self._cluster.nodes if node is not None]
-
-    def _put_node(self, node: Node) -> None:
-        if node.name in self._cluster.slots.by_name:
-            self._cluster.replace_node(node)
-        else:
-            self._cluster.add_node(node)
-
-    def _find_pod(self, key: str) -> Pod | None:
-        record = self._cluster.pods.by_key.get(key)
-        return None if record is None else placed_pod(record)
+    def get(self, kind: type[T], key: str) -> T | None:
+        """An object by its kind and key; a pod is shown on the node it is assumed to be on."""
+        found = self._find(kind, key) if kind in self._kinds else None
+        if not isinstance(found, kind):
+            return None
+        return found if kind is Pod else private_copy(found)
 
     def counted_pod(self, key: str) -> Pod | None:
-        """A pod as it counts: on the node that it is assumed on, or nominated as was told."""
-        pod = self._find_pod(key)
-        return None if pod is None else self._cluster.nominations.shown(pod)
+        """A pod as it counts: on the node that it is assumed to be on, or nominated for the node
+        that is kept for it, whatever has been observed of it.
+        """
+        record = self.cluster.pods.by_key.get(key)
+        return None if record is None else self.cluster.nominations.shown(placed_pod(record))
 
-    def _every_pod(self) -> Iterable[Pod]:
-        told = self._cluster.nominations.shown
-        return [told(placed_pod(record)) for record in self._cluster.pods.by_key.values()]
+    def objects(self) -> Iterator[KubeObject]:
+        """All objects, as they would have to be put to get this snapshot again."""
+        shared = self.shared_objects()
+        return (one if isinstance(one, Pod) else private_copy(one) for one in shared)
 
-    def _put_pod(self, pod: Pod) -> None:
-        self._cluster.put_pod(pod, pod.key, node_of(pod), self.shape(pod))
+    def shared_objects(self) -> Iterator[KubeObject]:
+        """The same without copies, for a caller that changes nothing."""
+        return (one for handler in self._kinds.values() for one in handler.every())
 
-    def _put_namespace(self, namespace: Namespace) -> None:
-        self._namespaces[namespace.name] = namespace
-        if self._cluster.namespaces.put(namespace.name, namespace.metadata.labels):
-            self._cluster.census.namespace_changed(namespace.name)
+    def pods_on(self, node: str) -> list[Pod]:
+        """The pods on a node, assumed ones too."""
+        return [placed_pod(record) for record in self.cluster.pods.by_node.get(node, {}).values()]
 
-    def _remove_namespace(self, name: str) -> None:
-        del self._namespaces[name]
-        self._cluster.namespaces.remove(name)
-        self._cluster.census.namespace_changed(name)
+    def priority(self, pod: Pod) -> int:
+        """A pod's priority: its own, or that of its class, or the default class's."""
+        if pod.spec.priority is not None:
+            return pod.spec.priority
+        return self.class_priority(pod.spec.priority_class_name)
 
+    def class_priority(self, name: str) -> int:
+        """The value of a priority class; without a name, the default class's."""
+        classes = self._priority_classes
+        named = classes.get(name)
+        if named is None and not name:
+            return min((one.value for one in classes.values() if one.global_default), default=0)
+        return named.value if named else 0
 
-def node_of(pod: Pod) -> str:
-    """The node on which a pod uses something, or empty."""
-    return "" if pod.is_terminal else pod.spec.node_name
+    def _find(self, kind: Kind, key: str) -> KubeObject | None:
+        return self._kinds[kind].find(key)
 
+    # -- edits, each with the way back ---------------------------------------------------------
 
-def placed_pod(record: PodRecord) -> Pod:
-    """The pod as an object, on the node it is assumed to be on."""
-    return record.pod if record.pod.is_terminal else placed_on(record.pod, record.node)
+    def _write(self, obj: KubeObject) -> None:
+        """Add or replace a valid object that is no pod."""
+        kind = type(obj)
+        self._note(kind, obj.key)
+        self._kinds[kind].put(obj)
 
+    def _erase(self, kind: Kind, key: str) -> None:
+        """Remove an object, if it is there."""
+        if self._find(kind, key) is not None:
+            self._note(kind, key)
+            self._kinds[kind].remove(key)
 
-def _plain(shelf: dict[str, Any]) -> Shelf:
-    """A kind that is only kept."""
+    def _write_pod(
+        self, pod: Pod, key: str, signature: PodSignature, node: str | None = None
+    ) -> PodRecord:
+        """Add or replace a pod, on a node (unless said, its own); returns its record."""
+        if self._journal.depth:
+            self._note(Pod, key)
+        return self.cluster.put_pod(pod, key, node_of(pod) if node is None else node, signature)
 
-    def put(obj: KubeObject) -> None:
-        shelf[obj.key] = obj
+    def _add_pod(self, pod: Pod, key: str, node: str, signature: PodSignature) -> None:
+        """Add a pod that is not there yet, on a node."""
+        self.cluster.add_pod(pod, key, node, signature)
+        self._journal.note(self.cluster.remove_pod, key)
 
-    return Shelf(shelf.get, put, lambda key: shelf.pop(key, None), shelf.values)
+    def _restore_pod(self, record: PodRecord) -> None:
+        """Make a pod again what it was on record."""
+        self._note(Pod, record.key)
+        self.cluster.bring_back((record, record.pod))
 
+    def _move_pod(self, record: PodRecord, node: str) -> None:
+        """Move a pod to a node, or (empty) off its own."""
+        self._journal.note(self._move_back, record.key, record.node)
+        self.cluster.move_pod(record, node)
 
-def _recounting(
-    cluster: Cluster, claims: Callable[[str], Iterable[str]], change: Callable[[Any], None]
-) -> Callable[[Any], None]:
-    """A change after which the pods of some claims may use other volumes."""
+    def _move_back(self, key: str, node: str) -> None:
+        self.cluster.move_pod(self.cluster.pods.by_key[key], node)
 
-    def apply(subject: Any) -> None:
-        key = subject if isinstance(subject, str) else subject.key
-        records = cluster.recount_claims(list(claims(key)))
-        change(subject)
-        cluster.count_again(records)
+    def _uncount_pods(self, node: str) -> None:
+        """Stop counting the pods of a node."""
+        records = self.cluster.records_on(node)
+        self._journal.note(self._count_again, node, records)
+        self.cluster.uncount_all(records)
 
-    return apply
+    def _count_again(self, node: str, records: list[PodRecord]) -> None:
+        """Count the pods of a node again, but those that are counted by now: they were moved, and
+        moved back. All are in the order that they were in.
+        """
+        self.cluster.count_all([record for record in records if record.slot == NO_SLOT])
+        self.cluster.pods.reorder(node, records)
 
+    def _set_nomination(self, key: str, node: str | None) -> None:
+        """Keep a node (or, empty, none) for a pod whatever its status says; None ends that."""
+        before = self.cluster.nominations.told.get(key)
+        self._journal.note(self.cluster.nominate, key, before)
+        self.cluster.nominate(key, node)
 
-def _claim_shelf(cluster: Cluster) -> Shelf:
-    storage = cluster.storage
-    replace = _recounting(cluster, lambda key: [key], storage.put_claim)
-    remove = _recounting(cluster, lambda key: [key], storage.remove_claim)
-
-    def put(claim: PersistentVolumeClaim) -> None:
-        if not storage.refresh_claim(claim):
-            replace(claim)
-
-    return Shelf(storage.claims.get, put, remove, storage.claims.values)
-
-
-def _storage_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
-    storage = cluster.storage
-    of_volume, of_class = storage.claims_of_volume.of, storage.claims_of_class.of
-    return {
-        PersistentVolumeClaim: _claim_shelf(cluster),
-        PersistentVolume: Shelf(
-            storage.volumes.get,
-            _recounting(cluster, of_volume, cluster.put_volume),
-            _recounting(cluster, of_volume, cluster.remove_volume),
-            storage.volumes.values,
-        ),
-        StorageClass: Shelf(
-            storage.classes.get,
-            _recounting(cluster, of_class, storage.put_class),
-            _recounting(cluster, of_class, storage.remove_class),
-            storage.classes.values,
-        ),
-        CSIDriver: Shelf(
-            storage.drivers.get, cluster.put_driver, cluster.remove_driver, storage.drivers.values
-        ),
-        CSIStorageCapacity: Shelf(
-            storage.find_capacity,
-            storage.put_capacity,
-            storage.remove_capacity,
-            storage.every_capacity,
-        ),
-    }
-
-
-def _workload_shelves(cluster: Cluster) -> dict[Kind, Shelf]:
-    workloads = cluster.workloads
-
-    def find_service(key: str) -> Service | None:
-        namespace, _, name = key.partition("/")
-        return workloads.services.get(namespace, {}).get(name)
-
-    def controllers(kind: Kind) -> Shelf:
-        name = kind.__name__
-        return Shelf(
-            lambda key: workloads.controllers.get((name, key)),
-            workloads.put_controller,
-            lambda key: workloads.remove_controller(name, key),
-            lambda: [c for c in workloads.controllers.values() if type(c) is kind],
-        )
-
-    return {
-        Service: Shelf(
-            find_service,
-            workloads.put_service,
-            workloads.remove_service,
-            lambda: [s for services in workloads.services.values() for s in services.values()],
-        ),
-        **{kind: controllers(kind) for kind in (ReplicaSet, ReplicationController, StatefulSet)},
-    }
+    def _note(self, kind: Kind, key: str) -> None:
+        if not self._journal.depth:
+            return
+        handler = self._kinds[kind]
+        kept = (handler.keep or handler.find)(key)
+        if kept is None:
+            self._journal.note(handler.remove, key)
+        else:
+            self._journal.note(handler.put, kept)

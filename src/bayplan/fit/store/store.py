@@ -1,123 +1,176 @@
-"""Two layers: objects as they are observed, and over them what is assumed until it is observed.
+"""The object store: observed objects, with what is assumed of them until it is observed.
 
-Every edit goes through here: it is checked, the assumptions that it ends are ended, and the way
-back is noted while a fork is open. Inside a fork an edit is part of the try and is taken by its
-word; what informers say in the meantime is kept until the outermost fork has closed.
+Every change of a snapshot comes in here. It is validated, the assumptions that it ends are ended,
+and it goes to the cluster's state, with the way back noted while a fork is open. Inside a fork a
+change is part of the trial and ends what was assumed of the object; what informers report in the
+meantime waits until the outermost fork has closed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
 from msgspec.structs import replace
 
+from bayplan.base.garbage import paused_collector
 from bayplan.fit.copies import private_copy
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import is_new_nomination
-from bayplan.fit.store.assumed import AssumedPod, Storage, is_decided, same_pod, with_assumption
-from bayplan.fit.store.assumptions import Assuming
-from bayplan.fit.store.edits import Edits
-from bayplan.fit.store.journal import Journal
-from bayplan.fit.store.objects import Kind
-from bayplan.fit.store.validation import adopt
+from bayplan.fit.store.assumptions import (
+    AssumedObjects,
+    AssumedPod,
+    Storage,
+    is_decided,
+    with_assumption,
+)
+from bayplan.fit.store.kinds import Kind
+from bayplan.fit.store.validation import validate_object, validate_pod
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 
+_LOADING_ORDER = {"Node": 1, "VolumeAttachment": 2, "Pod": 3}
 
-class Layers:
+
+class ObjectStore(AssumedObjects):
     """What is observed and what is assumed, as one cluster."""
 
-    def __init__(self, cluster: Cluster, journal: Journal) -> None:
-        self._cluster = cluster
-        self._journal = journal
-        self._edits = Edits(cluster, journal)
-        self.assumed = Assuming(cluster, self._edits)
-        self._book = self.assumed.book
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
         self._waiting: list[KubeObject | tuple[Kind, str]] = []
-        self.objects = self._edits.objects
+        """What was observed while a fork is open."""
 
     def put(self, obj: KubeObject) -> None:
-        """Add an object, or replace the one of its kind and name."""
+        """Add an object, or replace the one of its kind and name; kinds that do not matter to
+        scheduling are ignored.
+
+        What is assumed of it stays, until the object itself says otherwise or a fork is open.
+        """
         if isinstance(obj, Pod):
-            self._take_pod(obj, self.objects.shape(obj))
-        elif self.objects.knows(type(obj)):
-            self._take(self.objects.admit(obj))
+            self._put_pod(obj, validate_pod(obj, self.cluster.shapes))
+        elif type(obj) in self._kinds:
+            self._put(validate_object(obj))
+
+    def put_all(self, objects: Iterable[KubeObject]) -> None:
+        """Put many objects, in an order in which nothing has to be counted twice."""
+        everything = sorted(objects, key=lambda obj: _LOADING_ORDER.get(type(obj).__name__, 0))
+        nodes = sum(type(obj).__name__ == "Node" for obj in everything)
+        self.cluster.slots.reserve(len(self.cluster.slots) + nodes)
+        with paused_collector():
+            for obj in everything:
+                self.put(obj)
 
     def delete(self, kind: Kind, key: str) -> None:
-        """Remove an object, and whatever was assumed of it."""
-        if not self.objects.knows(kind):
+        """Remove an object by its kind and key (`namespace/name`, or the name alone), and what is
+        assumed of it.
+        """
+        if kind not in self._kinds:
             return
         if kind is Pod:
-            self._end_told(key, None)
-        if self._book.pods:
-            self._let_go_of(kind, key)
-        self._edits.remove(kind, key)
+            self._end_nomination(key, None)
+        if self._assumed_pods:
+            self._end_assumptions(kind, key)
+        self._erase(kind, key)
 
     def observe(self, obj: KubeObject, *, own: bool = False) -> None:
-        """Put what an informer says, unless something newer is there."""
-        if isinstance(obj, Pod):
-            self._observe_pod(obj, self.objects.shape(obj))
-        elif self.objects.knows(type(obj)):
-            admitted = adopt(obj) if own else self.objects.admit(obj)
-            if self._journal.depth:
-                self._waiting.append(admitted)
-            elif not self._is_stale(admitted):
-                self._take(admitted)
+        """Put what an informer reports, unless something newer is there; while a fork is open it
+        waits until after it.
 
-    def _observe_pod(self, pod: Pod, shape: PodSignature) -> None:
+        An object that came from the wire and that nothing changes any more is the snapshot's `own`
+        and is not copied.
+        """
+        if isinstance(obj, Pod):
+            self._observe_pod(obj, validate_pod(obj, self.cluster.shapes))
+        elif type(obj) in self._kinds:
+            valid = validate_object(obj, own=own)
+            if self._journal.depth:
+                self._waiting.append(valid)
+            elif not self._is_stale(valid):
+                self._put(valid)
+
+    def _observe_pod(self, pod: Pod, signature: PodSignature) -> None:
         if self._journal.depth:  # until it is put, a pod is read from its object
             self._waiting.append(private_copy(pod))
         elif not self._is_stale(pod):
-            self._take_pod(pod, shape)
+            self._put_pod(pod, signature)
 
     def observe_gone(self, kind: Kind, key: str) -> None:
-        """Remove what an informer says is gone."""
+        """Delete what an informer reports as gone, likewise."""
         if self._journal.depth:
             self._waiting.append((kind, key))
         else:
             self.delete(kind, key)
 
-    def catch_up(self) -> None:
-        """Take in what was observed while forks were open."""
-        if not self._waiting:
+    def _is_stale(self, obj: KubeObject) -> bool:
+        """Whether something newer has been observed already."""
+        is_pod = isinstance(obj, Pod)
+        known = self._observed_pod(obj.key) if is_pod else self._find(type(obj), obj.key)
+        return known is not None and is_older(
+            obj.metadata.resource_version, known.metadata.resource_version
+        )
+
+    # -- forks ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def fork(self) -> Iterator[Self]:
+        """Try something: all that is done inside is undone at the end, unless `commit` is
+        called. Forks that were begun inside and left open are undone with it.
+        """
+        depth = self.begin()
+        try:
+            yield self
+        finally:
+            while self._journal.depth >= depth:
+                self.revert()
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether something is being tried."""
+        return self._journal.depth > 0
+
+    def begin(self) -> int:
+        """Start a fork by hand; returns how deep forks now nest."""
+        return self._journal.begin()
+
+    def commit(self) -> None:
+        """Keep what was done since the last fork began; an outer fork can still undo it."""
+        self._journal.commit()
+        self._catch_up()
+
+    def revert(self) -> None:
+        """Undo what was done since the last fork began."""
+        self._journal.revert()
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Put what was observed while forks were open, once none is."""
+        if self._journal.depth or not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if isinstance(one, tuple):
                 self.delete(*one)
             elif not self._is_stale(one):
-                self._take(one)
-
-    def _take(self, obj: KubeObject) -> None:
-        """Put an object that has been admitted."""
-        if isinstance(obj, Pod):
-            self._take_pod(obj, self.objects.shape(obj))
-        elif self._book.pods and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
-            self._put_storage(obj)
-        else:
-            self._edits.put(obj)
-
-    def _is_stale(self, obj: KubeObject) -> bool:
-        """Whether something newer has been observed already."""
-        is_pod = isinstance(obj, Pod)
-        known = (
-            self.assumed.observed_pod(obj.key) if is_pod else self.objects.find(type(obj), obj.key)
-        )
-        return known is not None and is_older(
-            obj.metadata.resource_version, known.metadata.resource_version
-        )
+                self._put(one)
 
     # -- moving pods in a fork -----------------------------------------------------------------
 
     def uncount_pods(self, node: str) -> None:
-        """Count no pod of a node any more."""
+        """Count no pod of a node any more, until the fork ends; they stay known, and `move` counts
+        them where they go.
+        """
         self._only_in_a_fork()
-        self._edits.uncount_pods(node)
+        self._uncount_pods(node)
 
     def move(self, key: str, node: str) -> None:
-        """Count a known pod on another node."""
+        """Count a known pod on another node than it is on, until the fork ends; what its claims
+        would get there is not asked.
+        """
         self._only_in_a_fork()
-        self._edits.move(self._cluster.pods.by_key[key], node)
+        self._move_pod(self.cluster.pods.by_key[key], node)
 
     def _only_in_a_fork(self) -> None:
         if not self._journal.depth:
@@ -126,91 +179,115 @@ class Layers:
     # -- nominations ---------------------------------------------------------------------------
 
     def nominate(self, pod: Pod, node: str) -> None:
-        """Keep a node for a pod whatever its status says; it is put if it is not there."""
-        if self.assumed.observed_pod(pod.key) is None:
+        """Keep a node for a pod that waits for others to leave it; it is put if it is not there.
+
+        That holds until its status says something of a nomination, or it is placed or deleted.
+        """
+        if self._observed_pod(pod.key) is None:
             self.put(pod)
-        self._edits.tell(pod.key, node)
+        self._set_nomination(pod.key, node)
 
-    def clear_nomination(self, key: str) -> None:
-        """Keep no node for a pod, whatever its status says."""
-        record = self._cluster.pods.by_key.get(key)
+    def clear_nomination(self, pod: Pod) -> None:
+        """Keep no node for a pod any more, whatever its status still says."""
+        record = self.cluster.pods.by_key.get(pod.key)
         if record is not None:
-            self._edits.tell(key, "" if record.pod.status.nominated_node_name else None)
+            is_written = bool(record.pod.status.nominated_node_name)
+            self._set_nomination(pod.key, "" if is_written else None)
 
-    def _end_told(self, key: str, after: Pod | None) -> None:
-        """Forget what was told of a pod's nomination, if the pod goes or its status speaks."""
-        if key not in self._cluster.nominations.told:
+    def nominated_node(self, pod: Pod) -> str:
+        """The node that a pod is nominated for, or empty."""
+        return self.cluster.nominations.node_of(pod)
+
+    def nominated_for(self, node: str) -> list[Pod]:
+        """The pods that are nominated for a node."""
+        records = self.cluster.nominations.by_node.get(node, {}).values()
+        return [record.pod for record in records]
+
+    def _end_nomination(self, key: str, after: Pod | None) -> None:
+        """Forget what a scheduler said of a pod's nomination, if the pod goes or its status says
+        something new of it.
+        """
+        if key not in self.cluster.nominations.told:
             return
-        before = self.assumed.observed_pod(key)
+        before = self._observed_pod(key)
         if before is None or after is None or is_new_nomination(before, after):
-            self._edits.tell(key, None)
+            self._set_nomination(key, None)
 
     # -- what is observed of what is assumed ---------------------------------------------------
 
-    def _take_pod(self, pod: Pod, shape: PodSignature) -> None:
-        """Put a pod that has been admitted, of this shape."""
-        key = pod.key
-        if self._cluster.nominations.told:
-            self._end_told(key, pod)
-        held = self._book.pods.get(key)
-        if held is None:
-            self._edits.put_pod(pod, key, shape)
-        elif self._journal.depth or pod.is_terminal or not same_pod(held, pod):
-            self.assumed.release(held)
-            self._edits.put_pod(pod, key, shape)
-        elif held.placed and not pod.spec.node_name:
-            beneath = self._edits.put_pod(pod, key, shape, held.node)
-            self._journal.set(self._book.pods, key, replace(held, beneath=beneath))
+    def _put(self, obj: KubeObject) -> None:
+        """Put a valid object."""
+        if isinstance(obj, Pod):
+            self._put_pod(obj, validate_pod(obj, self.cluster.shapes))
+        elif self._assumed_pods and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
+            self._put_storage(obj)
         else:
-            self._confirm(held, pod, shape)
+            self._write(obj)
 
-    def _confirm(self, held: AssumedPod, pod: Pod, shape: PodSignature) -> None:
+    def _put_pod(self, pod: Pod, signature: PodSignature) -> None:
+        """Put a valid pod of this signature."""
+        key = pod.key
+        if self.cluster.nominations.told:
+            self._end_nomination(key, pod)
+        assumed = self._assumed_pods.get(key)
+        if assumed is None:
+            self._write_pod(pod, key, signature)
+        elif self._journal.depth or pod.is_terminal or not assumed.is_same(pod):
+            self._release(assumed)
+            self._write_pod(pod, key, signature)
+        elif assumed.is_placed and not pod.spec.node_name:
+            observed = self._write_pod(pod, key, signature, assumed.node)
+            self._journal.set(self._assumed_pods, key, replace(assumed, observed=observed))
+        else:
+            self._confirm(assumed, pod, signature)
+
+    def _confirm(self, assumed: AssumedPod, pod: Pod, signature: PodSignature) -> None:
         """The pod is seen on a node: what is assumed of its claims lasts if it is the node decided
         on.
         """
-        seen = pod.spec.node_name == held.node and bool(self._book.reserved_by(held))
-        if not seen:
-            self.assumed.release(held)
-        beneath = self._edits.put_pod(pod, pod.key, shape)
-        if seen:
-            confirmed = replace(held, beneath=beneath, placed=False)
-            self._journal.set(self._book.pods, pod.key, confirmed)
+        as_decided = pod.spec.node_name == assumed.node and bool(self._reserved_by(assumed))
+        if not as_decided:
+            self._release(assumed)
+        observed = self._write_pod(pod, pod.key, signature)
+        if as_decided:
+            confirmed = replace(assumed, observed=observed, is_placed=False)
+            self._journal.set(self._assumed_pods, pod.key, confirmed)
 
     def _put_storage(self, obj: Storage) -> None:
         is_claim = isinstance(obj, PersistentVolumeClaim)
-        shelf = self._book.claims if is_claim else self._book.volumes
-        reserved = shelf.get(obj.key)
+        reservations = self._reserved_claims if is_claim else self._reserved_volumes
+        reserved = reservations.get(obj.key)
         if isinstance(obj, PersistentVolumeClaim) and obj.spec.volume_name:
-            self._let_go_of_others(obj)
+            self._give_back_others(obj)
         if reserved is None:
-            self._edits.put(obj)
+            self._write(obj)
         elif self._journal.depth or is_decided(obj):
-            self.assumed.lift(reserved)
-            self._edits.put(obj)
-            self.assumed.close_if_empty(reserved.holder)
+            self._lift(reserved)
+            self._write(obj)
+            self._close_if_empty(reserved.pod_key)
         else:
-            self._journal.set(shelf, obj.key, replace(reserved, beneath=obj))
-            claim = self._cluster.storage.claims[reserved.binding.claim]
-            self._edits.put(with_assumption(obj, claim, self._book.pods[reserved.holder].node))
+            self._journal.set(reservations, obj.key, replace(reserved, observed=obj))
+            claim = self.cluster.storage.claims[reserved.binding.claim]
+            self._write(with_assumption(obj, claim, self._assumed_pods[reserved.pod_key].node))
 
-    def _let_go_of_others(self, claim: PersistentVolumeClaim) -> None:
-        """A claim that got another volume than was assumed needs that no more."""
-        for one in self._book.for_claim(claim.key):
+    def _give_back_others(self, claim: PersistentVolumeClaim) -> None:
+        """Give back volumes assumed for a claim that got another one."""
+        for one in self._reserved_for_claim(claim.key):
             if one.binding.volume != claim.spec.volume_name:
-                self.assumed.give_back(one)
+                self._give_back(one)
 
-    def _let_go_of(self, kind: Kind, key: str) -> None:
+    def _end_assumptions(self, kind: Kind, key: str) -> None:
         """End what is assumed of an object that goes."""
         if kind is Pod:
-            held = self._book.pods.get(key)
-            if held is not None:
-                self.assumed.release(held)
+            assumed = self._assumed_pods.get(key)
+            if assumed is not None:
+                self._release(assumed)
         elif kind is PersistentVolume:
-            self.assumed.drop(self._book.volumes.get(key))
+            self._drop(self._reserved_volumes.get(key))
         elif kind is PersistentVolumeClaim:
-            self.assumed.drop(self._book.claims.get(key))
-            for one in self._book.for_claim(key):
-                self.assumed.give_back(one)
+            self._drop(self._reserved_claims.get(key))
+            for one in self._reserved_for_claim(key):
+                self._give_back(one)
 
 
 def is_older(version: str, than: str) -> bool:

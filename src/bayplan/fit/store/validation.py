@@ -1,7 +1,7 @@
-"""The door: whatever can be wrong with an object is found before anything is touched.
+"""Validation: whatever can be wrong with an object is found before anything is changed.
 
-Each kind is read here as it will be read later. What comes in is a private copy, except pods: there
-are many, and what is counted of them is kept beside the object.
+Each kind is read here as it will be read later. What is kept is a private copy, except of pods:
+there are many, and what is counted of them is kept beside the object.
 """
 
 from __future__ import annotations
@@ -27,18 +27,16 @@ from bayplan.kube.workloads import PodDisruptionBudget, ReplicaSet, StatefulSet
 T = TypeVar("T", bound=KubeObject)
 
 
-def admit(obj: T, shapes: SignatureCache) -> T:
-    """The object as it can be put; ObjectError if it cannot."""
-    if isinstance(obj, Pod):
-        admit_pod(obj, shapes)
-        return obj
-    return adopt(private_copy(obj))
+def validate_object(obj: T, *, own: bool = False) -> T:
+    """The object as it can be kept; ObjectError if it cannot.
 
-
-def adopt(obj: T) -> T:
-    """The same for an object that came from the wire and that nobody changes any more."""
+    It is a private copy, unless the object is the caller's to give away: one that came from the
+    wire and that nothing changes any more.
+    """
+    if not own:
+        obj = private_copy(obj)
+    _check_name(obj)
     path, read = _READERS.get(type(obj), ("", None))
-    _name(obj)
     if read is not None:
         try:
             read(obj)
@@ -47,16 +45,16 @@ def adopt(obj: T) -> T:
     return obj
 
 
-def admit_pod(pod: Pod, shapes: SignatureCache) -> PodSignature:
-    """A pod's shape; ObjectError if it cannot be put."""
+def validate_pod(pod: Pod, signatures: SignatureCache) -> PodSignature:
+    """The signature that a pod is counted by; ObjectError if the pod cannot be used."""
     try:
-        return shapes.counted(pod)
+        return signatures.counted(pod)
     except PROBLEMS as error:
         raise refused(pod, "spec", error) from error
 
 
-def _name(obj: KubeObject) -> None:
-    """Let an object be found by the name that others know it by."""
+def _check_name(obj: KubeObject) -> None:
+    """Refuse an object without a name; drop the namespace of a kind that has none."""
     meta, kind = obj.metadata, KINDS.get(type(obj).__name__)
     if not meta.name:
         raise refused(obj, "metadata.name", ValueError("it has none"))

@@ -9,8 +9,7 @@ from bayplan.fit.explanation.neighbours import Blocker, blockers, counted_in_dom
 from bayplan.fit.explanation.trial import Trial
 from bayplan.fit.plugins.node_resources_fit.filter import NodeResourcesFit
 from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
-from bayplan.fit.state.pods import PodRecord, placed_on
-from bayplan.fit.store.objects import placed_pod
+from bayplan.fit.state.pods import PodRecord, placed_on, placed_pod
 from bayplan.kube.daemons import belongs_to_node
 from bayplan.kube.pods import Pod
 

@@ -15,10 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bayplan.cli.explain_data import as_data
 from bayplan.cli.main import run
-from bayplan.cli.pending import Alike, explain_all
-from bayplan.cli.whose import Bench
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.explanation.waiting import waiting_pods
 from bayplan.kube.codec import encode
@@ -27,6 +24,9 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.recordings.privacy import Pseudonyms
+from bayplan.reports.explain import explanation_data
+from bayplan.reports.judgement import RulesComparison
+from bayplan.reports.pending import EquivalentPods, explain_pods
 from tests.builders import make_node, make_pod_group, make_queue
 from tests.fit.worlds import random_object, random_pod
 
@@ -141,24 +141,24 @@ def each(path: Path) -> str:
     is decided by a hash of their names, and must not decide about the others.
     """
     snapshot = Snapshot.of(load(path), profile=Profile().by_scheduler())
-    bench = Bench(snapshot, None, Profile().plugins)
+    bench = RulesComparison(snapshot, None, Profile().plugins)
     told = []
     for pod in waiting_pods(snapshot):
-        (found,) = explain_all(snapshot, [pod], bench, with_fixes=False)
+        (found,) = explain_pods(snapshot, [pod], bench, with_fixes=False)
         unsure = OF_ONE_THAT_FITS if found.fits else frozenset()
-        data = {key: one for key, one in as_data(found).items() if key not in unsure}
+        data = {key: one for key, one in explanation_data(found).items() if key not in unsure}
         data["rules"] = [found.judged.scheduler, found.judged.rules]
         told.append({**data, "notes": notes(found), "preemption": preemption(snapshot, found)})
     return json.dumps(told)
 
 
-def notes(found: Alike) -> list[str]:
+def notes(found: EquivalentPods) -> list[str]:
     """What else is said of a pod, but where it goes."""
     kept = (one for one in found.judged.notes if not (found.fits and ELSEWHERE.search(one)))
     return [ELSEWHERE.sub("on a node", one) for one in kept]
 
 
-def preemption(snapshot: Snapshot, found: Alike) -> Any:
+def preemption(snapshot: Snapshot, found: EquivalentPods) -> Any:
     """What it costs to make room for a pod: of nodes where that is the same, the first by name is
     taken.
     """

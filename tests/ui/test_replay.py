@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.cli.main import run
-from bayplan.cli.ui_answers import answers
 from bayplan.fit import Profile
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
@@ -22,6 +21,7 @@ from bayplan.recordings import Recording, RecordingWriter, identity_of
 from bayplan.ui.backend import NotOfferedError
 from bayplan.ui.encoding import Encoded
 from bayplan.ui.replay.backend import Replay
+from bayplan.ui.report_answers import answers
 from tests.builders import make_node, make_pod
 from tests.fit.worlds import random_object
 from tests.ui.pages import apply, tables_of

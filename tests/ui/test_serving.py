@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from yarl import URL
 
-from bayplan.cli.ui_answers import answers
 from bayplan.fit import Profile
+from bayplan.ui.report_answers import answers
 from bayplan.ui.serving import Guard
 from tests.builders import make_node, make_pod
 from tests.ui.pages import browsing, page_of, tables_of

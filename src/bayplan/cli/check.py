@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from rich.text import Text
 
-from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.base.clock import WallClock
-from bayplan.base.configfiles import ConfigFileError
 from bayplan.base.durations import Seconds
 from bayplan.base.suggestions import no_such
 from bayplan.checks import KINDS, CheckedCluster, CheckReport, Severity
 from bayplan.checks import check as look
-from bayplan.checks.cluster import latest_moment
-from bayplan.cli.checking.data import as_data
 from bayplan.cli.checking.text import blocks
 from bayplan.cli.cluster import (
     As,
@@ -32,17 +28,11 @@ from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit, show
 from bayplan.cli.progress import LOADING, Bar
 from bayplan.cli.source import HERE, ClusterSource, incomplete_data
-from bayplan.kube import codec
-from bayplan.kube.loading import Loaded
-from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.times import read_time
+from bayplan.reports.checks import check_data, kinds_read, moment_of
+from bayplan.reports.declared import declared_groups
 
-if TYPE_CHECKING:
-    from bayplan.autoscaler.providers.declared.declaration import Declaration
-
-TRUE_IN_PART = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "Lease"})
 Codes = Annotated[
     tuple[str, ...],
     Parameter(show_default=False),
@@ -93,7 +83,7 @@ def check(  # noqa: PLR0913 - one for each option
     """
     codes = _codes(only, ignore)
     profile = judged_as(profile_from(feature_gates, missing_driver), judge)
-    declared = _declared(groups)
+    declared = declared_groups(groups)
     with Bar() as bar:
         loaded = source.load("check", progress=bar)
         if source.filename and not any(isinstance(one, Node | Pod) for one in loaded.objects):
@@ -101,9 +91,9 @@ def check(  # noqa: PLR0913 - one for each option
         bar.at("Looking", LOADING)
         subject = CheckedCluster(
             loaded.objects,
-            _moment(loaded) if source.filename else WallClock().now(),
+            moment_of(loaded) if source.filename else WallClock().now(),
             profile=profile,
-            read=_read(loaded),
+            read=kinds_read(loaded),
             server_version=loaded.server_version,
             groups=declared,
             left_out=loaded.problems,
@@ -115,24 +105,8 @@ def check(  # noqa: PLR0913 - one for each option
         show(blocks(report, wide=output is Format.wide))
         show(map(Text, source.notes(loaded, "check")))
     else:
-        emit(as_data(report, incomplete_data(loaded, "check")), output)
+        emit(check_data(report, incomplete_data(loaded, "check")), output)
     return _exit_code(report, fail_on)
-
-
-def _moment(loaded: Loaded) -> datetime:
-    """When a dump was taken: as it says, or the latest moment in it."""
-    return read_time(loaded.taken_at) or latest_moment(loaded.objects)
-
-
-def _read(loaded: Loaded) -> frozenset[type[KubeObject]] | None:
-    """The kinds of which all was read that counts; None if that must be told by what is there.
-
-    Of pods, claims and budgets of one namespace, what is said is true of that namespace.
-    """
-    if loaded.read is None:
-        return None
-    lost = {one.kind for one in loaded.unseen if not one.but_in or one.kind not in TRUE_IN_PART}
-    return frozenset(codec.KINDS[name].type for name in loaded.read - lost)
 
 
 def _codes(only: Iterable[str], ignore: Iterable[str]) -> Collection[str]:
@@ -149,13 +123,6 @@ def _named(written: Iterable[str], flag: str) -> list[str]:
         if one.lower() not in known:
             raise BadInput(f"{flag}: {no_such('code', one, KINDS)}")
     return [known[one.lower()] for one in said]
-
-
-def _declared(file: Path | None) -> tuple[Declaration, ...]:
-    try:
-        return read_groups(file) if file is not None else ()
-    except ConfigFileError as error:
-        raise BadInput(str(error)) from None
 
 
 def _exit_code(report: CheckReport, fail_on: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,28 +18,28 @@ from bayplan.cli.cluster import (
     profile_from,
 )
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, EXIT_UNJUDGED, BadInput
-from bayplan.cli.explain_data import as_data, summary_data
 from bayplan.cli.explain_text import NOBODY, blocks
-from bayplan.cli.held import Held, held_by_queues
-from bayplan.cli.manifests import read_manifest
 from bayplan.cli.output import Format, emit_many, notices, printable, show
-from bayplan.cli.pending import Alike, explain_all
 from bayplan.cli.progress import LOADING, Bar
 from bayplan.cli.source import HERE, ClusterSource, incomplete_data
-from bayplan.cli.what_if import AS_IT_IS, WhatIf, newly_made, replicas
-from bayplan.cli.whose import Bench
+from bayplan.cli.what_if import AS_IT_IS, WhatIf
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation.waiting import waiting_pods
-from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, identify
-from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.loading import Loaded
-from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
+from bayplan.reports.explain import (
+    KUBECTLS_WORDS,
+    explanation_data,
+    find_pod,
+    lacks_device_claims,
+    pending_pods,
+    pods_of_manifest,
+    summary_data,
+)
+from bayplan.reports.judgement import RulesComparison
+from bayplan.reports.pending import EquivalentPods, HeldPods, explain_pods, held_by_queues
+from bayplan.reports.what_if import replicas
 
-MOST_MEANT = 3
-KUBECTLS_WORDS = frozenset({"pod", "pods", "po"})
-"""What kubectl lets stand before the name of a pod."""
 NO_CLAIMS = (
     "pods claim devices, and there is no ResourceClaim in the dump: add"
     " resourceclaims,deviceclasses to what kubectl gets"
@@ -106,11 +105,12 @@ def explain(  # noqa: PLR0913 - one for each option
         held = held_by_queues(loaded.objects)
         what_if.apply(snapshot, loaded.objects)
         asked = asking.pods(snapshot)
-        _warn_of_devices(snapshot, asked)
-        bench = Bench(snapshot, judge, rules.plugins, held)
+        if lacks_device_claims(snapshot, asked):
+            notices().print(NO_CLAIMS, style="yellow")
+        bench = RulesComparison(snapshot, judge, rules.plugins, held)
         thorough = len(asked) == 1 or output is not Format.table
         pods = bar.computing("Explaining pod", asked)
-        found = explain_all(
+        found = explain_pods(
             snapshot,
             pods,
             bench,
@@ -137,9 +137,9 @@ class _Asking:
     def pods(self, snapshot: Snapshot) -> list[Pod]:
         """They themselves; BadInput if they are not there."""
         if self.manifest is not None:
-            return _of_manifest(snapshot, self.manifest, self.replicas)
+            return pods_of_manifest(snapshot, self.manifest, self.replicas)
         if not self.name:
-            return _everybody(snapshot, self.source.where)
+            return pending_pods(snapshot, self.source.where)
         found = find_pod(snapshot, self.name, self.namespace(), self.source.where)
         return list(replicas(snapshot, found, self.replicas))
 
@@ -151,81 +151,19 @@ class _Asking:
         return said if slash and said not in KUBECTLS_WORDS else self.source.home()
 
 
-def _everybody(snapshot: Snapshot, where: str) -> list[Pod]:
-    """All pods that wait; that nobody does can be said only of a dump with something in it."""
-    if not any(isinstance(obj, Node | Pod) for obj in snapshot.objects()):
-        raise BadInput(f"there is neither a pod nor a node in the {where}")
-    return waiting_pods(snapshot)
-
-
-def _of_manifest(snapshot: Snapshot, path: str, copies: int) -> list[Pod]:
-    manifest = read_manifest(path)
-    try:
-        for obj in manifest.others:
-            snapshot.put(obj)
-    except ObjectError as error:
-        raise BadInput(f"--pod: {printable(str(error))}") from None
-    asked: dict[str, Pod] = {}
-    for pod in manifest.pods:
-        for one in replicas(snapshot, newly_made(snapshot, pod), copies):
-            if one.key in asked or snapshot.get(Pod, one.key) is not None:
-                said = f"there is a pod {printable(one.key)} in the dump already, or twice here"
-                raise BadInput(f"--pod: {said}")
-            asked[one.key] = one
-    return list(asked.values())
-
-
-def _warn_of_devices(snapshot: Snapshot, pods: Sequence[Pod]) -> None:
-    """A dump is easily taken without claims to devices, which then look as if they were gone."""
-    if any(pod.spec.resource_claims for pod in pods) and not any(
-        isinstance(obj, ResourceClaim) for obj in snapshot.objects()
-    ):
-        notices().print(NO_CLAIMS, style="yellow")
-
-
-def find_pod(
-    snapshot: Snapshot, name: str, namespace: str = DEFAULT_NAMESPACE, where: str = "dump"
-) -> Pod:
-    """The pod of that name; BadInput if there is none that can be used."""
-    said, slash, bare = name.rpartition("/")
-    if not slash or (said in KUBECTLS_WORDS and snapshot.get(Pod, name) is None):
-        said = namespace
-    key = f"{said}/{bare}"
-    _refuse_bad_pod(snapshot, said, bare)
-    found = snapshot.get(Pod, key)
-    if not isinstance(found, Pod):
-        hint = _elsewhere(snapshot, bare)
-        raise BadInput(f"there is no pod {printable(key[:200])} in the {where}{hint}")
-    return found
-
-
-def _elsewhere(snapshot: Snapshot, name: str) -> str:
-    """Where else there is a pod of that name."""
-    keys = [
-        obj.key for obj in snapshot.objects() if isinstance(obj, Pod) and obj.metadata.name == name
-    ]
-    return f"; did you mean {printable(', '.join(sorted(keys)[:MOST_MEANT]))}?" if keys else ""
-
-
-def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
-    """A pod that was left out is bad input, not a pod that is not there."""
-    names = {identify("Pod", namespace, name)}
-    if namespace == DEFAULT_NAMESPACE:
-        names.add(identify("Pod", "", name))
-    for problem in snapshot.problems:
-        if problem.identity in names:
-            raise BadInput(f"the pod cannot be used: {printable(str(problem))}")
-
-
 def _print(
-    found: list[Alike], held: Held, loaded: Loaded, source: ClusterSource, output: Format
+    found: list[EquivalentPods],
+    held: HeldPods,
+    loaded: Loaded,
+    source: ClusterSource,
+    output: Format,
 ) -> None:
     if output.is_for_people:
         notes = source.notes(loaded, "explain")
         nobody = _nobody(loaded, source.chosen)
         show(blocks(found, held, notes, nobody=nobody, wide=output is Format.wide))
     else:
-        told = (as_data(one, held.get(one.explanation.pod)) for one in found)
+        told = (explanation_data(one, held.get(one.explanation.pod)) for one in found)
         head: JsonObject = {
             "leftOut": len(loaded.problems),
             "incomplete": incomplete_data(loaded, "explain"),
@@ -246,7 +184,9 @@ def _nobody(loaded: Loaded, namespace: str) -> str:
     return f"{said}: {'there is no such namespace' if missing else 'there are no pods in it'}"
 
 
-def _exit_code(found: list[Alike], held: Held, loaded: Loaded, *, all_pending: bool) -> int:
+def _exit_code(
+    found: list[EquivalentPods], held: HeldPods, loaded: Loaded, *, all_pending: bool
+) -> int:
     if all_pending and misses_pods(loaded):
         return EXIT_BAD_INPUT
     waiting = [one for one in found if not one.fits or one.explanation.pod in held]

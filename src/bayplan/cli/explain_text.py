@@ -14,12 +14,12 @@ from rich.text import Text
 from bayplan.cli.explain_nodes import node_table
 from bayplan.cli.fix_text import fix_blocks
 from bayplan.cli.output import counted, indented, printable, table
-from bayplan.cli.pending import ENDS, Alike, end_of, pods_in
 from bayplan.fit.explanation import Standing
 from bayplan.fit.preemption import Preemption
+from bayplan.reports.pending import OUTCOMES, EquivalentPods, count_pods, outcome_of
 
 if TYPE_CHECKING:
-    from bayplan.cli.held import Held
+    from bayplan.reports.pending import HeldPods
     from bayplan.scheduler.batch.inquiry import WaitingGroup
 
 NOBODY = "no pod waits for a node"
@@ -28,12 +28,17 @@ MOST_FIXES_IN_BRIEF = 3
 
 
 def blocks(
-    found: list[Alike], held: Held, notes: Sequence[str], *, nobody: str = NOBODY, wide: bool
+    found: list[EquivalentPods],
+    held: HeldPods,
+    notes: Sequence[str],
+    *,
+    nobody: str = NOBODY,
+    wide: bool,
 ) -> Iterator[RenderableType]:
     """Explanations, one after another, then what they rest on less than they should; of several,
     only `wide` shows every node. If there are none, `nobody` is what is said.
     """
-    several = pods_in(found) > 1
+    several = count_pods(found) > 1
     if several:
         yield from _summary(found, held)
     for index, one in enumerate(found):
@@ -49,9 +54,9 @@ def blocks(
 # -- all together ------------------------------------------------------------------------------
 
 
-def _summary(found: list[Alike], held: Held) -> Iterator[RenderableType]:
+def _summary(found: list[EquivalentPods], held: HeldPods) -> Iterator[RenderableType]:
     """How many fit, and what keeps the others, the most usual first."""
-    ends = [(end_of(one, held), one) for one in found]
+    ends = [(outcome_of(one, held), one) for one in found]
     totals: Counter[str] = Counter()
     causes: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
@@ -62,17 +67,17 @@ def _summary(found: list[Alike], held: Held) -> Iterator[RenderableType]:
             kinds[cause] += 1
     said = ", ".join(
         f"{totals[end]:,} {end if totals[end] > 1 else of_one}"
-        for end, of_one in ENDS.items()
+        for end, of_one in OUTCOMES.items()
         if totals[end]
     )
-    yield Text(f"{counted(pods_in(found), 'pod')}: {said}", style="bold")
+    yield Text(f"{counted(count_pods(found), 'pod')}: {said}", style="bold")
     yield Text(_whose(found))
     if causes:
         rows = [[str(n), str(kinds[why]), why] for why, n in causes.most_common()]
         yield indented(table(["PODS", "KINDS", "WHY THEY WAIT"], rows))
 
 
-def _whose(found: list[Alike]) -> str:
+def _whose(found: list[EquivalentPods]) -> str:
     rules: Counter[str] = Counter()
     for one in found:
         rules[one.judged.rules] += len(one.pods)
@@ -85,7 +90,7 @@ def _whose(found: list[Alike]) -> str:
 # -- one kind of pod ---------------------------------------------------------------------------
 
 
-def _heading(one: Alike, held: WaitingGroup | None) -> Iterator[RenderableType]:
+def _heading(one: EquivalentPods, held: WaitingGroup | None) -> Iterator[RenderableType]:
     """The verdict; of pods that wait for their queue, that first."""
     name = Text(printable(one.explanation.pod), style="bold")
     if len(one.pods) > 1:
@@ -100,7 +105,9 @@ def _heading(one: Alike, held: WaitingGroup | None) -> Iterator[RenderableType]:
     yield indented(Text.assemble(each, _verdict(one, of_one=True)))
 
 
-def _one(one: Alike, *, wide: bool, brief: bool, says_rules: bool) -> Iterator[RenderableType]:
+def _one(
+    one: EquivalentPods, *, wide: bool, brief: bool, says_rules: bool
+) -> Iterator[RenderableType]:
     found = one.explanation
     if found.standing is Standing.WAITING and not found.fits and not found.unjudged:
         yield _indented(found.message)
@@ -123,7 +130,7 @@ def _indented(text: str) -> RenderableType:
     return indented(Text(printable(text)))
 
 
-def _verdict(one: Alike, *, of_one: bool = False) -> Text:
+def _verdict(one: EquivalentPods, *, of_one: bool = False) -> Text:
     found, several = one.explanation, len(one.pods) > 1 and not of_one
     match found.standing:
         case Standing.GATED:
@@ -142,7 +149,7 @@ def _verdict(one: Alike, *, of_one: bool = False) -> Text:
             return Text(printable(found.message), style="green" if found.fits else "yellow")
 
 
-def _places(one: Alike) -> str:
+def _places(one: EquivalentPods) -> str:
     """Where pods go, most to the first."""
     named = one.nodes.most_common(MOST_NODES_NAMED)
     said = [f"{count} on node {name}" for name, count in named]

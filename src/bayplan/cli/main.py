@@ -28,6 +28,8 @@ from bayplan.cli.errors import (
     Unwritable,
 )
 from bayplan.cli.flags import FLAGS
+from bayplan.cli.output import printable
+from bayplan.reports.errors import InputError
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
@@ -116,8 +118,10 @@ def run(arguments: list[str] | None = None) -> int:
     except CycloptsError as problem:
         help_page = " ".join((program, *(problem.command_chain or ()), "--help"))
         return _refused(f"{_said(problem)} `{help_page}` tells more.", EXIT_BAD_INPUT)
-    except BadInput as problem:
-        return _refused(str(problem), EXIT_BAD_INPUT)
+    except (BadInput, InputError) as problem:
+        # What reports say may quote anything; what commands say has its line breaks on purpose.
+        why = str(problem) if isinstance(problem, BadInput) else printable(str(problem))
+        return _refused(why, EXIT_BAD_INPUT)
     except Unwritable as problem:
         return _refused(str(problem), EXIT_UNWRITABLE)
     except KeyboardInterrupt:

@@ -6,19 +6,14 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from bayplan.autoscaler.cloudstate.reader import Cloud, CloudReader
-from bayplan.autoscaler.expanders import Chain, ExpanderError, Market, PodPrices, parse_expanders
-from bayplan.autoscaler.expanders.chain import PRICE, PRIORITY
-from bayplan.autoscaler.expanders.price import pod_prices
-from bayplan.autoscaler.offline import Shown, Still, kinds_of_nodes, show
+from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
+from bayplan.autoscaler.expanders.chain import PRIORITY
+from bayplan.autoscaler.offline import Shown, Still
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.providers.declared.files import read_groups
-from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
 from bayplan.base.clock import WallClock
 from bayplan.base.configfiles import ConfigFileError, read_text
 from bayplan.cli.cluster import (
@@ -32,7 +27,6 @@ from bayplan.cli.cluster import (
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit
 from bayplan.cli.output import show as show_blocks
-from bayplan.cli.plan_data import as_data
 from bayplan.cli.plan_text import blocks
 from bayplan.cli.source import HERE, ClusterSource, incomplete_data
 from bayplan.fit.rules import KUBERNETES_VERSION
@@ -40,11 +34,11 @@ from bayplan.kube.loading import Loaded
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.reports.declared import declared_groups
+from bayplan.reports.plan import PlanRequest, plan_data, plan_next
 
 EXIT_NODES_TO_ADD = 3
 EXIT_STAYS_PENDING = 4
-SEED = 1
-"""Ties are broken by chance, and the same cluster gives the same plan."""
 
 
 def plan(  # noqa: PLR0913 - one for each option
@@ -94,11 +88,13 @@ def plan(  # noqa: PLR0913 - one for each option
     options = replace(AutoscalerOptions(), max_nodes_total=max_nodes_total)
     names = _expanders(expander, priorities)
     written = _text(priorities) if priorities else None
-    shown = asyncio.run(_shown(still, _declared(groups, still), names, written, options))
+    declared = None if groups is None else declared_groups(groups)
+    request = PlanRequest(declared, names, written, options)
+    shown = asyncio.run(plan_next(still, request, WallClock().now()))
     if output.is_for_people:
         show_blocks(blocks(shown, source.notes(loaded, "plan"), wide=output is Format.wide))
     else:
-        emit(as_data(shown, len(loaded.problems), incomplete_data(loaded, "plan")), output)
+        emit(plan_data(shown, len(loaded.problems), incomplete_data(loaded, "plan")), output)
     return EXIT_BAD_INPUT if misses_pods(loaded) else _exit_code(shown)
 
 
@@ -133,39 +129,6 @@ def _text(path: Path) -> str:
         return read_text(path).decode(errors="replace")
     except ConfigFileError as error:
         raise BadInput(str(error)) from None
-
-
-def _declared(file: Path | None, still: Still) -> DeclaredGroups | None:
-    try:
-        return None if file is None else DeclaredGroups(read_groups(file), still.nodes())
-    except ConfigFileError as error:
-        raise BadInput(str(error)) from None
-
-
-async def _shown(
-    still: Still,
-    provider: DeclaredGroups | None,
-    names: tuple[str, ...],
-    priorities: str | None,
-    options: AutoscalerOptions,
-) -> Shown:
-    clock, defaults, prices = WallClock(), options.group_defaults(), PodPrices()
-    if provider is None:
-        cloud = kinds_of_nodes(still, defaults)
-        _refuse_nothing(cloud)
-    else:
-        cloud = await CloudReader(provider, defaults, clock).read()
-        if PRICE in names:
-            waiting = [one for one in still.pods() if not one.spec.node_name]
-            prices = await pod_prices(provider, still.snapshot, waiting, clock.now())
-    chance = Random(SEED)  # noqa: S311 - not for secrets
-    chain = Chain(names, Market(chance, prices, priorities))
-    return show(still, cloud, chain, options, clock.now())
-
-
-def _refuse_nothing(cloud: Cloud) -> None:
-    if not cloud.groups:
-        raise BadInput("there is no node in the cluster: say with --groups what can be bought")
 
 
 def _exit_code(shown: Shown) -> int:

@@ -11,7 +11,7 @@ from rich.text import Text
 from bayplan.autoscaler.offline import Shown
 from bayplan.autoscaler.plan import LeftPending, Mixed, Plan, Removal, ScaleUp
 from bayplan.cli.output import indented, printable, table
-from bayplan.cli.plan_data import total_cost
+from bayplan.reports.plan import total_cost
 
 MOST_NODES_SHOWN = 20
 MOST_PODS_NAMED = 3

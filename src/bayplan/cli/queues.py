@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Annotated, Literal
 
@@ -11,32 +10,30 @@ from cyclopts import Parameter
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.cli import queues_next
 from bayplan.cli.cluster import Output
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit, printable, show, table
-from bayplan.cli.queues_data import amounts, as_data
 from bayplan.cli.source import HERE, ClusterSource, incomplete_data
-from bayplan.fit import Snapshot
 from bayplan.kube.loading import Loaded
-from bayplan.kube.meta import KubeObject
-from bayplan.kube.nodes import Node
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS
 from bayplan.queues import (
-    NOTHING,
     OURS,
-    UNLIMITED,
     VOLCANO,
-    Ledger,
     Policy,
     Resources,
-    Rules,
 )
 from bayplan.queues.plan import Plan
-from bayplan.queues.resources import node_amounts
+from bayplan.reports.queues import (
+    amounts,
+    cycle_data,
+    of_namespaces,
+    plan_cycle,
+    queues_data,
+    survey_queues,
+)
 from bayplan.scheduler.batch.inquiry import WaitingGroup
-from bayplan.scheduler.batch.survey import QueueView, Survey, fill, priorities_in, survey
+from bayplan.scheduler.batch.survey import QueueView, Survey
 
 MOST_SHOWN = 10
 """With more groups in a queue, a table shows the first; `-o wide` shows all."""
@@ -81,45 +78,18 @@ def queues(  # noqa: PLR0913 - one for each option of the command
     objects, names = loaded.objects, frozenset(scheduler_name)
     notes, incomplete = source.notes(loaded, command), incomplete_data(loaded, command)
     if next_cycle:
-        plan = _next(objects, queue_policy, names, VOLCANO if rules == "volcano" else OURS)
+        plan = plan_cycle(objects, queue_policy, names, VOLCANO if rules == "volcano" else OURS)
         if output.is_for_people:
-            show([*queues_next.blocks(plan), *map(Text, notes)])
+            show([*_next_blocks(plan), *map(Text, notes)])
         else:
-            emit({"incomplete": incomplete, **queues_next.as_data(plan)}, output)
+            emit({"incomplete": incomplete, **cycle_data(plan)}, output)
         return EXIT_OK
-    found = _shown(survey_of(objects, queue_policy, names), source)
+    found = of_namespaces(survey_queues(objects, queue_policy, names), source.shows)
     if output.is_for_people:
         show([*_blocks(found, wide=output is Format.wide), *map(Text, notes)])
     else:
-        emit({"incomplete": incomplete, **as_data(found)}, output)
+        emit({"incomplete": incomplete, **queues_data(found)}, output)
     return EXIT_OK
-
-
-def survey_of(
-    objects: list[KubeObject], policy: Policy = "capacity", names: frozenset[str] = frozenset()
-) -> Survey:
-    """The queues of a cluster, with the pods of those schedulers, or of all."""
-    return survey(
-        objects,
-        priority_of=priorities_in(objects),
-        is_ours=lambda pod: not names or pod.spec.scheduler_name in names,
-        policy=policy,
-        shared=_all_nodes(objects) if policy == "proportion" else None,
-    )
-
-
-def _next(objects: list[KubeObject], policy: Policy, names: frozenset[str], rules: Rules) -> Plan:
-    """What one cycle would decide about a cluster."""
-    nodes = _all_nodes(objects)
-    ledger = Ledger(
-        policy=policy,
-        total=nodes if rules is VOLCANO else UNLIMITED,
-        rules=rules,
-        priority_of=priorities_in(objects),
-    )
-    ledger.set_shared(nodes)
-    fill(ledger, objects, lambda pod: not names or pod.spec.scheduler_name in names)
-    return queues_next.next_plan(ledger, Snapshot(objects))
 
 
 def _loaded(source: ClusterSource, command: str) -> Loaded:
@@ -127,21 +97,6 @@ def _loaded(source: ClusterSource, command: str) -> Loaded:
     if not any(isinstance(one, Queue | PodGroup) for one in found.objects):
         raise BadInput(f"there is neither a Queue nor a PodGroup in the {source.where}")
     return found
-
-
-def _shown(found: Survey, source: ClusterSource) -> Survey:
-    """The queues with those who wait in them of whom was asked."""
-
-    def asked(groups: Iterable[WaitingGroup]) -> tuple[WaitingGroup, ...]:
-        return tuple(one for one in groups if source.shows(one.group.partition("/")[0]))
-
-    queues = (replace(view, waiting=asked(view.waiting)) for view in found.queues)
-    return Survey(tuple(queues), asked(found.astray))
-
-
-def _all_nodes(objects: Iterable[KubeObject]) -> Resources:
-    """What all nodes have together."""
-    return sum((node_amounts(one) for one in objects if isinstance(one, Node)), NOTHING)
 
 
 def _blocks(found: Survey, *, wide: bool) -> Iterator[RenderableType]:
@@ -210,3 +165,29 @@ def _cell(resources: Resources, *, wide: bool) -> str:
     """Amounts in a few words; the count of pods is left out unless there is room."""
     said = amounts(resources)
     return ", ".join(f"{name} {said[name]}" for name in said if wide or name != PODS) or "-"
+
+
+def _next_blocks(plan: Plan) -> Iterator[RenderableType]:
+    """What a cycle would decide."""
+    rows = list(_next_rows(plan))
+    if rows:
+        yield table(["WHAT", "WHO", "WHERE", "WHY"], rows)
+    else:
+        yield "nothing would be decided"
+
+
+def _next_rows(plan: Plan) -> Iterator[list[str | Text]]:
+    for key in plan.admitted:
+        yield ["admit", key, "", ""]
+    for key in plan.ungated:
+        yield ["remove the gate", key, "", ""]
+    for placed in plan.placed:
+        yield ["bind", placed.pod, placed.node, ""]
+    for placed in plan.pipelined:
+        yield ["keep a node", placed.pod, placed.node, "others have to leave it first"]
+    for one in plan.evicted:
+        yield ["evict", one.pod, one.node, f"{one.action} for {one.preemptor}"]
+    for key in plan.unplaced:
+        yield ["buy a node", key, "", "quota lets it run, and no node takes it"]
+    for key, why in plan.waiting.items():
+        yield ["wait", key, why.queue, Text(printable(why.text), style="yellow")]

@@ -33,7 +33,6 @@ from bayplan.cli.daemon import listen_address
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.live import ask
 from bayplan.cli.output import notices, printable
-from bayplan.cli.ui_answers import answers
 from bayplan.client.client import Client, Tuning
 from bayplan.client.serving.binding import ListenError, bind
 from bayplan.client.signals import until_signalled
@@ -46,6 +45,7 @@ from bayplan.ui.backend import Backend
 from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.page import Page
 from bayplan.ui.replay.backend import Replay
+from bayplan.ui.report_answers import answers
 from bayplan.ui.serving import Guard, Serving, new_token, serve
 from bayplan.ui.still import still_page
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+from rich.table import Table
 from rich.text import Text
 
-from bayplan.autoscaler.providers.declared.files import read_groups
-from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.cluster import (
     Gates,
     Missing,
@@ -20,22 +19,23 @@ from bayplan.cli.cluster import (
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.output import Format, emit, is_read_by_people, notices, printable, show, table
 from bayplan.cli.source import HERE, ClusterSource, incomplete_data
-from bayplan.cli.volumes_summary import (
-    Selected,
-    by_driver,
-    fullest_first,
-    summary_data,
-    summary_table,
-)
 from bayplan.fit import Snapshot
 from bayplan.fit.state.volume_report import VolumeReport, VolumeUse
-from bayplan.fit.volumes.limits import Limit, LimitSource
-from bayplan.kube.attachlimits import unreadable_limits
-from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
-from bayplan.kube.nodes import Node
+from bayplan.fit.volumes.limits import LimitSource
+from bayplan.reports.declared import declared_groups
+from bayplan.reports.volumes import (
+    DriverSummary,
+    VolumeSelection,
+    by_driver,
+    fullest_first,
+    promised_volumes,
+    summary_data,
+    useless_limits,
+    volume_data,
+)
 
 if TYPE_CHECKING:
-    from bayplan.base.values import JsonObject, JsonValue
+    from bayplan.base.values import JsonObject
 
 _SHORT = {
     LimitSource.ALLOCATABLE: "allocatable",
@@ -80,13 +80,15 @@ def volumes(  # noqa: PLR0913 - one for each option
     Exit codes: 0 it was shown, 2 bad input.
     """
     profile = profile_from(feature_gates, missing_driver)
-    selected = Selected.of(node, driver, over, source.chosen)
+    selected = VolumeSelection.of(node, driver, over, source.chosen)
     loaded = source.load("volumes")
     snapshot = Snapshot.of(loaded, profile=profile)
     if not len(snapshot.cluster.slots):
         raise BadInput(f"there is no node in the {source.where}")
-    report_unreadable_limits(snapshot)
-    reports = selected.among([*snapshot.volumes(), *_promised(groups)])
+    for line in useless_limits(snapshot):
+        notices().print(printable(line), style="yellow")
+    promised = promised_volumes(declared_groups(groups))
+    reports = selected.among([*snapshot.volumes(), *promised])
     if output.is_for_people:
         if reports:
             _show(reports, wide=output is Format.wide)
@@ -97,58 +99,10 @@ def volumes(  # noqa: PLR0913 - one for each option
         found: JsonObject = {
             "incomplete": incomplete_data(loaded, "volumes"),
             "summary": summary_data(by_driver(reports)),
-            "volumes": [as_data(one) for one in reports],
+            "volumes": [volume_data(one) for one in reports],
         }
         emit(found, output)
     return EXIT_OK
-
-
-def _promised(file: Path | None) -> list[VolumeReport]:
-    """What the next node of each group is to attach, as the group's template says."""
-    try:
-        declared = read_groups(file) if file is not None else ()
-    except ConfigFileError as error:
-        raise BadInput(str(error)) from None
-    return [
-        VolumeReport(f"next of {one.group}", driver, Limit(count, LimitSource.TEMPLATE))
-        for one in declared
-        for driver, count in sorted((one.limits or {}).items())
-    ]
-
-
-def report_unreadable_limits(snapshot: Snapshot) -> None:
-    """Say which limits of nodes cannot be any."""
-    if not snapshot.profile.gates.enabled(ATTACH_VOLUME_LIMIT):
-        return
-    for node in (one for one in snapshot.objects() if isinstance(one, Node)):
-        for key, written in unreadable_limits(node.status.allocatable).items():
-            told = f"node {node.name}: {key}: {written!r} cannot be a limit, and does not count"
-            notices().print(printable(told), style="yellow")
-
-
-def as_data(report: VolumeReport) -> JsonValue:
-    """A report as JSON and YAML have it; docs/commands/volumes.md describes it."""
-    limit = report.limit
-    return {
-        "node": report.node,
-        "driver": report.driver,
-        "used": report.used,
-        "limit": limit.count,
-        "free": report.free,
-        "over": report.over,
-        "source": limit.source.value,
-        "sourceDetail": limit.detail,
-        "sourceRow": report.row,
-        "volumes": [_use_as_data(use) for use in report.uses],
-    }
-
-
-def _use_as_data(use: VolumeUse) -> JsonValue:
-    return {
-        "handle": use.handle,
-        "pods": list(use.pods),
-        "attachments": list(use.attachments),
-    }
 
 
 def _show(reports: Sequence[VolumeReport], *, wide: bool) -> None:
@@ -157,7 +111,7 @@ def _show(reports: Sequence[VolumeReport], *, wide: bool) -> None:
         [*_row(report), _source(report, wide=wide), _users(report, wide=wide)]
         for report in fullest_first(reports)
     ]
-    show([summary_table(by_driver(reports)), "", table(headings, rows)])
+    show([_summary_table(by_driver(reports)), "", table(headings, rows)])
 
 
 def _row(report: VolumeReport) -> list[str | Text]:
@@ -201,3 +155,25 @@ def _users(report: VolumeReport, *, wide: bool) -> str | Text:
 
 def _held_by(use: VolumeUse) -> str:
     return ", ".join(use.pods) or f"no pod (VolumeAttachment {', '.join(use.attachments)})"
+
+
+def _summary_table(summaries: Sequence[DriverSummary]) -> Table:
+    """Drivers, a row each."""
+    rows: list[list[str | Text]] = [
+        [
+            one.driver,
+            str(one.nodes),
+            str(one.used),
+            "-" if one.limit is None else str(one.limit),
+            Text(str(one.full), style="red" if one.full else ""),
+            str(one.nearly),
+            _fullest(one.fullest),
+        ]
+        for one in summaries
+    ]
+    return table(["DRIVER", "NODES", "USED", "LIMIT", "FULL", "OVER 80%", "FULLEST"], rows)
+
+
+def _fullest(one: VolumeReport) -> str:
+    limit = "any number" if one.limit.count is None else str(one.limit.count)
+    return f"{one.node}, {one.used} of {limit}"

@@ -15,7 +15,6 @@ from rich.text import Text
 from bayplan.autoscaler.plan import Plan
 from bayplan.base.durations import format_duration
 from bayplan.cli.output import printable
-from bayplan.cli.queues_data import amounts
 from bayplan.cli.simulated.tables import Rows
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.control.storages import EVENTS
@@ -28,6 +27,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import ROOT_QUEUE
 from bayplan.lab.crew import Aboard
 from bayplan.queues import Ledger, Resources, Status
+from bayplan.reports.queues import amounts
 from bayplan.scheduler.batch.survey import views
 
 MOST_EVENTS = 8

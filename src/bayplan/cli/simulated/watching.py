@@ -28,8 +28,8 @@ async def lab_page(lab: Lab, rules: Profile, *, wanted: bool = True) -> AsyncIte
         return
     # Slow to import, and seldom wanted.
     from bayplan.cli.ui import served_page  # noqa: PLC0415
-    from bayplan.cli.ui_answers import answers  # noqa: PLC0415
     from bayplan.ui.live import LiveSource, live_page  # noqa: PLC0415
+    from bayplan.ui.report_answers import answers  # noqa: PLC0415
     from bayplan.ui.serving import Serving  # noqa: PLC0415
 
     source = LiveSource(

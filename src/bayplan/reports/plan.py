@@ -1,17 +1,69 @@
-"""A plan as JSON and YAML have it; docs/commands/plan.md describes the shape, which is stable."""
+"""What the autoscaler would do next with a cluster that stands still.
+
+`plan_data` is what JSON and YAML have; docs/commands/plan.md describes the shape, which is stable.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
 from typing import TYPE_CHECKING
 
-from bayplan.autoscaler.offline import Shown
+from bayplan.autoscaler.cloudstate.reader import CloudReader
+from bayplan.autoscaler.expanders import Chain, Market, PodPrices
+from bayplan.autoscaler.expanders.chain import PRICE
+from bayplan.autoscaler.expanders.price import pod_prices
+from bayplan.autoscaler.offline import Shown, Still, kinds_of_nodes, show
+from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Removal, ScaleUp, Stays
+from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.base.clock import WallClock
+from bayplan.reports.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonValue
 
 
-def as_data(shown: Shown, left_out: int, incomplete: JsonValue) -> JsonValue:
+SEED = 1
+"""Ties are broken by chance, and the same cluster gives the same plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """How the autoscaler is to decide."""
+
+    declared: tuple[Declaration, ...] | None = None
+    """The groups that may grow; None for one of each kind of node that is there."""
+    expanders: tuple[str, ...] = ("least-waste",)
+    priorities: str | None = None
+    """What the ConfigMap of the priority expander says."""
+    options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
+
+
+async def plan_next(still: Still, request: PlanRequest, now: datetime) -> Shown:
+    """What a loop would do; InputError if there is nothing that it could buy."""
+    options, prices = request.options, PodPrices()
+    defaults = options.group_defaults()
+    if request.declared is None:
+        cloud = kinds_of_nodes(still, defaults)
+        if not cloud.groups:
+            raise InputError(
+                "there is no node in the cluster: say with --groups what can be bought"
+            )
+    else:
+        provider = DeclaredGroups(request.declared, still.nodes())
+        cloud = await CloudReader(provider, defaults, WallClock()).read()
+        if PRICE in request.expanders:
+            waiting = [one for one in still.pods() if not one.spec.node_name]
+            prices = await pod_prices(provider, still.snapshot, waiting, now)
+    chance = Random(SEED)  # noqa: S311 - not for secrets
+    chain = Chain(request.expanders, Market(chance, prices, request.priorities))
+    return show(still, cloud, chain, options, now)
+
+
+def plan_data(shown: Shown, left_out: int, incomplete: JsonValue) -> JsonValue:
     """What a loop would do, and what that rests on less than it should."""
     plan = shown.plan
     return {

@@ -12,13 +12,12 @@ from typing import Any
 import msgspec
 
 from bayplan.base.values import JsonObject, JsonValue
-from bayplan.cli.errors import BadInput
-from bayplan.cli.output import printable
 from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, decode_object
 from bayplan.kube.loading import LoadError, load, plain_documents
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.validation import check
+from bayplan.reports.errors import InputError
 
 MOST_PODS = 10_000
 
@@ -62,19 +61,19 @@ class Manifest:
 
 
 def read_manifest(path: str) -> Manifest:
-    """What a file says; BadInput if it has no pod, or cannot be read as what it is."""
+    """What a file says; InputError if it has no pod, or cannot be read as what it is."""
     try:
         documents = plain_documents(path)
     except LoadError as error:
-        raise BadInput(f"--pod: {printable(str(error))}") from None
+        raise InputError(f"--pod: {error}") from None
     found = Manifest()
     for place, document in documents:
         try:
             _take(found, document)
         except (ObjectError, msgspec.ValidationError, ValueError) as error:
-            raise BadInput(f"--pod: {printable(f'{place}: {error}')}") from None
+            raise InputError(f"--pod: {place}: {error}") from None
     if not found.pods:
-        raise BadInput(f"--pod: {printable(path[:200])}: there is no pod in it")
+        raise InputError(f"--pod: {path[:200]}: there is no pod in it")
     return found
 
 

@@ -1,19 +1,24 @@
-"""The places for volumes of a cluster at a glance: by driver, the fullest first; and filters."""
+"""Attachments in use and limits: by node and driver, and summed up by driver, the fullest first.
+
+`*_data` is what JSON and YAML have; docs/commands/volumes.md describes it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-from rich.text import Text
-
+from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.base.suggestions import no_such
-from bayplan.cli.errors import BadInput
-from bayplan.cli.output import printable, table
-from bayplan.fit.state.volume_report import VolumeReport
+from bayplan.fit import Snapshot
+from bayplan.fit.state.volume_report import VolumeReport, VolumeUse
+from bayplan.fit.volumes.limits import Limit, LimitSource
+from bayplan.kube.attachlimits import unreadable_limits
+from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
+from bayplan.kube.nodes import Node
+from bayplan.reports.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonValue
@@ -23,7 +28,7 @@ NEARLY_FULL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class VolumeSelection:
     """Which rows are asked for."""
 
     nodes: frozenset[str] = frozenset()
@@ -36,13 +41,13 @@ class Selected:
     @classmethod
     def of(
         cls, nodes: Sequence[str], drivers: Sequence[str], over: str, namespace: str = ""
-    ) -> Selected:
-        """As it was written; BadInput if that is no part."""
+    ) -> VolumeSelection:
+        """As it was written; InputError if that is no part."""
         part = _part(over) if over else None
         return cls(frozenset(nodes), frozenset(drivers), part, namespace)
 
     def among(self, reports: Sequence[VolumeReport]) -> list[VolumeReport]:
-        """Those of the reports; BadInput if a name is none of theirs."""
+        """Those of the reports; InputError if a name is none of theirs."""
         _check("node", "--node", self.nodes, {one.node for one in reports})
         _check("driver", "--driver", self.drivers, {one.driver for one in reports})
         return [one for one in reports if self._includes(one)]
@@ -50,7 +55,7 @@ class Selected:
     @property
     def nothing(self) -> str:
         """What is said where there are none."""
-        if self == Selected():
+        if self == VolumeSelection():
             return "no node has a CSI driver, a limit of volumes, or a volume"
         return "no node has volumes that were asked for"
 
@@ -71,13 +76,13 @@ def _is_used_from(one: VolumeReport, namespace: str) -> bool:
 def _check(what: str, option: str, asked: Iterable[str], known: set[str]) -> None:
     for name in sorted(asked):
         if name not in known:
-            raise BadInput(f"{option}: {printable(no_such(what, name[:80], known))}")
+            raise InputError(f"{option}: {no_such(what, name[:80], known)}")
 
 
 def _part(written: str) -> float:
     found = _PERCENT.fullmatch(written.strip())
     if found is None or float(found[1]) > 100:
-        raise BadInput(f"--over {printable(written[:40])}: not a percentage, such as 80%")
+        raise InputError(f"--over {written[:40]}: not a percentage, such as 80%")
     return float(found[1]) / 100
 
 
@@ -131,28 +136,6 @@ def _summary(driver: str, reports: list[VolumeReport]) -> DriverSummary:
     )
 
 
-def summary_table(summaries: Sequence[DriverSummary]) -> Table:
-    """Drivers, a row each."""
-    rows: list[list[str | Text]] = [
-        [
-            one.driver,
-            str(one.nodes),
-            str(one.used),
-            "-" if one.limit is None else str(one.limit),
-            Text(str(one.full), style="red" if one.full else ""),
-            str(one.nearly),
-            _fullest(one.fullest),
-        ]
-        for one in summaries
-    ]
-    return table(["DRIVER", "NODES", "USED", "LIMIT", "FULL", "OVER 80%", "FULLEST"], rows)
-
-
-def _fullest(one: VolumeReport) -> str:
-    limit = "any number" if one.limit.count is None else str(one.limit.count)
-    return f"{one.node}, {one.used} of {limit}"
-
-
 def summary_data(summaries: Sequence[DriverSummary]) -> JsonValue:
     """The same for programs."""
     return [
@@ -167,3 +150,46 @@ def summary_data(summaries: Sequence[DriverSummary]) -> JsonValue:
         }
         for one in summaries
     ]
+
+
+def promised_volumes(declared: Iterable[Declaration]) -> list[VolumeReport]:
+    """What the next node of each group is to attach, as the group's template says."""
+    return [
+        VolumeReport(f"next of {one.group}", driver, Limit(count, LimitSource.TEMPLATE))
+        for one in declared
+        for driver, count in sorted((one.limits or {}).items())
+    ]
+
+
+def useless_limits(snapshot: Snapshot) -> Iterator[str]:
+    """Which limits of nodes cannot be any, a line each."""
+    if not snapshot.profile.gates.enabled(ATTACH_VOLUME_LIMIT):
+        return
+    for node in (one for one in snapshot.objects() if isinstance(one, Node)):
+        for key, written in unreadable_limits(node.status.allocatable).items():
+            yield f"node {node.name}: {key}: {written!r} cannot be a limit, and does not count"
+
+
+def volume_data(report: VolumeReport) -> JsonValue:
+    """A report as JSON and YAML have it."""
+    limit = report.limit
+    return {
+        "node": report.node,
+        "driver": report.driver,
+        "used": report.used,
+        "limit": limit.count,
+        "free": report.free,
+        "over": report.over,
+        "source": limit.source.value,
+        "sourceDetail": limit.detail,
+        "sourceRow": report.row,
+        "volumes": [_use_data(use) for use in report.uses],
+    }
+
+
+def _use_data(use: VolumeUse) -> JsonValue:
+    return {
+        "handle": use.handle,
+        "pods": list(use.pods),
+        "attachments": list(use.attachments),
+    }

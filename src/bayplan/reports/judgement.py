@@ -23,7 +23,7 @@ THEIRS = f"kube-scheduler {KUBERNETES_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedBy:
     """By whose rules a pod was judged, and what is to be said of that."""
 
     scheduler: str
@@ -51,8 +51,8 @@ class Judged:
         return tuple(said)
 
 
-class Bench:
-    """The two judges; `asked` is the one that was asked for, if one was."""
+class RulesComparison:
+    """The rules of two schedulers; `asked` are those that were asked for, if any were."""
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class Bench:
         self._asked = asked
         self._ours = ours
 
-    def judged(self, pod: Pod, found: Explanation) -> Judged:
+    def judged(self, pod: Pod, found: Explanation) -> JudgedBy:
         """Who judged a pod, and whether the other would have said something else."""
         name = pod.spec.scheduler_name
         is_ours = self._snapshot.profile.plugins_for(pod) is not KUBE_SCHEDULER
         is_known = self._asked is not None or name in {DEFAULT_SCHEDULER, OUR_SCHEDULER}
         rules, other = (OUR_SCHEDULER, THEIRS) if is_ours else (THEIRS, OUR_SCHEDULER)
-        told = Judged(name, rules, is_known)
+        told = JudgedBy(name, rules, is_known)
         if found.standing not in {Standing.WAITING, Standing.GATED} or found.unjudged:
             return told
         if not self._snapshot.needs_of(pod).attach:
@@ -81,7 +81,7 @@ class Bench:
         node, difference = self._difference(pod, found, KUBE_SCHEDULER if is_ours else self._ours)
         if not difference:
             return told
-        return Judged(name, rules, is_known, other, node, f"{other} {difference}.")
+        return JudgedBy(name, rules, is_known, other, node, f"{other} {difference}.")
 
     def _difference(
         self, pod: Pod, found: Explanation, plugins: PluginSet

@@ -1,35 +1,18 @@
-"""What the page of `bayplan ui` is told by rooms that it does not know: queues, the next plan,
-explanations. Each is what the command of that name says of a cluster that stands still.
+"""The page's answers: queues, the next plan and explanations, from the reports that the commands of
+these names show.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING
 
-from bayplan.autoscaler.cloudstate.reader import CloudReader
-from bayplan.autoscaler.expanders import Chain, Market, PodPrices
-from bayplan.autoscaler.offline import Shown, kinds_of_nodes, show
+from bayplan.autoscaler.offline import Shown
 from bayplan.autoscaler.offline import Still as Planned
-from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.files import read_groups
-from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
-from bayplan.base.clock import WallClock
-from bayplan.base.configfiles import ConfigFileError
-from bayplan.cli.errors import BadInput
-from bayplan.cli.explain_data import as_data
-from bayplan.cli.held import held_by_queues
-from bayplan.cli.pending import explain_all
-from bayplan.cli.plan_data import total_cost
-from bayplan.cli.queues import survey_of
-from bayplan.cli.queues_data import amounts
-from bayplan.cli.whose import Bench
 from bayplan.fit import Profile, Snapshot
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node, NodeStatus
@@ -38,6 +21,13 @@ from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.times import timestamp
 from bayplan.nodegroups import Template
 from bayplan.nodegroups.templates import csi_node_of
+from bayplan.reports.declared import declared_groups
+from bayplan.reports.errors import InputError
+from bayplan.reports.explain import explanation_data
+from bayplan.reports.judgement import RulesComparison
+from bayplan.reports.pending import explain_pods, held_by_queues
+from bayplan.reports.plan import PlanRequest, plan_next, total_cost
+from bayplan.reports.queues import amounts, survey_queues
 from bayplan.scheduler.batch.survey import QueueView
 from bayplan.ui import texts
 from bayplan.ui.answers import Answers, QueueAnswer, Still
@@ -50,19 +40,13 @@ if TYPE_CHECKING:
 MOST_STEPS = 200
 """So many steps, pods and nodes of a plan are told."""
 MOST_NAMED = 50
-LEAST_WASTE = "least-waste"
-SEED = 1
-"""Ties are broken by chance, and the same cluster gives the same plan."""
 
 
 def answers(rules: Profile, groups: Path | None = None) -> Answers:
-    """Answers by these rules, and with the groups that a file declares; BadInput if it cannot be
+    """Answers by these rules, and with the groups that a file declares; InputError if it cannot be
     used.
     """
-    try:
-        declared = read_groups(groups) if groups is not None else ()
-    except ConfigFileError as error:
-        raise BadInput(str(error)) from None
+    declared = declared_groups(groups)
     facts = tuple(_facts(one) for one in declared)
     return Answers(
         explain=lambda snapshot, still, pod: _explain(snapshot, still, pod, rules),
@@ -77,10 +61,10 @@ def _explain(snapshot: Snapshot, still: Still, name: str, rules: Profile) -> Jso
     if pod is None:
         raise LookupError(f"there is no pod {texts.name(name)}")
     held = held_by_queues(list(still.objects))
-    found = explain_all(
-        snapshot, [pod], Bench(snapshot, None, rules.plugins, held), with_fixes=True
+    found = explain_pods(
+        snapshot, [pod], RulesComparison(snapshot, None, rules.plugins, held), with_fixes=True
     )
-    return as_data(found[0], held.get(name))
+    return explanation_data(found[0], held.get(name))
 
 
 # -- queues ------------------------------------------------------------------------------------
@@ -90,7 +74,7 @@ def _queues(still: Still) -> QueueAnswer:
     objects = list(still.objects)
     if not any(isinstance(one, Queue | PodGroup) for one in objects):
         return QueueAnswer()
-    found = survey_of(objects)
+    found = survey_queues(objects)
     held = {
         pod: f"queue {one.queue}: {one.text}"
         for one in found.waiting()
@@ -128,24 +112,12 @@ def _queue_row(view: QueueView) -> Row:
 
 def _plan(still: Still, declared: tuple[Declaration, ...], rules: Profile) -> Row | None:
     """What an autoscaler would do next; None if there is nothing that it could know."""
-    planned = Planned.of(still.objects, rules)
-    nodes = planned.nodes()
-    if not nodes and not declared:
+    request = PlanRequest(declared or None)
+    try:
+        shown = asyncio.run(plan_next(Planned.of(still.objects, rules), request, still.time))
+    except InputError:
         return None
-    provider = DeclaredGroups(declared, nodes) if declared else None
-    shown = asyncio.run(_shown(planned, provider, still.time))
     return _plan_row(shown, by_kinds=not declared)
-
-
-async def _shown(planned: Planned, provider: DeclaredGroups | None, now: datetime) -> Shown:
-    options, chance = AutoscalerOptions(), Random(SEED)  # noqa: S311 - not for secrets
-    defaults = options.group_defaults()
-    if provider is None:
-        cloud = kinds_of_nodes(planned, defaults)
-    else:
-        cloud = await CloudReader(provider, defaults, WallClock()).read()
-    chain = Chain((LEAST_WASTE,), Market(chance, PodPrices(), None))
-    return show(planned, cloud, chain, options, now)
 
 
 def _plan_row(shown: Shown, *, by_kinds: bool) -> Row:

@@ -7,11 +7,10 @@ the same end are explained once, by the first of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from bayplan.cli.whose import Bench, Judged
 from bayplan.fit import Decision, Snapshot
 from bayplan.fit.explanation import Explanation, Standing, explain
 from bayplan.fit.explanation.cause import why_it_waits
@@ -19,13 +18,19 @@ from bayplan.fit.explanation.explain import standing_of
 from bayplan.fit.explanation.waiting import ASKING, QUOTED, likeness
 from bayplan.fit.plugins.dynamic_resources import CANNOT_JUDGE
 from bayplan.fit.plugins.dynamic_resources import NAME as DYNAMIC_RESOURCES
+from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
+from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.reports.judgement import JudgedBy, RulesComparison
 
 if TYPE_CHECKING:
-    from bayplan.cli.held import Held
+    from bayplan.scheduler.batch.inquiry import WaitingGroup
+
+HeldPods: TypeAlias = "Mapping[str, WaitingGroup]"
+"""By pod the group with which it waits for its queue."""
 
 NOT_ASKED = Decision(None)
-ENDS = {
+OUTCOMES = {
     "fit": "fits",
     "fit nowhere": "fits nowhere",
     "cannot be judged": "cannot be judged",
@@ -36,12 +41,12 @@ ENDS = {
 
 
 @dataclass(slots=True)
-class Alike:
-    """Pods of one likeness that meet the same end."""
+class EquivalentPods:
+    """Pods of one signature with the same outcome."""
 
     explanation: Explanation
     """That of the first."""
-    judged: Judged
+    judged: JudgedBy
     cause: str = ""
     """The one thing to say of them if they do not fit."""
     pods: list[str] = field(default_factory=list)
@@ -54,36 +59,36 @@ class Alike:
         return self.explanation.fits
 
 
-def explain_all(  # noqa: PLR0913 - each says what is told
+def explain_pods(  # noqa: PLR0913 - each says what is told
     snapshot: Snapshot,
     pods: Iterable[Pod],
-    bench: Bench,
+    bench: RulesComparison,
     *,
     with_fixes: bool,
     with_nodes: bool = True,
     tells: Callable[[Pod], bool] = lambda _: True,
-) -> list[Alike]:
+) -> list[EquivalentPods]:
     """Explain these pods one after another; what each node says is kept only if it is wanted. Those
     that are not to be told take their places in silence.
     """
-    telling = _Telling(snapshot, bench, with_fixes=with_fixes, with_nodes=with_nodes)
+    explainer = _Explainer(snapshot, bench, with_fixes=with_fixes, with_nodes=with_nodes)
     with snapshot.fork():
         for pod in pods:
-            telling.take(pod) if tells(pod) else telling.pass_over(pod)
-    return list(telling.known.values())
+            explainer.take(pod) if tells(pod) else explainer.pass_over(pod)
+    return list(explainer.known.values())
 
 
-class _Telling:
+class _Explainer:
     """Pods told so far, by likeness and end."""
 
     def __init__(
-        self, snapshot: Snapshot, bench: Bench, *, with_fixes: bool, with_nodes: bool
+        self, snapshot: Snapshot, bench: RulesComparison, *, with_fixes: bool, with_nodes: bool
     ) -> None:
         self._snapshot = snapshot
         self._bench = bench
         self._with_fixes = with_fixes
         self._with_nodes = with_nodes
-        self.known: dict[Hashable, Alike] = {}
+        self.known: dict[Hashable, EquivalentPods] = {}
 
     def take(self, pod: Pod) -> None:
         """Tell of one more pod; if it fits and nobody holds it back, it is placed."""
@@ -107,12 +112,24 @@ class _Telling:
             if decision.node is not None:
                 self._snapshot.assume(pod, decision)
 
-    def _explained(self, pod: Pod) -> Alike:
+    def _explained(self, pod: Pod) -> EquivalentPods:
         explanation = explain(self._snapshot, pod, with_fixes=self._with_fixes)
         judged = self._bench.judged(pod, explanation)
         waits = explanation.standing is Standing.WAITING and explanation.node is None
         cause = QUOTED.sub("…", why_it_waits(self._snapshot, pod).text) if waits else ""
-        return Alike(explanation if self._with_nodes else without_nodes(explanation), judged, cause)
+        return EquivalentPods(
+            explanation if self._with_nodes else without_nodes(explanation), judged, cause
+        )
+
+
+def held_by_queues(objects: Sequence[KubeObject]) -> HeldPods:
+    """The pods that wait for their queue, whatever nodes say; none where there are no queues."""
+    if not any(isinstance(one, Queue | PodGroup) for one in objects):
+        return {}
+    from bayplan.reports.queues import survey_queues  # noqa: PLC0415 - slow to import
+
+    waiting = (one for one in survey_queues(objects).waiting() if one.is_for_queue)
+    return {pod: one for one in waiting for pod in one.pods}
 
 
 def without_nodes(explanation: Explanation) -> Explanation:
@@ -120,7 +137,7 @@ def without_nodes(explanation: Explanation) -> Explanation:
     return replace(explanation, nodes=()) if explanation.node is not None else explanation
 
 
-def end_of(one: Alike, held: Held) -> tuple[str, str]:
+def outcome_of(one: EquivalentPods, held: HeldPods) -> tuple[str, str]:
     """How it ends for pods, and why if they do not fit."""
     found = one.explanation
     waiting = held.get(found.pod)
@@ -135,6 +152,6 @@ def end_of(one: Alike, held: Held) -> tuple[str, str]:
     return "fit nowhere", one.cause
 
 
-def pods_in(groups: Sequence[Alike]) -> int:
+def count_pods(groups: Sequence[EquivalentPods]) -> int:
     """How many pods they are."""
     return sum(len(one.pods) for one in groups)

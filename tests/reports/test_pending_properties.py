@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.cli.pending import ENDS, end_of, explain_all
-from bayplan.cli.whose import Bench
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.explanation import explain
 from bayplan.fit.explanation.waiting import waiting_pods
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
+from bayplan.reports.judgement import RulesComparison
+from bayplan.reports.pending import OUTCOMES, explain_pods, outcome_of
 from tests.builders import (
     make_csinode,
     make_device_class,
@@ -77,11 +77,11 @@ def test_every_pod_is_told_once_and_as_if_by_itself(
     profile = Profile().by_scheduler()
     snapshot = Snapshot(cluster(sizes, kinds), profile=profile)
     pods = waiting_pods(snapshot)
-    bench = Bench(snapshot, None, Profile().plugins)
-    found = explain_all(snapshot, pods, bench, with_fixes=False)
+    bench = RulesComparison(snapshot, None, Profile().plugins)
+    found = explain_pods(snapshot, pods, bench, with_fixes=False)
     assert sorted(key for one in found for key in one.pods) == sorted(pod.key for pod in pods)
-    told = {key: end_of(one, {})[0] for one in found for key in one.pods}
-    assert set(told.values()) <= set(ENDS)
+    told = {key: outcome_of(one, {})[0] for one in found for key in one.pods}
+    assert set(told.values()) <= set(OUTCOMES)
     fitting = sum(end == "fit" for end in told.values())
     assert sum(one.nodes.total() for one in found) == fitting
     assert told == alone(Snapshot(cluster(sizes, kinds), profile=profile), pods)

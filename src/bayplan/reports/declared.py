@@ -1,0 +1,18 @@
+"""Node groups that a file declares, for all questions that take one with --groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.base.configfiles import ConfigFileError
+from bayplan.reports.errors import InputError
+
+
+def declared_groups(file: Path | None) -> tuple[Declaration, ...]:
+    """The groups of a file, none without one; InputError if it cannot be used."""
+    try:
+        return read_groups(file) if file is not None else ()
+    except ConfigFileError as error:
+        raise InputError(str(error)) from None

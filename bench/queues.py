@@ -21,7 +21,7 @@ from bayplan.kube.queueing import (
     Queue,
     QueueSpec,
 )
-from bayplan.queues import Ledger, Policy, Resources, Status
+from bayplan.queues import Ledger, QueuePolicyName, Resources, Status
 from bayplan.queues.turns import Turns
 from bench.measure import Result
 
@@ -48,7 +48,7 @@ def cases() -> Iterator[Result]:
     yield Result("queues/books/weights", _weights(), "ms")
 
 
-def _books(policy: Policy = "capacity") -> tuple[Ledger, list[str]]:
+def _books(policy: QueuePolicyName = "capacity") -> tuple[Ledger, list[str]]:
     ledger = Ledger(policy=policy)
     level = [""]
     for width in FAN_OUT:

@@ -10,7 +10,7 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues import OURS, Ledger, Policy, Rules, Status, read_amounts
+from bayplan.queues import OURS, Ledger, QueuePolicyName, Rules, Status, read_amounts
 from bayplan.queues.actions import Action, act
 from bayplan.queues.placement import SnapshotPlacement
 from bayplan.queues.plan import Plan
@@ -47,7 +47,7 @@ class Cluster:
         self,
         objects: Iterable[KubeObject],
         *,
-        policy: Policy = "capacity",
+        policy: QueuePolicyName = "capacity",
         rules: Rules = OURS,
     ) -> None:
         everything = list(objects)

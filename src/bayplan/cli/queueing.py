@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import BadInput
-from bayplan.queues import Policy
+from bayplan.queues import QueuePolicyName
 from bayplan.scheduler.config import QueueSettings
 
 
@@ -17,7 +17,7 @@ from bayplan.scheduler.config import QueueSettings
 class QueueOptions:
     """Queues, where the cluster has them."""
 
-    queue_policy: Policy = "capacity"
+    queue_policy: QueuePolicyName = "capacity"
     """What a queue deserves: what is written in it (capacity), or a share by weight
     (proportion)."""
     reservation_timeout: str = "10m"

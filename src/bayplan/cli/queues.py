@@ -20,7 +20,7 @@ from bayplan.kube.resources import PODS
 from bayplan.queues import (
     OURS,
     VOLCANO,
-    Policy,
+    QueuePolicyName,
     Resources,
 )
 from bayplan.queues.plan import Plan
@@ -43,7 +43,7 @@ def queues(  # noqa: PLR0913 - one for each option of the command
     *,
     source: ClusterSource = HERE,
     output: Output = Format.table,
-    queue_policy: Policy = "capacity",
+    queue_policy: QueuePolicyName = "capacity",
     scheduler_name: tuple[str, ...] = (),
     next_cycle: Annotated[bool, Parameter(name="--next", negative="")] = False,
     rules: Literal["ours", "volcano"] = "ours",

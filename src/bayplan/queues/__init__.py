@@ -3,11 +3,12 @@
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
 from bayplan.queues.members import Gate, Member, Status, gate_of, group_key_of, wants_gate
+from bayplan.queues.policies import QueuePolicy, QueuePolicyName
 from bayplan.queues.problems import NoRoom, Problem, Why
 from bayplan.queues.quota import Quota
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources, pod_amounts, read_amounts
 from bayplan.queues.rules import OURS, VOLCANO, Rules
-from bayplan.queues.tree import Policy, QueueNode, QueueTree
+from bayplan.queues.tree import QueueNode, QueueTree
 from bayplan.queues.usage import Usage
 
 __all__ = [
@@ -20,9 +21,10 @@ __all__ = [
     "Ledger",
     "Member",
     "NoRoom",
-    "Policy",
     "Problem",
     "QueueNode",
+    "QueuePolicy",
+    "QueuePolicyName",
     "QueueTree",
     "Quota",
     "Resources",

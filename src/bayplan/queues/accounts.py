@@ -8,12 +8,12 @@ them, and is reckoned anew when that has changed and somebody wants to know.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import msgspec
 
-from bayplan.queues.proportion import Claim, deserved_by_weight
+from bayplan.queues.policies import Claim
 from bayplan.queues.quota import Quota
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
 from bayplan.queues.tree import QueueTree
@@ -28,10 +28,11 @@ class Accounts:
         self.shared = shared
         """What is shared by weight."""
         self.rules = tree.rules
+        self.policy = tree.policy
         self._leaf_reserves = tree.rules.reserved_not_in_ancestors
         self._usage: dict[str, Usage] = {}
         self._groups: Counter[str] = Counter()
-        self._deserved: dict[str, Resources] | None = None
+        self._deserved: Mapping[str, Resources] | None = None
         self._shares: dict[str, float] = {}
         self._fresh: set[str] = set()
         self._wait_for_share: set[str] = set()
@@ -96,13 +97,13 @@ class Accounts:
     def quota(self, queue: str) -> Quota:
         """What a queue may have, and what it deserves."""
         quota = self.tree.nodes[queue].quota
-        if self.tree.policy == "capacity":
+        if not self.policy.shares_nodes:
             return quota
         return replace(quota, deserved=self._by_weight().get(queue, quota.guarantee))
 
     def limit(self, queue: str) -> Resources:
         """What the pods of a queue may have together."""
-        if self.tree.policy == "proportion" and self.rules.proportion_caps_at_share:
+        if self.policy.caps_at_deserved:
             return self.quota(queue).deserved
         return self.tree.nodes[queue].quota.real_capability
 
@@ -114,15 +115,12 @@ class Accounts:
         return share
 
     def _share(self, queue: str) -> float:
-        deserved, allocated = self.quota(queue).deserved, self.usage(queue).allocated
-        if self.tree.policy == "capacity" and deserved.is_nothing:
-            return 1
-        return max((allocated[n] / deserved[n] for n in deserved.weighty), default=0)
+        return self.policy.share(self.quota(queue).deserved, self.usage(queue).allocated)
 
-    def _by_weight(self) -> dict[str, Resources]:
+    def _by_weight(self) -> Mapping[str, Resources]:
         if self._deserved is None:
             claims = {name: self._claim(name) for name, number in self._groups.items() if number}
-            self._deserved = deserved_by_weight(claims, self.shared)
+            self._deserved = self.policy.deserved(claims, self.shared)
         return self._deserved
 
     def _claim(self, queue: str) -> Claim:

@@ -23,12 +23,13 @@ from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.queues.accounts import Accounts
 from bayplan.queues.groups import Group
 from bayplan.queues.members import Member, Status
+from bayplan.queues.policies import POLICIES, VOLCANO_POLICIES, QueuePolicy, QueuePolicyName
 from bayplan.queues.problems import NoRoom
 from bayplan.queues.quota import Quota
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
 from bayplan.queues.room import asks_beyond_share, over_share, room_for_group, room_for_request
 from bayplan.queues.rules import OURS, Rules
-from bayplan.queues.tree import Policy, QueueTree
+from bayplan.queues.tree import QueueTree
 from bayplan.queues.usage import UNUSED, Usage
 
 PriorityOf = Callable[[str], int]
@@ -41,13 +42,14 @@ class Ledger:
     def __init__(
         self,
         *,
-        policy: Policy = "capacity",
+        policy: QueuePolicyName = "capacity",
         hierarchy: bool = True,
         total: Resources = UNLIMITED,
         rules: Rules = OURS,
         priority_of: PriorityOf = lambda _name: 0,
     ) -> None:
-        self.policy: Policy = policy
+        policies = VOLCANO_POLICIES if rules.proportion_caps_at_share else POLICIES
+        self.policy: QueuePolicy = policies[policy]
         self.hierarchy = hierarchy
         self.rules = rules
         self.groups: dict[str, Group] = {}

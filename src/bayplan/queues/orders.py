@@ -29,7 +29,7 @@ def age(obj: KubeObject) -> str:
 def queue_key(accounts: Accounts, name: str) -> QueueKey:
     """What sorts queues of equal priority that stand side by side."""
     node = accounts.tree.nodes[name]
-    idle = accounts.tree.policy == "capacity" and accounts.quota(name).deserved.is_nothing
+    idle = accounts.policy.comes_last(accounts.quota(name).deserved)
     return accounts.share(name), idle, age(node.queue), name
 
 

@@ -71,7 +71,7 @@ def _counts_reservations(accounts: Accounts, request: Resources, reserved: Resou
     other from being placed.
     """
     rules = accounts.rules
-    if rules.proportion_caps_at_share and accounts.tree.policy == "proportion":
+    if accounts.policy.caps_at_deserved:
         return False
     return rules.reserved_deadlock or not reserved.amounts or not request.fits(reserved)
 
@@ -80,8 +80,6 @@ def over_share(accounts: Accounts, queue: str, request: Resources) -> NoRoom | N
     """Why a request is more than a queue deserves by weight; None if it is not, or if weights do
     not matter.
     """
-    if accounts.tree.policy != "proportion":
-        return None
     return _beyond(accounts, queue, request, accounts.usage(queue).allocated)
 
 
@@ -90,14 +88,13 @@ def asks_beyond_share(accounts: Accounts, queue: str, ask: Resources) -> NoRoom 
     of the nodes that there are than it deserves by weight. What these nodes could not give in any
     case is kept from nobody.
     """
-    weighs = accounts.tree.policy == "proportion" and ask.asked
-    if not weighs or ask.over(accounts.shared, ask.asked):
+    if ask.over(accounts.shared, ask.asked):
         return None
     return _beyond(accounts, queue, ask, accounts.usage(queue).held)
 
 
 def _beyond(accounts: Accounts, queue: str, ask: Resources, used: Resources) -> NoRoom | None:
-    over = (ask + used).over(accounts.quota(queue).deserved, ask.asked)
+    over = accounts.policy.beyond_share(accounts.quota(queue).deserved, used, ask)
     if not over:
         return None
     text = f"queue {queue} has what it deserves of {', '.join(over)}"

@@ -14,10 +14,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.queueing import DEFAULT_QUEUE, ROOT_QUEUE, Queue
+from bayplan.queues.policies import (
+    POLICIES,
+    QueuePolicy,
+)
 from bayplan.queues.problems import NoRoom, Problem, Why
 from bayplan.queues.quota import (
     Quota,
@@ -31,8 +34,6 @@ from bayplan.queues.quota import (
 from bayplan.queues.resources import NOTHING, UNLIMITED, AmountError, Resources
 from bayplan.queues.rules import OURS, Rules
 
-Policy = Literal["capacity", "proportion"]
-"""How what a queue deserves is reckoned: as it is written, or by weight."""
 MAX_DEPTH = 64
 """How long a path from the root may be."""
 
@@ -67,7 +68,7 @@ class QueueTree:
 
     nodes: Mapping[str, QueueNode]
     problems: tuple[Problem, ...] = ()
-    policy: Policy = "capacity"
+    policy: QueuePolicy = POLICIES["capacity"]
     hierarchy: bool = True
     total: Resources = UNLIMITED
     rules: Rules = OURS
@@ -78,7 +79,7 @@ class QueueTree:
         queues: Iterable[Queue] = (),
         *,
         total: Resources = UNLIMITED,
-        policy: Policy = "capacity",
+        policy: QueuePolicy = POLICIES["capacity"],
         hierarchy: bool = True,
         rules: Rules = OURS,
     ) -> QueueTree:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
-from bayplan.queues import NOTHING, UNLIMITED, VOLCANO, Ledger, Policy, Resources, Rules
+from bayplan.queues import NOTHING, UNLIMITED, VOLCANO, Ledger, QueuePolicyName, Resources, Rules
 from bayplan.queues.actions import act
 from bayplan.queues.placement import SnapshotPlacement
 from bayplan.queues.plan import Plan
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 def survey_queues(
-    objects: Sequence[KubeObject], policy: Policy = "capacity", names: frozenset[str] = frozenset()
+    objects: Sequence[KubeObject],
+    policy: QueuePolicyName = "capacity",
+    names: frozenset[str] = frozenset(),
 ) -> Survey:
     """The queues of a cluster, with the pods of those schedulers, or of all."""
     return survey(
@@ -35,12 +37,12 @@ def survey_queues(
         priority_of=priorities_in(objects),
         is_ours=lambda pod: not names or pod.spec.scheduler_name in names,
         policy=policy,
-        shared=_all_nodes(objects) if policy == "proportion" else None,
+        shared=_all_nodes(objects),
     )
 
 
 def plan_cycle(
-    objects: Sequence[KubeObject], policy: Policy, names: frozenset[str], rules: Rules
+    objects: Sequence[KubeObject], policy: QueuePolicyName, names: frozenset[str], rules: Rules
 ) -> Plan:
     """What one cycle would decide about a cluster; nothing is done."""
     nodes = _all_nodes(objects)

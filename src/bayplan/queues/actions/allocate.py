@@ -46,9 +46,9 @@ def allocate(session: Session) -> None:
 
 
 def is_overused(session: Session, queue: str) -> bool:
-    """Whether a queue has all that it deserves by weight, and may have no more."""
+    """Whether a queue has all that it deserves, and may have no more."""
     accounts = session.accounts
-    if accounts.tree.policy != "proportion" or not session.rules.proportion_caps_at_share:
+    if not accounts.policy.caps_at_deserved:
         return False
     return accounts.quota(queue).deserved.fits(accounts.usage(queue).allocated)
 

@@ -10,7 +10,6 @@ from bayplan.queues.actions.making_room import RoomMaker, in_need, starving
 from bayplan.queues.actions.victims import reclaimable
 from bayplan.queues.groups import Group
 from bayplan.queues.members import Member
-from bayplan.queues.resources import DUST
 from bayplan.queues.session import Session, Statement
 
 
@@ -42,19 +41,12 @@ def reclaim_for(session: Session, group: Group) -> bool:
 
 
 def _may_reclaim(session: Session, member: Member, queue: str) -> bool:
-    """Whether a queue would, with a pod, still have no more than it deserves: of one resource that
-    the pod requests, or by weight of all.
-    """
+    """Whether a queue would, with a pod, still have no more than it deserves."""
     accounts, request = session.accounts, member.request
     if not accounts.tree.is_open(queue):
         return False
-    quota = accounts.quota(queue)
     used = accounts.usage(queue).allocated + request
-    if accounts.tree.policy == "proportion":
-        return not used.over(quota.deserved, request.asked)
-    if used.over(quota.real_capability, request.asked):
-        return False
-    return any(used[name] < quota.deserved[name] + DUST for name in request.asked)
+    return accounts.policy.may_reclaim(accounts.quota(queue), used, request)
 
 
 def _has_room(session: Session, member: Member, node: str) -> bool:

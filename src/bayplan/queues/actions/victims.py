@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from bayplan.queues.groups import Group
 from bayplan.queues.members import Member, Status
 from bayplan.queues.orders import VictimOrder
-from bayplan.queues.resources import DUST, Resources
+from bayplan.queues.resources import Resources
 from bayplan.queues.session import Session
 
 
@@ -110,37 +110,12 @@ class _Surplus:
 
     def of(self, victims: Iterable[Member]) -> set[str]:
         """The keys of those that may leave."""
-        capacity = self._session.accounts.tree.policy == "capacity"
-        may_leave = self._beyond_deserved if capacity else self._over_share
-        found = set()
+        accounts, found = self._session.accounts, set()
         for member in victims:
             queue = self._session.group_of(member).queue
-            left = self._left.get(queue) or self._session.accounts.usage(queue).allocated
-            if may_leave(member, queue, left):
+            left = self._left.get(queue) or accounts.usage(queue).allocated
+            quota = accounts.quota(queue)
+            if accounts.policy.may_leave(quota, left, member.request, self._asked):
                 self._left[queue] = left - member.request
                 found.add(member.key)
         return found
-
-    def _over_share(self, _member: Member, queue: str, left: Resources) -> bool:
-        return not left.fits(self._session.accounts.quota(queue).deserved)
-
-    def _beyond_deserved(self, member: Member, queue: str, left: Resources) -> bool:
-        quota = self._session.accounts.quota(queue)
-        if not _share_a_resource(member.request, self._asked):
-            return False
-        if not quota.guarantee.fits(left - member.request):
-            return False
-        if not set(member.request.weighty) & set(quota.deserved.weighty):
-            return True
-        names = [n for n in member.request.asked if _is_deserved(quota.deserved, n)]
-        return bool(left.over(quota.deserved, names))
-
-
-def _share_a_resource(a: Resources, b: Resources) -> bool:
-    return bool({*a.weighty} & {*b.weighty} - {"pods"})
-
-
-def _is_deserved(deserved: Resources, name: str) -> bool:
-    if name in {"cpu", "memory"}:
-        return deserved[name] >= DUST
-    return name in deserved.amounts

@@ -97,7 +97,7 @@ class Batch:
         """Something in the cluster changed."""
         if event.kind is PriorityClass:
             self._book.see_priorities()
-        if event.kind is Node and self.ledger.policy == "proportion":
+        if event.kind is Node and self.ledger.policy.shares_nodes:
             self._share(event)
         if event.kind is not Pod:
             return

@@ -16,7 +16,16 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import ROOT_QUEUE, PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues import Group, Ledger, Policy, QueueNode, Quota, Resources, Status, Usage
+from bayplan.queues import (
+    Group,
+    Ledger,
+    QueueNode,
+    QueuePolicyName,
+    Quota,
+    Resources,
+    Status,
+    Usage,
+)
 from bayplan.queues.ledger import PriorityOf
 from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.inquiry import Inquiry, WaitingGroup
@@ -57,7 +66,7 @@ def survey(
     *,
     priority_of: PriorityOf = lambda _: 0,
     is_ours: Callable[[Pod], bool] = lambda _: True,
-    policy: Policy = "capacity",
+    policy: QueuePolicyName = "capacity",
     shared: Resources | None = None,
 ) -> Survey:
     """Look at the queues, groups and pods of a cluster."""

@@ -167,7 +167,7 @@ class Turns:
             self._book.stir(group.key)
             return
         self._book.touch(group.key)
-        if over is None and self._ledger.policy == "proportion":
+        if over is None and self._ledger.policy.shares_nodes:
             self._coming.update(dict.fromkeys(one.key for one in gated_of(chosen)))
         self._admitting.let_in(group, asked, chosen, now)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bayplan.client.election.record import LeaderSettings
 from bayplan.kube.pods import NodeAffinity, TopologySpreadConstraint
-from bayplan.queues import Policy
+from bayplan.queues import QueuePolicyName
 
 BAYPLAN = "bayplan"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -58,7 +58,7 @@ class Backoff:
 class QueueSettings:
     """How queues are served."""
 
-    policy: Policy = "capacity"
+    policy: QueuePolicyName = "capacity"
     reservation_timeout: float = 600.0
     """Seconds for which quota is held for pods that find no node; 0 is for ever."""
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.queues import NOTHING, UNLIMITED, Resources
-from bayplan.queues.proportion import Claim, deserved_by_weight
+from bayplan.queues.policies import Claim
+from bayplan.queues.policies.proportion import deserved_by_weight
 
 SLACK = 1.0
 cpus = st.integers(0, 50)

@@ -1,4 +1,6 @@
-"""What queues deserve by weight: the total poured out in turns, until nobody wants more of it.
+"""Proportion: a queue deserves a part of the nodes that there are, by its weight.
+
+The total is given out in rounds, until no queue wants more of it.
 
 In each turn every queue that still wants something is offered its part, by weight, of what is left.
 It takes no more than it can really have and no more than is asked of it, but never less than its
@@ -11,12 +13,13 @@ All queues of a turn are reckoned at once, a row each, with a column for every r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.kube.resources import PODS
+from bayplan.queues.policies.policy import Claim, QueuePolicy
+from bayplan.queues.quota import Quota
 from bayplan.queues.resources import DUST, Resources
 
 Floats = NDArray[np.float64]
@@ -24,14 +27,38 @@ _MOST_TURNS = 1000
 """Turns end by themselves long before: each makes a queue content, or leaves less than dust."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a queue wants, and between which bounds."""
+class Proportion(QueuePolicy):
+    """Queues deserve a part of the nodes by weight, as far as they have something to ask for."""
 
-    weight: int
-    request: Resources
-    real_capability: Resources
-    guarantee: Resources
+    name = "proportion"
+    shares_nodes = True
+
+    def __init__(self, *, caps_at_deserved: bool = False) -> None:
+        self.caps_at_deserved = caps_at_deserved
+
+    def deserved(self, claims: Mapping[str, Claim], total: Resources) -> Mapping[str, Resources]:
+        """What each queue deserves of a total."""
+        return deserved_by_weight(claims, total)
+
+    def comes_last(self, deserved: Resources) -> bool:
+        """No queue does."""
+        del deserved
+        return False
+
+    def beyond_share(self, deserved: Resources, used: Resources, ask: Resources) -> list[str]:
+        """The resources asked for of which the queue would have more than it deserves."""
+        return (ask + used).over(deserved, ask.asked)
+
+    def may_reclaim(self, quota: Quota, used: Resources, request: Resources) -> bool:
+        """Whether the queue has no more than it deserves of any resource that the pod requests."""
+        return not used.over(quota.deserved, request.asked)
+
+    def may_leave(
+        self, quota: Quota, allocated: Resources, victim: Resources, ask: Resources
+    ) -> bool:
+        """Whether the queue has more than it deserves of any resource."""
+        del victim, ask
+        return not allocated.fits(quota.deserved)
 
 
 def deserved_by_weight(claims: Mapping[str, Claim], total: Resources) -> dict[str, Resources]:

@@ -14,7 +14,7 @@ import yaml
 
 from bayplan.cli.fix_text import RISKS
 from bayplan.cli.main import run
-from bayplan.fit.explanation.fix import Risk
+from bayplan.fit.fixes import Risk
 from tests.cli.clusters import EXAMPLE, dump, node, pod
 from tests.patience import PATIENCE
 

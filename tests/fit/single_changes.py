@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.batches import Template
-from bayplan.fit.explanation.smaller import with_requests_at_most
-from bayplan.fit.explanation.steps.labels import is_kept_label
+from bayplan.fit.plugins.node_affinity.explanation import is_kept_label
+from bayplan.fit.plugins.node_resources_fit.smaller import with_requests_at_most
 from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
 from bayplan.fit.state.pods import placed_on
 from bayplan.kube.daemons import belongs_to_node

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bayplan.cli.output import hanging, indented, printable, unwrapped
 from bayplan.fit.explanation import Explanation, Fix
-from bayplan.fit.explanation.fix import Risk
+from bayplan.fit.fixes import Risk
 
 RISKS = {
     Risk.EVICTS: "a pod that runs is ended",

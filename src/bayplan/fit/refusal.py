@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Unjudged"]
@@ -27,6 +27,10 @@ class Refusal:
     code: Code
     plugin: str
     reasons: tuple[str, ...]
+    out_of_reach: bool = field(default=False, compare=False)
+    """Whether pod and node choose by it whom they have to do with at all."""
+    summarised: tuple[str, ...] = field(default=(), compare=False)
+    """What a summary says of it, where that is not its reasons."""
 
     @classmethod
     def unschedulable(cls, plugin: str, reason: str) -> Refusal:

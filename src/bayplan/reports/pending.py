@@ -16,8 +16,7 @@ from bayplan.fit.explanation import Explanation, Standing, explain
 from bayplan.fit.explanation.cause import why_it_waits
 from bayplan.fit.explanation.explain import standing_of
 from bayplan.fit.explanation.waiting import ASKING, QUOTED, likeness
-from bayplan.fit.plugins.dynamic_resources import CANNOT_JUDGE
-from bayplan.fit.plugins.dynamic_resources import NAME as DYNAMIC_RESOURCES
+from bayplan.fit.plugins.registry import may_be_unsure
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
@@ -94,7 +93,7 @@ class _Explainer:
         """Tell of one more pod; if it fits and nobody holds it back, it is placed."""
         asks = standing_of(self._snapshot, pod) in ASKING
         decision = self._snapshot.decide(pod) if asks else NOT_ASKED
-        waits, unsure = pod.key not in self._bench.held, DYNAMIC_RESOURCES in decision.plugins
+        waits, unsure = pod.key not in self._bench.held, may_be_unsure(decision.plugins)
         like = likeness(self._snapshot, pod) if asks else pod.key
         end = (like, decision.node is not None, unsure, waits)
         if end not in self.known:
@@ -148,7 +147,7 @@ def outcome_of(one: EquivalentPods, held: HeldPods) -> tuple[str, str]:
     if found.fits:
         return "fit", ""
     if found.unjudged:
-        return "cannot be judged", CANNOT_JUDGE
+        return "cannot be judged", found.unjudged_reason
     return "fit nowhere", one.cause
 
 

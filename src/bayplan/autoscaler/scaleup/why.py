@@ -18,7 +18,7 @@ from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.batches import Group, add_node, new_names
 from bayplan.fit.evaluation.verdicts import refusing_drivers
 from bayplan.fit.explanation.details import details_of
-from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.explanation.trial import SnapshotTrial
 from bayplan.kube.pods import Pod
 
 KINDS: Mapping[str, CauseKind] = {
@@ -119,7 +119,7 @@ def _refusal(snapshot: Snapshot, group: Group, name: str) -> NoHelp | None:
     refusal = snapshot.refusal(pod, name)
     if refusal is None:
         return None
-    details = details_of(Trial(snapshot, pod, name, refusal))
+    details = details_of(SnapshotTrial(snapshot, pod, name, refusal))
     return NoHelp(refusal.reasons, details, refusal.plugin in FOR_GOOD)
 
 

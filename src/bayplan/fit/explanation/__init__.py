@@ -5,9 +5,9 @@ Deciding needs none of this, so it is computed only when somebody asks.
 
 from bayplan.fit.explanation.answer import Explanation, NodeAnswer, Standing
 from bayplan.fit.explanation.explain import explain
-from bayplan.fit.explanation.fix import Fix, FixKind, Risk, Step, Target
 from bayplan.fit.explanation.search import nearest_fixes
 from bayplan.fit.explanation.sought import Miss, Sought
+from bayplan.fit.fixes import Fix, FixKind, Risk, Step, Target
 
 __all__ = [
     "Explanation",

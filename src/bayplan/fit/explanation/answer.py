@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bayplan.fit.explanation.fix import Fix
 from bayplan.fit.explanation.sought import Sought
+from bayplan.fit.fixes import Fix
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import UNJUDGED, Refusal
 
@@ -69,8 +69,14 @@ class Explanation:
     @property
     def unjudged(self) -> bool:
         """Whether it cannot be said: it fits nowhere for certain, and some node might take it."""
-        said = (one.refusal.code for one in self.nodes if one.refusal is not None)
-        return self.node is None and UNJUDGED in said
+        return bool(self.unjudged_reason)
+
+    @property
+    def unjudged_reason(self) -> str:
+        """Why it cannot be said; empty if it can."""
+        refusals = (one.refusal for one in self.nodes if self.node is None)
+        unjudged = (one for one in refusals if one is not None and one.code == UNJUDGED)
+        return next((", ".join(one.reasons) for one in unjudged), "")
 
     @property
     def fits(self) -> bool:

@@ -15,39 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayplan.fit.evaluation.ranks import Evaluation
-from bayplan.fit.plugins import (
-    dynamic_resources,
-    node_name,
-    node_unschedulable,
-    taint_toleration,
-    volume_zone,
-)
-from bayplan.fit.plugins.node_affinity import filter as node_affinity
-from bayplan.fit.plugins.node_affinity import named_nodes
-from bayplan.fit.plugins.node_volume_limits import filter as node_volume_limits
 from bayplan.fit.plugins.plugin import Cause
 from bayplan.fit.plugins.registry import cause_of_plugin
-from bayplan.fit.plugins.volume_binding import filter as volume_binding
 from bayplan.fit.refusal import UNJUDGED, Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
 
-CHOOSING = frozenset(
-    {
-        node_affinity.NAME,
-        node_name.NAME,
-        node_unschedulable.NAME,
-        named_nodes.NAME,
-        taint_toleration.NAME,
-        volume_zone.NAME,
-    }
-)
-"""Plugins by which pods, or nodes, choose whom they have to do with at all."""
-ALSO_CHOOSING = frozenset({volume_binding.NAME, dynamic_resources.NAME})
-"""Plugins of whose reasons some are such a choice."""
-OUT_OF_REACH = frozenset({volume_binding.UNREACHABLE, dynamic_resources.NOT_HERE})
 NO_NODES = "there are no nodes"
 
 
@@ -87,7 +62,7 @@ def _main_refusal(evaluation: Evaluation, refusals: Mapping[str, Refusal]) -> Re
     names = evaluation.question.cluster.slots.names
     slots = np.flatnonzero(open_to_it).tolist()
     asked = [one for slot in slots if (one := refusals.get(names[slot])) is not None]
-    choices = [one for one in refusals.values() if _is_choice(one)]
+    choices = [one for one in refusals.values() if one.out_of_reach]
     return _most_usual(asked or closed_by or choices)
 
 
@@ -96,23 +71,20 @@ def _choices(evaluation: Evaluation) -> tuple[BoolArray, list[Refusal]]:
     alive = evaluation.question.cluster.alive
     left, closed = alive.copy(), list[Refusal]()
     for one in evaluation.filters:
-        if one.has_say and (one.name in CHOOSING or one.name in ALSO_CHOOSING):
-            refused = np.flatnonzero(alive & ~one.passes(ALL_ROWS))
-            said = [(slot, one.refusal(slot)) for slot in refused.tolist()]
-            chosen = [(slot, refusal) for slot, refusal in said if _is_choice(refusal)]
-            left[[slot for slot, _ in chosen]] = False
-            if len(chosen) == np.count_nonzero(alive):
-                closed += [refusal for _, refusal in chosen]
+        if not one.has_say or not one.chooses:
+            continue
+        refused = np.flatnonzero(alive & ~one.passes(ALL_ROWS))
+        said = zip(refused.tolist(), one.refusals(refused), strict=True)
+        chosen = [(slot, refusal) for slot, refusal in said if refusal.out_of_reach]
+        left[[slot for slot, _ in chosen]] = False
+        if len(chosen) == np.count_nonzero(alive):
+            closed += [refusal for _, refusal in chosen]
     return left, closed
 
 
 def _most_usual(refusals: Iterable[Refusal]) -> Refusal | None:
     counted = Counter(refusals)
     return min(counted, key=lambda one: (-counted[one], one.plugin, one.reasons), default=None)
-
-
-def _is_choice(refusal: Refusal) -> bool:
-    return refusal.plugin in CHOOSING or OUT_OF_REACH.issuperset(refusal.reasons)
 
 
 def _refused_by_nodes(
@@ -143,24 +115,10 @@ def _of_refusal(snapshot: Snapshot, pod: Pod, refusal: Refusal, node: str) -> Wa
 
 def _drivers(snapshot: Snapshot, pod: Pod, refusal: Refusal, node: str) -> tuple[str, ...]:
     """The drivers that are missing or full there; of other trouble, all that the pod needs."""
-    missing = [
-        reason.removesuffix(node_volume_limits.NOT_INSTALLED)
-        for reason in refusal.reasons
-        if reason.endswith(node_volume_limits.NOT_INSTALLED)
-    ]
-    full = (
-        _full_drivers(snapshot, pod, node) if node_volume_limits.EXCEEDED in refusal.reasons else []
-    )
-    needed = (need.driver for need in snapshot.needs_of(pod).attach)
-    return tuple(sorted(set(missing or full or needed)))
-
-
-def _full_drivers(snapshot: Snapshot, pod: Pod, node: str) -> list[str]:
-    evaluation = snapshot.evaluation(pod)
-    slot = snapshot.cluster.slots.by_name.get(node)
-    if slot is None or not isinstance(evaluation, Evaluation):
-        return []
-    limits = (
-        one for one in evaluation.filters if isinstance(one, node_volume_limits.NodeVolumeLimits)
-    )
-    return [driver for one in limits for driver in one.full_drivers(slot)]
+    evaluation, slot = snapshot.evaluation(pod), snapshot.cluster.slots.by_name.get(node)
+    if slot is not None and isinstance(evaluation, Evaluation):
+        refusing = (one for one in evaluation.filters if one.name == refusal.plugin)
+        found = {driver for one in refusing for driver in one.drivers_at(slot)}
+        if found:
+            return tuple(sorted(found))
+    return tuple(sorted({need.driver for need in snapshot.needs_of(pod).attach}))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from bayplan.fit.explanation.fix import Fix, Step, Steps, cost_of
+from bayplan.fit.fixes import Fix, Step, Steps, cost_of
 
 
 def undominated(fixes: Iterable[Fix]) -> list[Fix]:

@@ -10,8 +10,7 @@ from bayplan.fit.explanation.answer import Explanation, NodeAnswer, Standing
 from bayplan.fit.explanation.details import details_of
 from bayplan.fit.explanation.message import message_before_nodes, message_of
 from bayplan.fit.explanation.search import nearest_fixes
-from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.plugins.dynamic_resources import CANNOT_JUDGE
+from bayplan.fit.explanation.trial import SnapshotTrial
 from bayplan.fit.preemption import preempt
 from bayplan.fit.refusal import UNJUDGED, Refusal
 from bayplan.fit.snapshot import Snapshot
@@ -137,11 +136,13 @@ def _unjudged(snapshot: Snapshot, pod: Pod, standing: Standing, found: Verdicts)
     """Nothing is tried for a pod of which nobody can say whether it fits."""
     claims = snapshot.claims_to_allocate(pod)
     which = f" (to be allocated: {', '.join(claims)})" if claims else ""
+    unjudged = (one for one in found.refusals.values() if one.code == UNJUDGED)
+    reasons = next((", ".join(one.reasons) for one in unjudged), "")
     return Explanation(
         pod=pod.key,
         standing=standing,
         node=None,
-        message=_gated(pod) or f"{CANNOT_JUDGE}{which}",
+        message=_gated(pod) or f"{reasons}{which}",
         nodes=_answers(snapshot, pod, found),
     )
 
@@ -155,7 +156,7 @@ def _gated(pod: Pod) -> str:
 def _answers(snapshot: Snapshot, pod: Pod, found: Verdicts) -> tuple[NodeAnswer, ...]:
     memo: dict[Hashable, Any] = {}
     answers = [
-        NodeAnswer(name, refusal, details_of(Trial(snapshot, pod, name, refusal, memo)))
+        NodeAnswer(name, refusal, details_of(SnapshotTrial(snapshot, pod, name, refusal, memo)))
         for name, refusal in found.refusals.items()
     ]
     answers += [NodeAnswer(name, scores=scores) for name, scores in found.scores.items()]

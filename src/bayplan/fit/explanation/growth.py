@@ -16,15 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from bayplan.fit import amounts
 from bayplan.fit.batches.template import Template
 from bayplan.fit.evaluation.ranks import Evaluation
-from bayplan.fit.explanation import amounts
-from bayplan.fit.explanation.fix import FixKind, Step
-from bayplan.fit.explanation.neighbours import topology_keys
-from bayplan.fit.explanation.steps.labels import label_keys
-from bayplan.fit.explanation.trial import filter_of
-from bayplan.fit.plugins.base import Reads
-from bayplan.fit.plugins.node_resources_fit.filter import NodeResourcesFit
+from bayplan.fit.fixes import FixKind, Step
+from bayplan.fit.plugins.base import Reads, amount_filter
+from bayplan.fit.plugins.registry import node_labels_read
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.topology import ZONE_LABELS, zone_needs
@@ -170,7 +167,9 @@ def _short_when_new(snapshot: Snapshot, pod: Pod, node: Node) -> dict[str, int]:
     with snapshot.fork():
         for obj in Template.like(snapshot, node.name).objects(name):
             snapshot.put(obj)
-        resources, cluster = filter_of(snapshot, pod, NodeResourcesFit), snapshot.cluster
+        evaluation, cluster = snapshot.evaluation(pod), snapshot.cluster
+        filters = evaluation.filters if isinstance(evaluation, Evaluation) else ()
+        resources = amount_filter(filters)
         slot = cluster.slots.by_name[name]
         short = resources.shortages(slot) if resources else {}
         columns, has = cluster.resources.columns, cluster.resources.allocatable[slot]
@@ -213,7 +212,7 @@ def _labels_that_matter(cluster: Cluster, pod: Pod) -> frozenset[str]:
     """
     said = (*ZONE_LABELS, INSTANCE_TYPE, *GROUP_LABELS, *cluster.topologies)
     of_volumes = (key for pv in _bound(cluster, pod) for key in _zone_labels(pv))
-    return label_keys(pod) | topology_keys(pod) | frozenset((*said, *of_volumes))
+    return node_labels_read(pod) | frozenset((*said, *of_volumes))
 
 
 def node_kinds(cluster: Cluster, labels: Collection[str] | None = None) -> list[list[Node]]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from bayplan.fit.evaluation.verdicts import Verdicts
-from bayplan.fit.plugins.dynamic_resources import NAME as DYNAMIC_RESOURCES
-from bayplan.fit.plugins.node_affinity.named_nodes import NAME as NOT_ASKED
-from bayplan.fit.plugins.node_affinity.named_nodes import SUMMARY_REASON
+from bayplan.fit.plugins.registry import deallocates_claims
 from bayplan.fit.preemption import Preemption
 from bayplan.fit.refusal import UNRESOLVABLE, Refusal, summary, summary_before_nodes
 from bayplan.fit.requirements.devices import NO_DEVICES
@@ -50,7 +48,7 @@ def _is_cut_short(snapshot: Snapshot, pod: Pod, refusal: Refusal) -> bool:
     """Whether kube-scheduler's plugin for dynamic resources was not asked before the refusal; it
     then fails afterwards, and preemption is not tried.
     """
-    lasting = refusal.code == UNRESOLVABLE and refusal.plugin != DYNAMIC_RESOURCES
+    lasting = refusal.code == UNRESOLVABLE and not deallocates_claims(refusal.plugin)
     return lasting and snapshot.profile.plugins_for(pod).deallocates_claims
 
 
@@ -76,5 +74,5 @@ def _reasons(found: Verdicts) -> list[str]:
     return [
         reason
         for refusal in found.refusals.values()
-        for reason in ((SUMMARY_REASON,) if refusal.plugin == NOT_ASKED else refusal.reasons)
+        for reason in (refusal.summarised or refusal.reasons)
     ]

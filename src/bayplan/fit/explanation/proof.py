@@ -5,8 +5,8 @@ that the fix does without.
 from __future__ import annotations
 
 from bayplan.fit.explanation.actions import acted
-from bayplan.fit.explanation.fix import Fix, FixKind, Step, Steps
 from bayplan.fit.explanation.replay import without
+from bayplan.fit.fixes import Fix, FixKind, Step, Steps
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.pods import placed_on
 from bayplan.kube.pods import Pod

@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.base.values import JsonObject, JsonValue
 from bayplan.fit.explanation.actions.patches import plain
-from bayplan.fit.explanation.fix import Step, Steps
+from bayplan.fit.fixes import Step, Steps
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 
 from bayplan.fit.explanation.details import details_of
 from bayplan.fit.explanation.domination import order_of, undominated
-from bayplan.fit.explanation.fix import Fix, FixKind, Step, Steps, cost_of
 from bayplan.fit.explanation.growth import one_more_node
 from bayplan.fit.explanation.lacks import Lacking, lacking_nodes, refusals_on
 from bayplan.fit.explanation.proof import proven
+from bayplan.fit.explanation.proposals import steps_before_nodes, steps_for
 from bayplan.fit.explanation.sought import Miss, Sought
-from bayplan.fit.explanation.steps import steps_before_nodes, steps_for
-from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.explanation.trial import SnapshotTrial
+from bayplan.fit.fixes import Fix, FixKind, Step, Steps, cost_of
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
@@ -126,7 +126,7 @@ class Search:
         if refusal is None:
             self._keep(taken)
             return
-        for step in steps_for(Trial(self._snapshot, pod, node, refusal)) if depth else ():
+        for step in steps_for(SnapshotTrial(self._snapshot, pod, node, refusal)) if depth else ():
             steps = (*taken, step)
             if cost_of(steps) > self._bound():
                 continue
@@ -166,7 +166,7 @@ class Search:
         if node is None or node not in self._snapshot.cluster.slots.by_name:
             return None
         refusals = refusals_on(self._snapshot, self._pod, node)
-        trials = (Trial(self._snapshot, self._pod, node, one) for one in refusals)
+        trials = (SnapshotTrial(self._snapshot, self._pod, node, one) for one in refusals)
         return Miss(node, refusals, tuple(said for trial in trials for said in details_of(trial)))
 
 

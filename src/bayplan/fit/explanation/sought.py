@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayplan.fit.explanation.fix import Fix
+from bayplan.fit.fixes import Fix
 from bayplan.fit.refusal import Refusal
 
 

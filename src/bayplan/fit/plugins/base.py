@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from bayplan.fit.plugin_set import DEFAULT_PLUGINS, PluginSet
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.refusal import UNRESOLVABLE, Refusal
 from bayplan.fit.requirements.default_spread import NO_DEFAULTS, DefaultSpread
 from bayplan.fit.requirements.devices import NO_DEVICES, DeviceRequirements
 from bayplan.fit.requirements.pods import PodClaim, PodRequirements
@@ -69,6 +69,11 @@ class Filter(ABC):
         return self.name
 
     @property
+    def chooses(self) -> bool:
+        """Whether pods and nodes choose by it whom they have to do with at all, of some nodes."""
+        return False
+
+    @property
     def has_say(self) -> bool:
         """Whether it has anything to say of the pod now, beside that it passes."""
         return True
@@ -98,9 +103,23 @@ class Filter(ABC):
     def heeds(self, record: PodRecord) -> bool:
         """Whether this pod's leaving its node can change what is said of that node."""
 
+    def may_yield(self, record: PodRecord, slot: int) -> bool:  # noqa: ARG002 - most need not know
+        """Whether this pod's leaving a node can make a difference there, and enough of one."""
+        return self.heeds(record)
+
+    def missing_labels(self, slot: int) -> Mapping[str, Sequence[str]]:  # noqa: ARG002 - few want any
+        """The labels that say in which domain a node stands and that it lacks, with the domains
+        that would suit, the best first.
+        """
+        return {}
+
     def drivers(self, slots: SlotArray) -> frozenset[str]:  # noqa: ARG002 - most know of none
         """The CSI drivers (or in-tree plugins) over which any of these slots' nodes is refused."""
         return frozenset()
+
+    def drivers_at(self, slot: int) -> Sequence[str]:  # noqa: ARG002 - most know of none
+        """Those over which one node is refused, as its refusal has it."""
+        return ()
 
 
 class NodeFilter(Filter):
@@ -134,8 +153,17 @@ class AmountFilter(UsageFilter):
     """The least that must be free, by column."""
 
     @abstractmethod
+    def shortages(self, slot: int) -> dict[str, tuple[int, int]]:
+        """What is short on a node: by resource what is wanted and what is free."""
+
+    @abstractmethod
     def refusal_given(self, free: IntArray, slot: int) -> Refusal:
         """Why a node does not pass, if so much were free on it."""
+
+
+def amount_filter(filters: Iterable[Filter]) -> AmountFilter | None:
+    """The first filter on amounts, if there is one."""
+    return next((one for one in filters if isinstance(one, AmountFilter)), None)
 
 
 class NodeSetFilter(NodeFilter):
@@ -144,7 +172,12 @@ class NodeSetFilter(NodeFilter):
     def __init__(self, name: str, nodes: NodeSet, reason: str) -> None:
         self.name = name
         self._nodes = nodes
-        self._refusal = Refusal.unresolvable(name, reason)
+        self._refusal = Refusal(UNRESOLVABLE, name, (reason,), out_of_reach=True)
+
+    @property
+    def chooses(self) -> bool:
+        """It always does."""
+        return True
 
     def passes(self, rows: Rows) -> BoolArray:
         """Which of these slots' nodes are in the set."""

@@ -14,7 +14,7 @@ import numpy as np
 from bayplan.fit.plugins.base import Arrival, Filter, NodeFilter, Question
 from bayplan.fit.plugins.hints import Hints, any_change, arrival_or_labels
 from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
-from bayplan.fit.refusal import UNJUDGED, Refusal
+from bayplan.fit.refusal import UNJUDGED, UNRESOLVABLE, Refusal
 from bayplan.fit.requirements.devices import NO_DEVICES
 from bayplan.fit.state.columns import BoolArray, NodeSet, Rows
 from bayplan.fit.state.resources import allocatable
@@ -43,6 +43,11 @@ class DynamicResources(NodeFilter):
         ]
         """The nodes that have an extended resource themselves, and need no device for it."""
 
+    @property
+    def chooses(self) -> bool:
+        """Of nodes that do not reach what is there already."""
+        return True
+
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes where everything is that the pod claims."""
         if self._to_allocate:
@@ -55,7 +60,7 @@ class DynamicResources(NodeFilter):
     def refusal(self, slot: int) -> Refusal:
         """What is elsewhere; or that this cannot be judged."""
         if any(slot not in nodes for nodes in self._where):
-            return Refusal.unresolvable(NAME, NOT_HERE)
+            return Refusal(UNRESOLVABLE, NAME, (NOT_HERE,), out_of_reach=True)
         return Refusal(UNJUDGED, NAME, (CANNOT_JUDGE,))
 
 
@@ -92,6 +97,8 @@ PLUGIN = Plugin(
     points=FILTERING,
     cause=Cause.DEVICES,
     optional=False,
+    deallocates_claims=True,
+    judges_all=False,
     pre_enqueue=refusal_before_all,
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),

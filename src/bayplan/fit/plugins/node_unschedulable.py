@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bayplan.fit.fixes import FixKind, Step
 from bayplan.fit.plugins.base import Filter, NodeSetFilter, Question
 from bayplan.fit.plugins.hints import Hints, newly
 from bayplan.fit.plugins.plugin import Cause, Plugin
+from bayplan.fit.plugins.trial import Explaining, Proposal, Trial
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.tolerations import tolerates
 
@@ -27,10 +33,28 @@ _HINTS: Hints = {
 """A node that takes pods again."""
 
 
+def uncordon(trial: Trial) -> Iterable[Step]:
+    """Let the node take pods again."""
+    yield Step(
+        FixKind.UNCORDON,
+        f"uncordon node {trial.name}",
+        1.0,
+        trial.pod,
+        (uncordoned(trial.node),),
+    )
+
+
+def uncordoned(node: Node) -> Node:
+    """The node without its cordon."""
+    taints = [taint for taint in node.spec.taints if taint.key != CORDON.key]
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+
+
 PLUGIN = Plugin(
     name=NAME,
     points=("filter",),
     cause=Cause.TAINTS,
     filters=(compile_filter,),
     hints=_HINTS,
+    explaining=Explaining(proposals=(Proposal(uncordon),), least_cost=1.0),
 )

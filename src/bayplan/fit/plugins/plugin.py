@@ -6,15 +6,19 @@ them; nothing outside this package names a plugin or knows what its messages say
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from bayplan.fit.fixes import Step
 from bayplan.fit.plugins.base import Arrival, Filter, Question
 from bayplan.fit.plugins.hints import Hints
 from bayplan.fit.plugins.scores import Score
+from bayplan.fit.plugins.trial import UNEXPLAINED, Explaining
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.state.cluster import Cluster
+from bayplan.kube.pods import Pod
 
 
 class Cause(Enum):
@@ -61,8 +65,12 @@ class Plugin:
     """kube-scheduler's extension points that it has, beside those for events."""
     cause: Cause = Cause.OTHER
     """What a pod waits for that it refuses."""
-    other_names: tuple[str, ...] = ()
-    """What its refusals are told by, where that is not its name."""
+    node_labels: Callable[[Pod], frozenset[str]] | None = None
+    """The labels of nodes that it reads of a pod's own rules."""
+    explaining: Explaining = UNEXPLAINED
+    """How its refusals are explained."""
+    other_names: Mapping[str, Explaining] = field(default_factory=dict)
+    """What its refusals are told by, where that is not its name, and how those are explained."""
     optional: bool = True
     """Whether a profile may leave it out, and names it at all."""
 
@@ -70,10 +78,16 @@ class Plugin:
     """Refuses a pod that kube-scheduler would not even queue."""
     pre_filter: Refuse | None = None
     """Refuses a pod before any node is looked at."""
+    steps_before_nodes: Callable[[Cluster, Pod], Iterable[Step]] | None = None
+    """Steps that might help a pod that is refused so."""
     narrow: CompileFilter | None = None
     """Leaves nodes out that are then not even asked (PreFilterResult)."""
     pins: Callable[[Question], bool] | None = None
     """Whether a pod that names one node besides is kept off all others by this plugin alone."""
+    deallocates_claims: bool = False
+    """Whether it takes back claims for a pod that fits nowhere (PostFilter)."""
+    judges_all: bool = True
+    """Whether it can say of every node if it may take a pod."""
     filters: tuple[CompileFilter, ...] = ()
     score: CompileScore | None = None
     weight: int = 1

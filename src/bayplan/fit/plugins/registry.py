@@ -5,31 +5,33 @@ A plugin that has nothing to say of a pod is not there for it: its compile funct
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from bayplan.fit.plugin_set import MOST_WEIGHT, PluginSet
 from bayplan.fit.plugins import (
     dynamic_resources,
     image_locality,
-    inter_pod_affinity,
-    node_affinity,
     node_name,
     node_ports,
     node_resources_balanced_allocation,
-    node_resources_fit,
     node_unschedulable,
-    node_volume_limits,
-    pod_topology_spread,
     taint_toleration,
-    volume_binding,
     volume_restrictions,
     volume_zone,
 )
 from bayplan.fit.plugins.base import Arrival, Filter, Question
+from bayplan.fit.plugins.inter_pod_affinity import plugin as inter_pod_affinity
+from bayplan.fit.plugins.node_affinity import plugin as node_affinity
+from bayplan.fit.plugins.node_resources_fit import plugin as node_resources_fit
+from bayplan.fit.plugins.node_volume_limits import plugin as node_volume_limits
 from bayplan.fit.plugins.plugin import Cause, Plugin
+from bayplan.fit.plugins.pod_topology_spread import plugin as pod_topology_spread
 from bayplan.fit.plugins.scores import Score
+from bayplan.fit.plugins.trial import UNEXPLAINED, Explaining
+from bayplan.fit.plugins.volume_binding import plugin as volume_binding
 from bayplan.fit.refusal import Refusal
+from bayplan.kube.pods import Pod
 
 PLUGINS: tuple[Plugin, ...] = (
     node_unschedulable.PLUGIN,
@@ -53,7 +55,10 @@ FILTERS = frozenset(one.name for one in PLUGINS if one.filters and one.optional)
 """The filters of the default profile."""
 SCORES = tuple((one.name, one.weight) for one in PLUGINS if one.score)
 """Names and weights of the scores of the default profile."""
-_BY_OTHER_NAME = {name: one for one in PLUGINS for name in one.other_names}
+_BY_ANY_NAME = {name: one for one in PLUGINS for name in (one.name, *one.other_names)}
+_EXPLAINING = {one.name: one.explaining for one in PLUGINS} | {
+    name: explaining for one in PLUGINS for name, explaining in one.other_names.items()
+}
 _PINNING = tuple(one for one in PLUGINS if one.pins is not None)
 
 
@@ -97,8 +102,28 @@ def pinned_by(question: Question) -> str:
 
 def cause_of_plugin(name: str) -> Cause:
     """What a pod waits for that is refused by a plugin, or by a name that one refuses under."""
-    found = BY_NAME.get(name) or _BY_OTHER_NAME.get(name)
+    found = _BY_ANY_NAME.get(name)
     return found.cause if found is not None else Cause.OTHER
+
+
+def explaining(name: str) -> Explaining:
+    """How refusals by a plugin are explained."""
+    return _EXPLAINING.get(name, UNEXPLAINED)
+
+
+def node_labels_read(pod: Pod) -> frozenset[str]:
+    """The labels of nodes that plugins read of a pod's own rules."""
+    return frozenset[str]().union(*(one.node_labels(pod) for one in PLUGINS if one.node_labels))
+
+
+def deallocates_claims(name: str) -> bool:
+    """Whether a plugin takes back claims for a pod that fits nowhere."""
+    return name in BY_NAME and BY_NAME[name].deallocates_claims
+
+
+def may_be_unsure(names: Collection[str]) -> bool:
+    """Whether one of these plugins may have refused only since it cannot judge."""
+    return any(name in BY_NAME and not BY_NAME[name].judges_all for name in names)
 
 
 def has_all_filters(plugins: PluginSet) -> bool:

@@ -4,13 +4,20 @@ use.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bayplan.fit.events import Event
+from bayplan.fit.fixes import FixKind, Step
 from bayplan.fit.plugins.base import Arrival, Filter, Question, UsageFilter
 from bayplan.fit.plugins.hints import Hints, Waiting, gone, own_claim
+from bayplan.fit.plugins.moves import move_a_pod
 from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
+from bayplan.fit.plugins.trial import Explaining, Proposal, Trial
+from bayplan.fit.plugins.volume_binding.claims import claim_steps
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.state.node_usage import disks_of
 from bayplan.fit.state.pods import PodRecord
@@ -88,6 +95,36 @@ def _node_may_help(waiting: Waiting, event: Event) -> bool:
 _HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help, PersistentVolumeClaim: own_claim}
 
 
+def stop_claim_user(trial: Trial) -> Iterable[Step]:
+    """Stop the pods that have a claim for themselves which this pod wants."""
+    users = users_of_exclusive_claims(trial)
+    if users:
+        said = ", ".join(f"{user} (it has claim {key} for itself)" for user, key in users.items())
+        deletes = tuple((Pod, user) for user in users)
+        cost = 4.0 * len(users)
+        yield Step(FixKind.STOP_POD, f"stop pod {said}", cost, trial.pod, deletes=deletes)
+
+
+def users_of_exclusive_claims(trial: Trial) -> dict[str, str]:
+    """Other pods, by key, with the claim that each has for itself and this pod wants."""
+    cluster = trial.cluster
+    users: dict[str, str] = {}
+    for volume in trial.pod.spec.volumes:
+        key, claim = cluster.storage.claim_of(trial.pod, volume)
+        if claim is not None and READ_WRITE_ONCE_POD in claim.spec.access_modes:
+            users |= {
+                user: key
+                for user in sorted(cluster.pods.by_claim.of(key))
+                if user != trial.pod.key and cluster.pods.by_key[user].slot >= 0
+            }
+    return users
+
+
+def _details(trial: Trial) -> list[str]:
+    users = users_of_exclusive_claims(trial)
+    return [f"pod {user} has claim {claim} for itself" for user, claim in users.items()]
+
+
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
@@ -95,4 +132,10 @@ PLUGIN = Plugin(
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),
     hints=_HINTS,
+    explaining=Explaining(
+        details=_details,
+        proposals=(Proposal(move_a_pod, tries=True), Proposal(stop_claim_user)),
+        least_cost=3.0,
+    ),
+    steps_before_nodes=claim_steps,
 )

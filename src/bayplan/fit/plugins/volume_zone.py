@@ -6,8 +6,11 @@ from bayplan.fit.events import Event
 from bayplan.fit.plugins.base import Arrival, Filter, NodeSetFilter, Question
 from bayplan.fit.plugins.hints import Hints, Waiting, any_change, arrival_or_labels, own_claim
 from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
+from bayplan.fit.plugins.trial import Explaining, Trial
+from bayplan.fit.plugins.volume_binding.claims import claim_steps
+from bayplan.fit.plugins.volume_binding.explanation import bound_volumes
 from bayplan.fit.refusal import Refusal
-from bayplan.fit.volumes.topology import ZONE_LABELS
+from bayplan.fit.volumes.topology import ZONE_LABELS, zone_needs
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -54,6 +57,17 @@ _HINTS: Hints = {
 }
 
 
+def _details(trial: Trial) -> list[str]:
+    """The claims whose volume is said to be in another zone."""
+    return [
+        f"claim {claim.key} is bound to volume {pv.name},"
+        f" which has label {need.label}={'__'.join(sorted(need.values))}"
+        for claim, pv in bound_volumes(trial)
+        for need in zone_needs(pv)
+        if not need.met_by(trial.node)
+    ]
+
+
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
@@ -61,4 +75,6 @@ PLUGIN = Plugin(
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),
     hints=_HINTS,
+    explaining=Explaining(details=_details),
+    steps_before_nodes=claim_steps,
 )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.fit.evaluation.ranks import Evaluation
-from bayplan.fit.plugins.base import AmountFilter, Filter, Reads
+from bayplan.fit.plugins.base import AmountFilter, Filter, Reads, amount_filter
 from bayplan.fit.preemption.found import Found
 from bayplan.fit.preemption.importance import Standing, Standings
 from bayplan.fit.refusal import Refusal
@@ -39,7 +39,7 @@ class Table:
         self._cluster = evaluation.question.cluster
         self._standings = standings
         self._filters = [one for one in evaluation.filters if one.has_say]
-        self._fit = next((one for one in self._filters if isinstance(one, AmountFilter)), None)
+        self._fit = amount_filter(self._filters)
         self._heeding = [
             one for one in self._filters if one.reads is not Reads.NODE and one is not self._fit
         ]

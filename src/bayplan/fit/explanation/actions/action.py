@@ -11,7 +11,7 @@ from bayplan.fit.explanation.actions import commands
 from bayplan.fit.explanation.actions.owners import written_in
 from bayplan.fit.explanation.actions.patches import merge_patch, plain, strategic_patch
 from bayplan.fit.explanation.actions.risks import RISKS, ROLLED_OUT
-from bayplan.fit.explanation.fix import FixKind, Risk, Step, Target
+from bayplan.fit.fixes import FixKind, Risk, Step, Target
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.codec import find_kind
 from bayplan.kube.meta import KubeObject

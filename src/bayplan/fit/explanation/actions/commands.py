@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from bayplan.base.values import JsonObject, JsonValue
-from bayplan.fit.explanation.fix import Target
+from bayplan.fit.fixes import Target
 from bayplan.kube.pods import Pod
 
 _KEPT_UNTIL_DELETED = {"StatefulSet", "ReplicaSet", "ReplicationController"}

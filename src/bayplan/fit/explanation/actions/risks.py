@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bayplan.fit.explanation.fix import FixKind, Risk
+from bayplan.fit.fixes import FixKind, Risk
 
 _RELAXES = (Risk.RELAXES_A_RULE,)
 RISKS: Mapping[FixKind, tuple[Risk, ...]] = {

@@ -76,6 +76,14 @@ class InterPodAffinity(Filter):
             number += counts.at_rows(slots)
         return number
 
+    def missing_labels(self, slot: int) -> dict[str, list[str]]:
+        """The labels over which the pod must be near others, with the domains where those are."""
+        found: dict[str, list[str]] = {}
+        for placed, counts in zip(self._question.shape.terms.affinity, self._near, strict=True):
+            if counts.topology.codes[slot] == ABSENT:
+                found.setdefault(placed.topology_key, matching_domains(counts))
+        return found
+
     def heeds(self, record: PodRecord) -> bool:
         """Those that a term of the pod picks, or that keep it out themselves."""
         self._look_again()
@@ -150,6 +158,12 @@ def domain_counts(placed: PlacedTerm, terms: tuple[PodTerm, ...], cluster: Clust
     if not isinstance(counts, DomainCounts):
         raise TypeError("affinity counts by domain")
     return counts
+
+
+def matching_domains(counts: DomainCounts) -> list[str]:
+    """The domains in which there are pods that are counted."""
+    codes = np.flatnonzero(counts.by_domain()[: counts.topology.size]).tolist()
+    return sorted(counts.topology.values[code] for code in codes)
 
 
 def compile_filter(question: Question) -> Filter | None:

@@ -24,7 +24,7 @@ class NamedNodes(NodeSetFilter):
 
     def refusal(self, slot: int) -> Refusal:  # noqa: ARG002 - the same for every node
         """Not asked, and so without a reason."""
-        return Refusal(UNRESOLVABLE, NAME, ())
+        return Refusal(UNRESOLVABLE, NAME, (), out_of_reach=True, summarised=(SUMMARY_REASON,))
 
 
 def can_be_pinned(question: Question) -> bool:

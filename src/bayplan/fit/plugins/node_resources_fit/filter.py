@@ -96,6 +96,12 @@ class NodeResourcesFit(AmountFilter):
         """Every pod: each takes at least its own place."""
         return True
 
+    def may_yield(self, record: PodRecord, slot: int) -> bool:
+        """A pod that takes as much as is short, of all that is."""
+        takes = record.shape.requests
+        short = self.shortages(slot)
+        return all(takes.get(name, 0) >= wanted - free for name, (wanted, free) in short.items())
+
     def shortages(self, slot: int) -> dict[str, tuple[int, int]]:
         """What is short on a node: by resource what is wanted and what is free."""
         return self._short_of(self._resources.free[slot], slot)

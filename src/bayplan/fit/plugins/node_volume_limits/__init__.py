@@ -1,14 +1,1 @@
 """NodeVolumeLimits: a node can attach only so many volumes of a driver."""
-
-from __future__ import annotations
-
-from bayplan.fit.plugins.node_volume_limits.filter import HINTS, NAME, compile_filter
-from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
-
-PLUGIN = Plugin(
-    name=NAME,
-    points=FILTERING,
-    cause=Cause.VOLUMES,
-    filters=(compile_filter,),
-    hints=HINTS,
-)

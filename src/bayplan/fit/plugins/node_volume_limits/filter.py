@@ -106,6 +106,11 @@ class NodeVolumeLimits(UsageFilter):
         full = (d for d in self._counted_drivers() if not self._has_places(d)[slots].all())
         return frozenset(missing.union(full))
 
+    def drivers_at(self, slot: int) -> list[str]:
+        """The driver that is missing, or else those that have no places left."""
+        missing = next((driver for driver, nodes in self._required if slot not in nodes), None)
+        return self.full_drivers(slot) if missing is None else [missing]
+
     def full_drivers(self, slot: int) -> list[str]:
         """The drivers (or plugins) whose limit on a node is too low."""
         return [d for d in self._counted_drivers() if not self._has_places(d)[slot]]

@@ -126,6 +126,14 @@ class PodTopologySpread(Filter):
             if not constraint.allowed_domains()[constraint.counts.topology.codes[slot]]
         ]
 
+    def missing_labels(self, slot: int) -> dict[str, list[str]]:
+        """The labels of constraints, with the domains that have the fewest pods first."""
+        return {
+            one.constraint.topology_key: sorted(one.counts, key=lambda d: (one.counts[d], d))
+            for one in self.failing(slot)
+            if one.domain is None
+        }
+
     def unresolvable(self, slots: SlotArray) -> BoolArray:
         """Those without a label, unless another constraint refuses them first."""
         first = np.zeros(len(slots), dtype=np.bool_)

@@ -58,6 +58,11 @@ class VolumeBinding(NodeFilter):
         key = (NAME, bool(self._served), question.needs.bound, claims)
         self._nodes = question.cluster.node_sets.where(key, condition)
 
+    @property
+    def chooses(self) -> bool:
+        """Of nodes that do not reach what is there already."""
+        return True
+
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes on which all claims are served."""
         passes = self._nodes.mask()
@@ -67,7 +72,8 @@ class VolumeBinding(NodeFilter):
 
     def refusal(self, slot: int) -> Refusal:
         """What is wrong with the node, in kube-scheduler's order."""
-        return Refusal(UNRESOLVABLE, NAME, tuple(self._reasons(self._cluster.node_at(slot))))
+        reasons = tuple(self._reasons(self._cluster.node_at(slot)))
+        return Refusal(UNRESOLVABLE, NAME, reasons, out_of_reach=reasons == (UNREACHABLE,))
 
     def _is_served(self, node: Node) -> bool:
         return not self._reasons(node)

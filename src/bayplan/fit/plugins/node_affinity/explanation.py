@@ -1,4 +1,5 @@
-"""Label mismatches: give the node the label, or let the pod ask for what the node has.
+"""Label mismatches, and what would lift them: give the node the label, or let the pod ask for what
+the node has.
 
 Labels that Kubernetes or a cloud keeps (zones, host names, architectures) describe the node; for
 those only the pod's side is proposed. To change a label that a node has is worse than to add one:
@@ -7,13 +8,16 @@ it may be true.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bayplan.fit.explanation.fix import FixKind, Step
-from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.fixes import FixKind, Step
+from bayplan.fit.plugins.base import Filter
+from bayplan.fit.plugins.trial import Explaining, Lack, Lacks, Proposal, Trial, lacks_by_node
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.columns import SlotArray
 from bayplan.kube.meta import Labels
 from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.kube.pods import Affinity, NodeAffinity, Pod
@@ -213,3 +217,59 @@ def _with_required(pod: Pod, required: NodeSelector | None) -> Pod:
     about_nodes = replace(affinity.node_affinity or NodeAffinity(), required=required)
     changed = replace(affinity, node_affinity=about_nodes)
     return replace(pod, spec=replace(pod.spec, affinity=changed))
+
+
+# -- what is told --------------------------------------------------------------------------------
+
+
+def _details(trial: Trial) -> list[str]:
+    """The labels that the pod wants, and what the node has."""
+    found, labels = mismatch(trial.pod, trial.node), trial.node.metadata.labels
+    said = [
+        f"wants label {key}={value}, node has {_have(labels.get(key))}"
+        for key, value in found.selector.items()
+    ]
+    return said + [
+        f"wants {written(e)}, node has {_have(labels.get(e.key))}" for e in found.expressions
+    ]
+
+
+def _have(value: str | None) -> str:
+    return "none" if value is None else value or "an empty value"
+
+
+def _names(trial: Trial) -> list[str]:
+    """The nodes that the pod names."""
+    wanted = trial.cluster.shapes.of(trial.pod).node_names or ()
+    return [f"required affinity names {', '.join(sorted(wanted))}"]
+
+
+def _lacking(_: Filter, pod: Pod, cluster: Cluster, slots: SlotArray) -> Lacks:
+    """Nodes lack alike that have the same of the labels that the pod reads."""
+    keys = sorted(label_keys(pod))
+    known: dict[Hashable, Lack] = {}
+
+    def of_node(node: Node, _: int) -> Lack:
+        labels = node.metadata.labels
+        key = tuple(labels.get(key) for key in keys)
+        if key not in known:
+            found = mismatch(pod, node)
+            wanted = {*found.selector, *(e.key for e in found.expressions)}
+            each = 3.0 if any(map(is_kept_label, wanted)) else 2.0
+            known[key] = (key, each * len(wanted) or 4.0)
+        return known[key]
+
+    return lacks_by_node(of_node, cluster, slots)
+
+
+def steps_before_nodes(cluster: Cluster, pod: Pod) -> list[Step]:  # noqa: ARG001 - as all of these
+    """The step for terms that name nodes and no node that all of one term's fields name."""
+    return [without_node_affinity(pod)]
+
+
+EXPLAINING = Explaining(
+    details=_details,
+    proposals=(Proposal(label_node), Proposal(change_selector), Proposal(drop_node_affinity)),
+    lacking=_lacking,
+)
+NOT_ASKED = Explaining(details=_names, proposals=(Proposal(drop_node_affinity),), least_cost=4.0)

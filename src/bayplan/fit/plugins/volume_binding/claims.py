@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from bayplan.fit.explanation.fix import FixKind, Step
-from bayplan.fit.explanation.steps.made import (
+from bayplan.fit.fixes import FixKind, Step
+from bayplan.fit.plugins.volume_binding.made import (
     classes_of,
     ephemeral_claim,
     likely_class,
@@ -21,7 +21,7 @@ from bayplan.fit.explanation.steps.made import (
 )
 from bayplan.fit.requirements.claims import LOST
 from bayplan.fit.requirements.pods import is_anothers
-from bayplan.fit.snapshot import Snapshot
+from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.volumes.binding import WAIT_FOR_FIRST_CONSUMER
 from bayplan.fit.volumes.objects import StorageObjects, claim_name, class_of_claim
 from bayplan.kube.meta import KubeObject, ObjectMeta
@@ -30,9 +30,9 @@ from bayplan.kube.storage import BIND_COMPLETED, PersistentVolumeClaim, StorageC
 from bayplan.kube.volumes import Volume
 
 
-def claim_steps(snapshot: Snapshot, pod: Pod) -> Iterator[Step]:
+def claim_steps(cluster: Cluster, pod: Pod) -> Iterator[Step]:
     """Steps for a pod whose claims are in no state to be scheduled: the first claim that is not."""
-    storage = snapshot.cluster.storage
+    storage = cluster.storage
     for volume in pod.spec.volumes:
         key, claim = storage.claim_of(pod, volume)
         if not key:

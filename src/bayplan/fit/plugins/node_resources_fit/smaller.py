@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from bayplan.fit.explanation import amounts
+from bayplan.fit import amounts
 from bayplan.kube.pods import Container, Pod, PodSpec
 from bayplan.kube.quantity import Style, format_amount, milli_value
 from bayplan.kube.requests import pod_requests, requests_with_defaults

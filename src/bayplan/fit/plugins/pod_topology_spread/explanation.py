@@ -1,4 +1,4 @@
-"""Rules between pods: let spreading be less even, or drop an affinity that cannot be met.
+"""How a constraint finds pods spread, and what would lift a refusal: let spreading be less even.
 
 A constraint may also count what it should not: domains whose nodes the pod does not tolerate, or
 domains that there are not enough of. And a node may only lack the label that says where it stands.
@@ -6,18 +6,23 @@ domains that there are not enough of. And a node may only lack the label that sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from bayplan.fit.explanation.fix import FixKind, Step
-from bayplan.fit.explanation.neighbours import failing_spread, unmet_affinity
-from bayplan.fit.explanation.steps.labels import labelled
-from bayplan.fit.explanation.trial import Trial
-from bayplan.fit.plugins.pod_topology_spread.filter import Spread
-from bayplan.kube.labels import HOSTNAME
-from bayplan.kube.pods import Affinity, Pod, PodAffinityTerm, TopologySpreadConstraint
+from bayplan.fit.fixes import FixKind, Step
+from bayplan.fit.plugins.base import Filter
+from bayplan.fit.plugins.domains import label_topology, lacks_by_domain, pods_in_domain
+from bayplan.fit.plugins.pod_topology_spread.counts import pods_to_spread
+from bayplan.fit.plugins.pod_topology_spread.filter import PodTopologySpread, Spread
+from bayplan.fit.plugins.trial import Explaining, Lacks, Proposal, Trial
+from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.columns import SlotArray
+from bayplan.fit.state.pods import PodRecord
+from bayplan.kube.pods import Pod, TopologySpreadConstraint
 
+LEAST_COST = 2.5
+MOST_DOMAINS = 8
 MOST_SKEW_ADDED = 4
 
 
@@ -36,7 +41,7 @@ def count_fewer_domains(trial: Trial) -> Iterable[Step]:
     for index, constraint, spread in _failing(trial):
         for kind, text, cost, changed in _counting_less(constraint, len(spread.counts)):
             pod = _with_constraint(trial.pod, index, changed)
-            if trial.snapshot.refusal(pod, trial.name) != trial.refusal:
+            if trial.refusal_of(pod) != trial.refusal:
                 yield Step(kind, text, cost, pod)
 
 
@@ -56,50 +61,11 @@ def _counting_less(
         yield FixKind.RELAX_SPREAD, text, 3.0, replace(constraint, min_domains=domains or None)
 
 
-def label_topology(trial: Trial) -> Iterable[Step]:
-    """Give the node the label that says in which domain it stands, if it has none."""
-    missing: dict[str, list[str]] = {}
-    for spread in failing_spread(trial):
-        if spread.domain is None:
-            by_count = sorted(spread.counts, key=lambda value: (spread.counts[value], value))
-            missing[spread.constraint.topology_key] = by_count
-    for unmet in unmet_affinity(trial):
-        if unmet.domain is None:
-            missing.setdefault(unmet.term.topology_key, unmet.domains)
-    wanted = {key: _value(trial, key, values) for key, values in missing.items()}
-    labels = {key: value for key, value in wanted.items() if value}
-    if labels and len(labels) == len(missing):
-        said = ", ".join(f"{key}={value}" for key, value in labels.items())
-        text = f"say where node {trial.name} stands: set label {said}"
-        puts = (labelled(trial.node, labels),)
-        yield Step(FixKind.LABEL_NODE, text, 2.0 * len(labels), trial.pod, puts)
-
-
-def _value(trial: Trial, key: str, values: Sequence[str]) -> str:
-    """The domain to say: the node's own name where each node is one, or the first that suits."""
-    if key == HOSTNAME:
-        return trial.name
-    return next(iter(values), "")
-
-
-def drop_affinity(trial: Trial) -> Iterable[Step]:
-    """Drop each required (anti-)affinity term in turn."""
-    affinity = trial.pod.spec.affinity
-    if affinity is None:
-        return
-    together = affinity.pod_affinity.required if affinity.pod_affinity else []
-    apart = affinity.pod_anti_affinity.required if affinity.pod_anti_affinity else []
-    for term in together:
-        yield _dropped(trial.pod, affinity, term, anti=False)
-    for term in apart:
-        yield _dropped(trial.pod, affinity, term, anti=True)
-
-
 def _more_skew(trial: Trial, index: int, constraint: TopologySpreadConstraint) -> Step | None:
     for more in range(1, MOST_SKEW_ADDED + 1):
         skew = constraint.max_skew + more
         pod = _with_constraint(trial.pod, index, replace(constraint, max_skew=skew))
-        if trial.snapshot.refusal(pod, trial.name) != trial.refusal:
+        if trial.refusal_of(pod) != trial.refusal:
             text = f"raise maxSkew over {constraint.topology_key} from {skew - more} to {skew}"
             what = f"spreading over {constraint.topology_key}, constraint {index}"
             return Step(FixKind.RELAX_SPREAD, text, 3.0 + more / 5, pod, less_of=what)
@@ -109,7 +75,7 @@ def _more_skew(trial: Trial, index: int, constraint: TopologySpreadConstraint) -
 def _preference(trial: Trial, index: int, constraint: TopologySpreadConstraint) -> Step | None:
     softer = replace(constraint, when_unsatisfiable="ScheduleAnyway")
     pod = _with_constraint(trial.pod, index, softer)
-    if trial.snapshot.refusal(pod, trial.name) == trial.refusal:
+    if trial.refusal_of(pod) == trial.refusal:
         return None
     text = f"make spreading over {constraint.topology_key} a preference (ScheduleAnyway)"
     return Step(FixKind.RELAX_SPREAD, text, 4.0, pod)
@@ -129,27 +95,74 @@ def _with_constraint(pod: Pod, index: int, constraint: TopologySpreadConstraint)
     return replace(pod, spec=replace(pod.spec, topology_spread_constraints=constraints))
 
 
-def _dropped(pod: Pod, affinity: Affinity, term: PodAffinityTerm, *, anti: bool) -> Step:
-    name = "pod_anti_affinity" if anti else "pod_affinity"
-    rules = affinity.pod_anti_affinity if anti else affinity.pod_affinity
-    if rules is None:
-        raise LookupError("the term is not of this pod")
-    left = replace(rules, required=[one for one in rules.required if one is not term])
-    changed = replace(affinity, **{name: left})
-    return Step(
-        FixKind.DROP_AFFINITY,
-        f"drop the required {'anti-' if anti else ''}affinity to pods with {selected(term)}"
-        f" over {term.topology_key}",
-        5.0,
-        replace(pod, spec=replace(pod.spec, affinity=changed)),
+def move_counted(trial: Trial) -> Iterable[Step]:
+    """The first pod that makes the node's domain too full and can go to another."""
+    for spread in failing_spread(trial)[:1]:
+        yield from trial.move_one_of(counted_in_domain(trial, spread))
+
+
+def failing_spread(trial: Trial) -> list[Spread]:
+    """The spread constraints that do not hold on the node."""
+    spreading = trial.filter(PodTopologySpread)
+    return spreading.failing(trial.slot) if spreading is not None else []
+
+
+def counted_in_domain(trial: Trial, spread: Spread) -> list[PodRecord]:
+    """The pods in the node's domain that a constraint counts."""
+    cluster = trial.cluster
+    match = pods_to_spread(spread.constraint.selector, cluster.shapes.of(trial.pod))
+
+    def counted(record: PodRecord) -> bool:
+        meta, terminating = record.pod.metadata, record.terminating
+        return match.picks(meta.namespace, meta.labels, cluster.namespaces, terminating=terminating)
+
+    key = spread.constraint.topology_key
+    return pods_in_domain(trial, key, match, counted)
+
+
+def spread_details(trial: Trial) -> list[str]:
+    """For each constraint that does not hold: the domains' counts, and the skew there would be."""
+    return [_uneven(trial, spread) for spread in failing_spread(trial)]
+
+
+def _uneven(trial: Trial, spread: Spread) -> str:
+    key = spread.constraint.topology_key
+    if spread.domain is None:
+        return f"it has no label {key}"
+    counts = trial.once(("counts", key, spread.index), lambda: _counts(spread.counts))
+    here = spread.counts.get(spread.domain, 0)
+    needed = spread.constraint.min_domains
+    few = f", {needed} domains wanted" if needed > len(spread.counts) else ""
+    return (
+        f"{key}={spread.domain} has {here} matching pods, the fewest is {spread.least}:"
+        f" with this pod a skew of {spread.skew}, at most {spread.constraint.max_skew} allowed"
+        f" (by domain: {counts}{few})"
     )
 
 
-def selected(term: PodAffinityTerm) -> str:
-    """The pods that a term picks, as a person would say it."""
-    selector = term.label_selector
-    if selector is None:
-        return "any labels"
-    said = [f"{key}={value}" for key, value in selector.match_labels.items()]
-    said += [f"{e.key} {e.operator} {e.values}" for e in selector.match_expressions]
-    return ", ".join(said) or "any labels"
+def _counts(by_domain: Mapping[str, int]) -> str:
+    """Counts by domain, the fewest first; of many, both ends."""
+    said = [
+        f"{name} {by_domain[name]}" for name in sorted(by_domain, key=lambda d: (by_domain[d], d))
+    ]
+    half = MOST_DOMAINS // 2
+    if len(said) > MOST_DOMAINS:
+        said = [*said[:half], f"{len(said) - MOST_DOMAINS} more", *said[-half:]]
+    return ", ".join(said) or "none"
+
+
+def _lacking(one: Filter, pod: Pod, cluster: Cluster, slots: SlotArray) -> Lacks:
+    return lacks_by_domain(one, pod, cluster, slots, LEAST_COST)
+
+
+EXPLAINING = Explaining(
+    details=spread_details,
+    proposals=(
+        Proposal(label_topology),
+        Proposal(count_fewer_domains, tries=True),
+        Proposal(move_counted, tries=True),
+        Proposal(relax_spread, tries=True),
+    ),
+    least_cost=LEAST_COST,
+    lacking=_lacking,
+)

@@ -1,4 +1,6 @@
-"""Volumes: install the driver that is missing, detach what nobody uses, raise the limit."""
+"""Attach limits in detail, and what would lift them: install the driver that is missing, detach
+what no pod uses, raise the limit.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,19 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from bayplan.fit.explanation.fix import FixKind, Step
-from bayplan.fit.explanation.trial import Trial
+from bayplan.fit.fixes import FixKind, Step
+from bayplan.fit.plugins.base import Filter
+from bayplan.fit.plugins.moves import move_a_pod
 from bayplan.fit.plugins.node_volume_limits.filter import NodeVolumeLimits
+from bayplan.fit.plugins.trial import Explaining, Lack, Lacks, Proposal, Trial, lacks_by_node
 from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.columns import SlotArray
 from bayplan.fit.state.volume_report import VolumeReport, volumes_on
 from bayplan.fit.volumes.limits import LimitSource, limit_keys
-from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.kube.labels import ZONE
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
     CSINode,
     CSINodeDriver,
@@ -31,7 +36,7 @@ def install_driver(trial: Trial) -> Iterable[Step]:
     missing = missing_drivers(trial)
     if not missing:
         return
-    entries = [_like_elsewhere(trial.snapshot.cluster, driver) for driver in missing]
+    entries = [_like_elsewhere(trial.cluster, driver) for driver in missing]
     said = " and ".join(map(_installed, entries))
     node = _with_topology(trial.node, entries)
     csinode = trial.csinode or CSINode(metadata=ObjectMeta(name=trial.name))
@@ -55,7 +60,7 @@ def raise_limit(trial: Trial) -> Iterable[Step]:
     if limits is None or missing_drivers(trial):
         return
     for driver in limits.full_drivers(trial.slot)[:1]:
-        report = volumes_on(trial.snapshot.cluster, trial.name, driver)
+        report = volumes_on(trial.cluster, trial.name, driver)
         short = limits.missing_places(driver, trial.slot)
         count = (report.limit.count or 0) + short
         changed = _with_limit(trial, report, count)
@@ -74,7 +79,7 @@ def detach_volumes(trial: Trial) -> Iterable[Step]:
     if limits is None or missing_drivers(trial):
         return
     for driver in limits.full_drivers(trial.slot)[:1]:
-        report = volumes_on(trial.snapshot.cluster, trial.name, driver)
+        report = volumes_on(trial.cluster, trial.name, driver)
         idle = [use for use in report.uses if not use.pods]
         short = limits.missing_places(driver, trial.slot)
         if short <= len(idle):
@@ -129,7 +134,64 @@ def _with_limit(trial: Trial, report: VolumeReport, count: int) -> CSINode | Nod
         ]
         return replace(csinode, spec=CSINodeSpec(drivers=drivers))
     keys = (report.limit.detail,) if report.limit.detail else limit_keys(report.driver)
-    if not keys or not trial.snapshot.profile.gates.enabled(ATTACH_VOLUME_LIMIT):
+    if not keys or not trial.cluster.rules.published_limits:
         return None
     allocatable = {**node.status.allocatable, keys[0]: str(count)}
     return replace(node, status=replace(node.status, allocatable=allocatable))
+
+
+# -- what is told --------------------------------------------------------------------------------
+
+
+def _details(trial: Trial) -> list[str]:
+    """The drivers that are there, or the limits that are reached."""
+    if missing_drivers(trial):
+        return [_registered(trial)]
+    limits = trial.filter(NodeVolumeLimits)
+    return [
+        f"{driver}: {_limit(volumes_on(trial.cluster, trial.name, driver))}"
+        for driver in (limits.full_drivers(trial.slot) if limits else ())
+    ]
+
+
+def _limit(report: VolumeReport) -> str:
+    """A driver's places on a node, and who says how many there are."""
+    limit = report.limit
+    if limit.count is None:
+        return f"{report.used} in use, no limit"
+    return (
+        f"{report.used} of {limit.count} in use (limit from {limit.detail or limit.source.value})"
+    )
+
+
+def _registered(trial: Trial) -> str:
+    csinode = trial.csinode
+    if csinode is None:
+        return "it has no CSINode"
+    names = ", ".join(driver.name for driver in csinode.spec.drivers)
+    return f"its CSINode lists {names or 'no driver'}"
+
+
+def _lacking(one: Filter, _: Pod, cluster: Cluster, slots: SlotArray) -> Lacks:
+    """Of places for volumes, those matter that volumes take which no pod there uses."""
+
+    def of_node(node: Node, slot: int) -> Lack:
+        full = one.full_drivers(slot) if isinstance(one, NodeVolumeLimits) else []
+        reports = (volumes_on(cluster, node.name, driver) for driver in full)
+        idle = tuple(sum(not use.pods for use in report.uses) for report in reports)
+        return (one.refusal(slot).reasons, tuple(full), idle), 2.5 if any(idle) else 3.0
+
+    return lacks_by_node(of_node, cluster, slots)
+
+
+EXPLAINING = Explaining(
+    details=_details,
+    proposals=(
+        Proposal(install_driver),
+        Proposal(detach_volumes),
+        Proposal(move_a_pod, tries=True),
+        Proposal(raise_limit),
+    ),
+    least_cost=2.5,
+    lacking=_lacking,
+)

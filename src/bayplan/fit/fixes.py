@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bayplan.base.values import JsonObject
-from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
+
+
+class Objects(Protocol):
+    """Where the objects are that a step changes: a snapshot."""
+
+    def put(self, obj: KubeObject) -> None:
+        """Add an object, or replace it."""
+
+    def delete(self, kind: type[KubeObject], key: str) -> None:
+        """Take an object away."""
 
 
 class FixKind(Enum):
@@ -109,12 +118,12 @@ class Step:
     """The kubectl command that makes the change, for a shell; empty if none does."""
     risks: tuple[Risk, ...] = ()
 
-    def apply(self, snapshot: Snapshot) -> None:
+    def apply(self, objects: Objects) -> None:
         """Make the change around the pod."""
         for kind, key in self.deletes:
-            snapshot.delete(kind, key)
+            objects.delete(kind, key)
         for obj in self.puts:
-            snapshot.put(obj)
+            objects.put(obj)
 
 
 Steps = tuple[Step, ...]
@@ -144,10 +153,10 @@ class Fix:
         said = ", and ".join(step.text for step in self.steps)
         return f"{said[:1].upper()}{said[1:]}; the pod then fits {self.node}."
 
-    def apply(self, snapshot: Snapshot) -> Pod:
+    def apply(self, objects: Objects) -> Pod:
         """Make the changes; returns the pod to place after them."""
         for step in self.steps:
-            step.apply(snapshot)
+            step.apply(objects)
         return self.steps[-1].pod
 
 

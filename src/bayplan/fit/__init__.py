@@ -1,11 +1,12 @@
 """The model of what fits: snapshot, forks, predicates, scores, explanations, volume limits."""
 
-from bayplan.fit.decision import Assumption, ClaimBinding, Decision
+from bayplan.fit.decision import Assumption, Decision
 from bayplan.fit.limits import Limits
 from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.profile import MissingDriver, Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.snapshot import Snapshot
+from bayplan.fit.volumes.binding import ClaimBinding
 
 __all__ = [
     "Assumption",

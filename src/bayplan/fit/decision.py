@@ -9,15 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.fit.refusal import Refusal
-
-
-class ClaimBinding(msgspec.Struct, frozen=True, gc=False):
-    """What an unbound claim gets where its pod goes."""
-
-    claim: str
-    """The claim, as `namespace/name`."""
-    volume: str = ""
-    """The volume that it takes; empty if one is to be provisioned for the node."""
+from bayplan.fit.volumes.binding import ClaimBinding
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

@@ -52,7 +52,8 @@ class Snapshot(ObjectStore):
     ) -> None:
         self.profile = profile or Profile()
         self.limits = limits or Limits()
-        super().__init__(Cluster(self.profile, self.limits))
+        rules, known = self.profile.rules, self.profile.knows_devices
+        super().__init__(Cluster(rules, self.limits, knows_devices=known))
         self._requirements = RequirementsCache(self.cluster)
         self._evaluations = EvaluationCache(self.cluster, self._requirements, self.profile)
         self.problems: tuple[ObjectError, ...] = ()
@@ -141,7 +142,7 @@ class Snapshot(ObjectStore):
     def _best(self, pod: Pod, evaluation: Evaluation, rows: Rows) -> int:
         """The slot of the node that a pod is nominated for, if it fits there, or of the best."""
         nominations = self.cluster.nominations
-        if not (nominations.by_node or nominations.told or pod.status.nominated_node_name):
+        if not (nominations.by_node or nominations.by_scheduler or pod.status.nominated_node_name):
             return evaluation.best(rows)
         nominated = self.cluster.slots.by_name.get(self.nominated_node(pod))
         if nominated is None and not nominations.by_node:

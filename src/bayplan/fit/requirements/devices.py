@@ -74,7 +74,7 @@ class DeviceRequirementsCache:
         extended = self._extended(pod)
         if not pod.spec.resource_claims:
             return DeviceRequirements(extended=extended) if extended else NO_DEVICES
-        if not self._cluster.profile.knows_devices:
+        if not self._cluster.devices.are_known:
             return DeviceRequirements(to_allocate=True)
         try:
             claims = list(self.claims(pod))
@@ -98,7 +98,7 @@ class DeviceRequirementsCache:
 
     def to_allocate(self, pod: Pod) -> tuple[str, ...]:
         """The keys of the claims that would have to be allocated, as far as they are known."""
-        if not self._cluster.profile.knows_devices:
+        if not self._cluster.devices.are_known:
             return ()
         try:
             return tuple(one.key for one in self.claims(pod) if one.status.allocation is None)

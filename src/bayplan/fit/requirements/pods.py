@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import NamedTuple
 
-from bayplan.fit.decision import ClaimBinding
 from bayplan.fit.requirements.claims import (
     AttachRequirement,
     ClaimFacts,
@@ -23,7 +22,7 @@ from bayplan.fit.requirements.claims import (
 from bayplan.fit.requirements.devices import NO_DEVICES, DeviceRequirements, DeviceRequirementsCache
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.node_usage import Disk, disks_of
-from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes
+from bayplan.fit.volumes.binding import ClaimBinding, FirstConsumerClaim, find_volumes
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 from bayplan.fit.volumes.objects import inline_volumes, names_volumes
 from bayplan.fit.volumes.topology import Reach, ZoneNeed

@@ -1,8 +1,8 @@
 """Which labels of pods some selector reads, by namespace: all others tell no two pods apart.
 
 Jobs give every run its own labels, and sets number their replicas; as long as nobody selects by
-those labels, such pods are alike. A selector is heeded when it comes and may be dropped when it
-goes. It speaks of pods in some namespaces; one that picks namespaces by their labels speaks of all.
+those labels, such pods are alike. A selector is added when it comes and may be removed when it
+goes. It concerns pods in some namespaces; one that picks namespaces by their labels concerns all.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from bayplan.kube.selectors import Selector
 
 NOWHERE: frozenset[str] = frozenset()
 NO_LABELS: Labels = {}
-Told = Callable[[str | None, frozenset[str]], None]
+OnNewKeys = Callable[[str | None, frozenset[str]], None]
 """Told a namespace (None: all of them) and label keys that are read there from now on."""
 
 
 class LabelReads:
     """Label keys by namespace, with how many selectors read them."""
 
-    def __init__(self, told: Told | None = None) -> None:
-        self._told = told
+    def __init__(self, on_new_keys: OnNewKeys | None = None) -> None:
+        self._on_new_keys = on_new_keys
         self._counts: dict[str | None, Counter[str]] = {None: Counter()}
         self._read: dict[str, frozenset[str]] = {}
         self._everywhere = NOWHERE
@@ -35,7 +35,7 @@ class LabelReads:
         """The keys that are read of pods in a namespace."""
         return self._read.get(namespace, self._everywhere)
 
-    def telling(self, namespace: str, labels: Labels) -> Labels:
+    def read_labels(self, namespace: str, labels: Labels) -> Labels:
         """The labels of a pod that somebody reads."""
         read = self._read.get(namespace, self._everywhere)
         if not read:
@@ -44,21 +44,21 @@ class LabelReads:
             return labels
         return {key: value for key, value in labels.items() if key in read}
 
-    def heed_term(self, term: PodTerm) -> None:
+    def add_term(self, term: PodTerm) -> None:
         """Read what a term of a pod reads."""
-        self._heed(scope_of(term), keys_of(term.selector))
+        self._add(scope_of(term), keys_of(term.selector))
 
-    def drop_term(self, term: PodTerm) -> None:
+    def remove_term(self, term: PodTerm) -> None:
         """Read it no longer, if nobody else does."""
-        self._drop(scope_of(term), keys_of(term.selector))
+        self._remove(scope_of(term), keys_of(term.selector))
 
-    def heed(self, namespace: str, keys: Iterable[str]) -> None:
+    def add(self, namespace: str, keys: Iterable[str]) -> None:
         """Read these keys in a namespace."""
-        self._heed((namespace,), frozenset(keys))
+        self._add((namespace,), frozenset(keys))
 
-    def drop(self, namespace: str, keys: Iterable[str]) -> None:
+    def remove(self, namespace: str, keys: Iterable[str]) -> None:
         """Read them no longer, if nobody else does."""
-        self._drop((namespace,), frozenset(keys))
+        self._remove((namespace,), frozenset(keys))
 
     def clear(self) -> None:
         """Read nothing any more."""
@@ -67,7 +67,7 @@ class LabelReads:
         self._everywhere = NOWHERE
         self.version += 1
 
-    def _heed(self, scope: Iterable[str | None], keys: frozenset[str]) -> None:
+    def _add(self, scope: Iterable[str | None], keys: frozenset[str]) -> None:
         if not keys:
             return
         for namespace in scope:
@@ -76,10 +76,10 @@ class LabelReads:
             counts.update(keys)
             if fresh:
                 self._changed(namespace)
-                if self._told is not None:
-                    self._told(namespace, fresh)
+                if self._on_new_keys is not None:
+                    self._on_new_keys(namespace, fresh)
 
-    def _drop(self, scope: Iterable[str | None], keys: frozenset[str]) -> None:
+    def _remove(self, scope: Iterable[str | None], keys: frozenset[str]) -> None:
         if not keys:
             return
         for namespace in scope:

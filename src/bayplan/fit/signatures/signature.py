@@ -165,7 +165,7 @@ class SignatureCache:
         labels = pod.metadata.labels
         if not labels:
             return labels
-        told = self.reads.telling(pod.metadata.namespace, labels)
+        told = self.reads.read_labels(pod.metadata.namespace, labels)
         spec = pod.spec
         if told is labels or (spec.affinity is None and not spec.topology_spread_constraints):
             return told

@@ -145,7 +145,9 @@ class NodeImages:
 class DeviceObjects:
     """ResourceClaims and DeviceClasses."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, are_known: bool) -> None:
+        self.are_known = are_known
+        """Whether all of them are put here; if not, no pod with claims can be judged."""
         self.claims: dict[str, ResourceClaim] = {}
         self.classes: dict[str, DeviceClass] = {}
 

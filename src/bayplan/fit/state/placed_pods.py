@@ -14,7 +14,6 @@ from contextlib import contextmanager
 import numpy as np
 
 from bayplan.fit.limits import Limits
-from bayplan.fit.profile import Profile
 from bayplan.fit.rules import VolumeRules
 from bayplan.fit.signatures.signature import PodSignature, SignatureCache
 from bayplan.fit.signatures.terms import Namespaces
@@ -39,9 +38,8 @@ KeptPod = tuple[PodRecord, Pod]
 class PlacedPods:
     """The parts of a cluster's state, and the pods that are counted in them."""
 
-    def __init__(self, profile: Profile, limits: Limits) -> None:
-        self.profile = profile
-        self.rules = profile.rules
+    def __init__(self, rules: VolumeRules, limits: Limits, *, knows_devices: bool) -> None:
+        self.rules = rules
         self.limits = limits
         self.slots = Slots()
         capacity = self.slots.capacity
@@ -65,7 +63,7 @@ class PlacedPods:
         self.shapes = SignatureCache(limits)
         self.terms = TermIndex(self.namespaces, self.shapes.reads, limits)
         self.storage = StorageObjects()
-        self.devices = DeviceObjects()
+        self.devices = DeviceObjects(are_known=knows_devices)
         self.workloads = Workloads(self.shapes.reads)
         self.pods = Pods()
         self.nominations = Nominations()
@@ -126,7 +124,7 @@ class PlacedPods:
         record = self.pods.by_key.get(key)
         return None if record is None else (record, record.pod)
 
-    def bring_back(self, kept: KeptPod) -> None:
+    def restore_pod(self, kept: KeptPod) -> None:
         """A pod is again what it was on record; nothing is read of its object."""
         record, pod = kept
         record.pod = pod
@@ -155,18 +153,18 @@ class PlacedPods:
         for claim in record.claims:
             self.pods.by_claim.add(claim, record.key)
         if record.node:
-            self.pods.settle(record.key, record)
+            self.pods.add_to_node(record.key, record)
             self._count(record, 1)
         else:
-            self.nominations.enlist(record)
+            self.nominations.add(record)
 
     def remove_pod(self, key: str) -> PodRecord:
         """A pod goes."""
         record = self.pods.by_key.pop(key)
-        self.nominations.strike(record)
+        self.nominations.discard(record)
         if record.node:
             self._count(record, -1)
-            self.pods.unsettle(key, record)
+            self.pods.remove_from_node(key, record)
         for claim in record.claims:
             self.pods.by_claim.discard(claim, key)
         return record
@@ -174,29 +172,29 @@ class PlacedPods:
     def move_pod(self, record: PodRecord, node: str) -> None:
         """A pod is now on another node, or (empty) on none."""
         key = record.key
-        self.nominations.strike(record)
+        self.nominations.discard(record)
         if record.node:
             self._count(record, -1)
-            self.pods.unsettle(key, record)
+            self.pods.remove_from_node(key, record)
         record.node = node
         if node:
-            self.pods.settle(key, record)
+            self.pods.add_to_node(key, record)
             self._count(record, 1)
         else:
-            self.nominations.enlist(record)
+            self.nominations.add(record)
 
     def nominate(self, key: str, node: str | None) -> None:
         """Keep a node (or, empty, none) for a known pod, whatever its status says; None takes that
         back.
         """
         if node is None:
-            self.nominations.told.pop(key, None)
+            self.nominations.by_scheduler.pop(key, None)
         else:
-            self.nominations.told[key] = node
+            self.nominations.by_scheduler[key] = node
         record = self.pods.by_key.get(key)
         if record is not None:
-            self.nominations.strike(record)
-            self.nominations.enlist(record)
+            self.nominations.discard(record)
+            self.nominations.add(record)
 
     @contextmanager
     def counted(self, records: Iterable[PodRecord], node: str) -> Iterator[None]:
@@ -218,7 +216,7 @@ class PlacedPods:
         found = self._standing.get(shape)
         if found is None:
             found = tuple(
-                self.terms.standing(owned, self.topology(owned.topology_key))
+                self.terms.counted(owned, self.topology(owned.topology_key))
                 for owned in shape.terms.owned
             )
             self._standing[shape] = found

@@ -92,7 +92,7 @@ class PodCounts:
         counter = self._counters.get(key)
         if counter is None:
             for term in match.terms:
-                self._reads.heed_term(term)
+                self._reads.add_term(term)
             counter = PodCounter(key, match, make())
             self._counters[key] = counter
             self._hooked.add(required_label(term.selector for term in match.terms), counter)
@@ -141,7 +141,7 @@ class PodCounts:
 
     def _class_of(self, record: PodRecord) -> PodClass:
         namespace, labels = record.shape.namespace, record.labels
-        told = self._reads.telling(namespace, labels)
+        told = self._reads.read_labels(namespace, labels)
         terminating = record.terminating
         key = (
             class_key(namespace, told, terminating=terminating)

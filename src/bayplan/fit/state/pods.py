@@ -99,7 +99,7 @@ class Pods:
         self.by_node: dict[str, dict[str, PodRecord]] = {}
         self.by_claim = NameIndex()
 
-    def settle(self, key: str, record: PodRecord) -> None:
+    def add_to_node(self, key: str, record: PodRecord) -> None:
         """The pod is on its node from now on."""
         self.by_node.setdefault(record.node, {})[key] = record
 
@@ -108,7 +108,7 @@ class Pods:
         if records:
             self.by_node[node] = {record.key: record for record in records}
 
-    def unsettle(self, key: str, record: PodRecord) -> None:
+    def remove_from_node(self, key: str, record: PodRecord) -> None:
         """The pod is no longer on its node."""
         there = self.by_node[record.node]
         del there[key]
@@ -121,7 +121,7 @@ class Nominations:
 
     def __init__(self) -> None:
         self.by_node: dict[str, dict[str, PodRecord]] = {}
-        self.told: dict[str, str] = {}
+        self.by_scheduler: dict[str, str] = {}
         """By pod, the node (or none) that counts until its status says something new."""
         self.version = 0
         """Moves with every nomination that comes or goes."""
@@ -137,17 +137,17 @@ class Nominations:
 
     def node_of(self, pod: Pod) -> str:
         """The node that a pod without one is nominated for, or empty."""
-        told = self.told.get(pod.key)
-        return pod.status.nominated_node_name if told is None else told
+        decided = self.by_scheduler.get(pod.key)
+        return pod.status.nominated_node_name if decided is None else decided
 
-    def shown(self, pod: Pod) -> Pod:
+    def with_nomination(self, pod: Pod) -> Pod:
         """The pod as an object whose status says what counts."""
         node = self.node_of(pod)
         if node == pod.status.nominated_node_name:
             return pod
         return replace(pod, status=replace(pod.status, nominated_node_name=node))
 
-    def enlist(self, record: PodRecord) -> None:
+    def add(self, record: PodRecord) -> None:
         """Keep a node for a pod, if it has none and is nominated for one."""
         pod = record.pod
         if record.node or pod.is_terminal:
@@ -160,7 +160,7 @@ class Nominations:
             self.ranked_by_class += by_class
             self.version += 1
 
-    def strike(self, record: PodRecord) -> None:
+    def discard(self, record: PodRecord) -> None:
         """Keep a node for a pod no longer, if one was kept."""
         if record.key not in self._nodes:
             return

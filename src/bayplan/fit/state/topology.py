@@ -197,14 +197,14 @@ class TermIndex:
         self.generation = 0
         """Grows with every new term; a reader matches again when it has moved."""
 
-    def standing(self, owned: OwnedTerm, topology: Topology) -> CountedTerm:
+    def counted(self, owned: OwnedTerm, topology: Topology) -> CountedTerm:
         """The standing term for a pod's term."""
         found = self._terms.get(owned)
         if found is None:
             found = CountedTerm(owned, DomainCounts(topology))
             self._terms[owned] = found
             self._hooked.add(required_label([owned.term.selector]), found)
-            self._reads.heed_term(owned.term)
+            self._reads.add_term(owned.term)
             self.generation += 1
         return found
 
@@ -225,7 +225,7 @@ class TermIndex:
         if len(alive) * 2 > len(self._terms):
             return False
         for owned in self._terms.keys() - alive.keys():
-            self._reads.drop_term(owned.term)
+            self._reads.remove_term(owned.term)
             self._hooked.discard(required_label([owned.term.selector]), self._terms[owned])
         self._terms = alive
         self.generation += 1

@@ -41,16 +41,16 @@ class Workloads:
         """Add or replace a service."""
         before = self.services[service.namespace].get(service.name)
         self.services[service.namespace][service.name] = service
-        self._reads.heed(service.namespace, service.spec.selector)
+        self._reads.add(service.namespace, service.spec.selector)
         if before is not None:
-            self._reads.drop(service.namespace, before.spec.selector)
+            self._reads.remove(service.namespace, before.spec.selector)
         self.generations[service.namespace] += 1
 
     def remove_service(self, key: str) -> None:
         """Forget a service."""
         namespace, _, name = key.partition("/")
         gone = self.services[namespace].pop(name)
-        self._reads.drop(namespace, gone.spec.selector)
+        self._reads.remove(namespace, gone.spec.selector)
         self.generations[namespace] += 1
 
     def put_controller(self, controller: Controller) -> None:
@@ -58,15 +58,15 @@ class Workloads:
         key = (type(controller).__name__, controller.key)
         before = self.controllers.get(key)
         self.controllers[key] = controller
-        self._reads.heed(controller.namespace, keys_of(_selector(controller)))
+        self._reads.add(controller.namespace, keys_of(_selector(controller)))
         if before is not None:
-            self._reads.drop(before.namespace, keys_of(_selector(before)))
+            self._reads.remove(before.namespace, keys_of(_selector(before)))
         self.generations[controller.namespace] += 1
 
     def remove_controller(self, kind: str, key: str) -> None:
         """Forget a controller."""
         gone = self.controllers.pop((kind, key))
-        self._reads.drop(gone.namespace, keys_of(_selector(gone)))
+        self._reads.remove(gone.namespace, keys_of(_selector(gone)))
         self.generations[key.partition("/")[0]] += 1
 
     def selector_for(self, shape: PodSignature) -> Selector:

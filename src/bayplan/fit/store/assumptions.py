@@ -13,12 +13,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.fit.decision import Assumption, ClaimBinding, Decision
+from bayplan.fit.decision import Assumption, Decision
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.store.objects import JournaledObjects
 from bayplan.fit.store.validation import validate_pod
+from bayplan.fit.volumes.binding import ClaimBinding
 from bayplan.kube.meta import ObjectReference
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim

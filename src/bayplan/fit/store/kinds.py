@@ -115,9 +115,11 @@ def _pod_handler(cluster: Cluster) -> KindHandler:
         return None if record is None else placed_pod(record)
 
     def every() -> list[Pod]:
-        return [cluster.nominations.shown(placed_pod(record)) for record in records.values()]
+        return [
+            cluster.nominations.with_nomination(placed_pod(record)) for record in records.values()
+        ]
 
-    return KindHandler(find, cluster.bring_back, cluster.remove_pod, every, cluster.keep_pod)
+    return KindHandler(find, cluster.restore_pod, cluster.remove_pod, every, cluster.keep_pod)
 
 
 def _namespace_handler(cluster: Cluster) -> KindHandler:

@@ -49,7 +49,9 @@ class JournaledObjects:
         that is kept for it, whatever has been observed of it.
         """
         record = self.cluster.pods.by_key.get(key)
-        return None if record is None else self.cluster.nominations.shown(placed_pod(record))
+        return (
+            None if record is None else self.cluster.nominations.with_nomination(placed_pod(record))
+        )
 
     def objects(self) -> Iterator[KubeObject]:
         """All objects, as they would have to be put to get this snapshot again."""
@@ -111,7 +113,7 @@ class JournaledObjects:
     def _restore_pod(self, record: PodRecord) -> None:
         """Make a pod again what it was on record."""
         self._note(Pod, record.key)
-        self.cluster.bring_back((record, record.pod))
+        self.cluster.restore_pod((record, record.pod))
 
     def _move_pod(self, record: PodRecord, node: str) -> None:
         """Move a pod to a node, or (empty) off its own."""
@@ -136,7 +138,7 @@ class JournaledObjects:
 
     def _set_nomination(self, key: str, node: str | None) -> None:
         """Keep a node (or, empty, none) for a pod whatever its status says; None ends that."""
-        before = self.cluster.nominations.told.get(key)
+        before = self.cluster.nominations.by_scheduler.get(key)
         self._journal.note(self.cluster.nominate, key, before)
         self.cluster.nominate(key, node)
 

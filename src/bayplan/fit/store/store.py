@@ -207,7 +207,7 @@ class ObjectStore(AssumedObjects):
         """Forget what a scheduler said of a pod's nomination, if the pod goes or its status says
         something new of it.
         """
-        if key not in self.cluster.nominations.told:
+        if key not in self.cluster.nominations.by_scheduler:
             return
         before = self._observed_pod(key)
         if before is None or after is None or is_new_nomination(before, after):
@@ -227,7 +227,7 @@ class ObjectStore(AssumedObjects):
     def _put_pod(self, pod: Pod, signature: PodSignature) -> None:
         """Put a valid pod of this signature."""
         key = pod.key
-        if self.cluster.nominations.told:
+        if self.cluster.nominations.by_scheduler:
             self._end_nomination(key, pod)
         assumed = self._assumed_pods.get(key)
         if assumed is None:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from bayplan.fit.volumes.objects import StorageObjects, class_of_claim, class_of_volume
 from bayplan.fit.volumes.sites import (
     STORAGE,
@@ -35,6 +37,15 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 Topologies = tuple[tuple[tuple[str, frozenset[str]], ...], ...]
+
+
+class ClaimBinding(msgspec.Struct, frozen=True, gc=False):
+    """What an unbound claim gets where its pod goes."""
+
+    claim: str
+    """The claim, as `namespace/name`."""
+    volume: str = ""
+    """The volume that it takes; empty if one is to be provisioned for the node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bayplan.cli.simulate.variants import Asked, inputs_of
 from bayplan.lab.reporting.report import About, as_json, make_report
 from bayplan.lab.simulating.orders import Inputs
 from bayplan.lab.simulating.pool import run_all
 from bayplan.lab.simulating.results import Results
 from bayplan.lab.simulating.running import carry_out
+from bayplan.lab.simulating.variants import SimulationRequest, inputs_of
 from bench.measure import Result
 
 CLUSTER = Path(__file__).parents[1] / "examples" / "busy-day.yaml"
@@ -29,7 +29,7 @@ RUNS = 3
 def cases() -> Iterator[Result]:
     """What an hour costs; what all runs cost, and how many different reports two of them gave."""
     yield Result("simulate/hour", min(hour() for _ in range(RUNS)), "s")
-    inputs = inputs_of(Asked(CLUSTER, os.environ.get("BENCH_FOR", "24h"), seeds=SEEDS))
+    inputs = inputs_of(SimulationRequest(CLUSTER, os.environ.get("BENCH_FOR", "24h"), seeds=SEEDS))
     reports, seconds, before = set(), [], _used_by_children()
     for _ in range(2):
         start = time.monotonic()
@@ -43,7 +43,7 @@ def cases() -> Iterator[Result]:
 
 def hour() -> float:
     """Seconds of one core for the first hour of one seed, with all that a run begins with."""
-    (order,) = inputs_of(Asked(CLUSTER, "1h")).orders()
+    (order,) = inputs_of(SimulationRequest(CLUSTER, "1h")).orders()
     start = time.process_time()
     carry_out(order)
     return time.process_time() - start

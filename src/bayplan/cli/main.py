@@ -19,6 +19,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError
 from rich.console import Console
 
 import bayplan
+from bayplan.base.errors import InputError
 from bayplan.cli.errors import (
     EXIT_BAD_INPUT,
     EXIT_INTERRUPTED,
@@ -29,7 +30,6 @@ from bayplan.cli.errors import (
 )
 from bayplan.cli.flags import FLAGS
 from bayplan.cli.output import printable
-from bayplan.reports.errors import InputError
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",
@@ -42,7 +42,7 @@ COMMANDS: dict[str, str] = {
     "dump": "bayplan.cli.dump:dump",
     "explain": "bayplan.cli.explain:explain",
     "images": "bayplan.cli.images:app",
-    "manifests": "bayplan.cli.deploying:manifests",
+    "manifests": "bayplan.cli.manifests:manifests",
     "node-agent": "bayplan.cli.node_agent:node_agent",
     "plan": "bayplan.cli.plan:plan",
     "queues": "bayplan.cli.queues:queues",

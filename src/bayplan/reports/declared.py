@@ -7,7 +7,7 @@ from pathlib import Path
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.files import read_groups
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.reports.errors import InputError
+from bayplan.base.errors import InputError
 
 
 def declared_groups(file: Path | None) -> tuple[Declaration, ...]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bayplan.base.errors import InputError
 from bayplan.fit import Snapshot
 from bayplan.fit.explanation import Fix, NodeAnswer, Step
 from bayplan.fit.explanation.sought import Sought
@@ -19,7 +20,6 @@ from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, identify
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.reports.errors import InputError
 from bayplan.reports.judgement import JudgedBy
 from bayplan.reports.manifests import read_manifest
 from bayplan.reports.pending import EquivalentPods, outcome_of

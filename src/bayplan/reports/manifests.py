@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
+from bayplan.base.errors import InputError
 from bayplan.base.values import JsonObject, JsonValue
 from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, decode_object
 from bayplan.kube.loading import LoadError, load, plain_documents
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.validation import check
-from bayplan.reports.errors import InputError
 
 MOST_PODS = 10_000
 

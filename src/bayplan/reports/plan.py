@@ -20,7 +20,7 @@ from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Removal, Sca
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
 from bayplan.base.clock import WallClock
-from bayplan.reports.errors import InputError
+from bayplan.base.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonValue

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.base.errors import InputError
 from bayplan.base.suggestions import no_such
 from bayplan.fit import Snapshot
 from bayplan.fit.state.volume_report import VolumeReport, VolumeUse
@@ -18,7 +19,6 @@ from bayplan.fit.volumes.limits import Limit, LimitSource
 from bayplan.kube.attachlimits import unreadable_limits
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.kube.nodes import Node
-from bayplan.reports.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonValue

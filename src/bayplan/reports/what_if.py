@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bayplan.autoscaler.providers.declared.applying import template_from
+from bayplan.base.errors import InputError
 from bayplan.base.suggestions import no_such
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template, daemons_for, ephemeral_claims
@@ -23,7 +24,6 @@ from bayplan.kube.volumes import Volume
 from bayplan.kube.workloads import DaemonSet
 from bayplan.nodegroups import NotOfferedError
 from bayplan.reports.declared import declared_groups
-from bayplan.reports.errors import InputError
 
 MOST_NODES = 10_000
 MOST_REPLICAS = 10_000

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bayplan.autoscaler.offline import Shown
 from bayplan.autoscaler.offline import Still as Planned
 from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.base.errors import InputError
 from bayplan.fit import Profile, Snapshot
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node, NodeStatus
@@ -22,7 +23,6 @@ from bayplan.kube.times import timestamp
 from bayplan.nodegroups import Template
 from bayplan.nodegroups.templates import csi_node_of
 from bayplan.reports.declared import declared_groups
-from bayplan.reports.errors import InputError
 from bayplan.reports.explain import explanation_data
 from bayplan.reports.judgement import RulesComparison
 from bayplan.reports.pending import explain_pods, held_by_queues

@@ -14,11 +14,10 @@ from cyclopts import Parameter
 import bayplan
 from bayplan.cli.cluster import Gates
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput, Unwritable
-from bayplan.cli.output import notices, show, table
+from bayplan.cli.output import notices, printable, show, table
 from bayplan.cli.simulate.on_cluster import OnCluster, made_on_cluster
 from bayplan.cli.simulate.progress import told
 from bayplan.cli.simulate.recording import check_place, recorded
-from bayplan.cli.simulate.variants import Asked, inputs_of
 from bayplan.client.signals import ended_by_signals
 from bayplan.lab.measuring import Measured
 from bayplan.lab.measuring.figures import FIGURES
@@ -29,6 +28,7 @@ from bayplan.lab.reporting.wording import number, signed
 from bayplan.lab.simulating.orders import Inputs, Order
 from bayplan.lab.simulating.pool import Failure, run_all
 from bayplan.lab.simulating.results import Results
+from bayplan.lab.simulating.variants import SimulationRequest, inputs_of
 
 _REPEATED = {"consume_multiple": False, "show_default": False}
 
@@ -107,14 +107,14 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     record
         Record the base's first seed into this file, for `bayplan ui`; that is one more run.
     """
-    asked = Asked(
+    asked = SimulationRequest(
         file, for_, set_, compare, compare_set, gate, expander, feature_gates, with_, seed, seeds,
         points, trace, scale_time,
     )  # fmt: skip
     _check(jobs, points)
     check_place(record)
     _check_places(report, json, csv)
-    inputs = inputs_of(asked)
+    inputs = inputs_of(asked, _note)
     if on_cluster is not None and on_cluster.on_cluster:
         results, failures = made_on_cluster(on_cluster, inputs, jobs)
     else:
@@ -127,6 +127,10 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     _write(made, inputs, results, (report, json, csv))
     _tell(made)
     return EXIT_NO if failures else EXIT_OK
+
+
+def _note(text: str) -> None:
+    notices().print(f"note: {printable(text)}", style="yellow")
 
 
 def _check(jobs: int | None, points: int) -> None:

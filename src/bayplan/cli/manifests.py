@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
-import yaml
 from cyclopts import CycloptsError, Parameter
 
 import bayplan
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
-from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, read_text
-from bayplan.base.suggestions import suggestion
-from bayplan.base.yaml_values import YamlError, build
+from bayplan.base.configfiles import FieldProblem
 from bayplan.cli.cluster import Gates, gates_from
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.main import build_app
 from bayplan.cli.output import printable
-from bayplan.deploy.components import BY_NAME, COMPONENTS, DAEMONS
+from bayplan.deploy.chosen import components_of, image_of, read_values
+from bayplan.deploy.components import DAEMONS
 from bayplan.deploy.holes import Filling, Node
 from bayplan.deploy.rendering import objects, plain, without_helm
-from bayplan.deploy.sense import read, refuse_clashes
-from bayplan.deploy.values import REPOSITORY, Values, find
+from bayplan.deploy.sense import refuse_clashes
+from bayplan.deploy.values import Values, find
 from bayplan.deploy.writing import write
-from bayplan.kube.imagereferences import InvalidReferenceError, parse_image
 from bayplan.kube.names import is_dns_label, is_label_value
-
-_DOT = re.compile(r"(?<!\\)\.")
 
 
 def manifests(  # noqa: PLR0913 - one for each option of the command
@@ -67,7 +61,7 @@ def manifests(  # noqa: PLR0913 - one for each option of the command
     set_
         A value, such as scheduler.replicas=3; may be repeated, and counts before the file.
     """
-    chosen = _values(values, set_)
+    chosen = read_values(values, set_)
     if feature_gates:
         gates_from(feature_gates)
         chosen.feature_gates = feature_gates
@@ -75,8 +69,8 @@ def manifests(  # noqa: PLR0913 - one for each option of the command
         raise BadInput(f"--version {printable(version[:80])}: cannot be a label and a tag")
     if not is_dns_label(namespace):
         raise BadInput(f"--namespace {printable(namespace[:80])}: cannot be a name")
-    chosen.image = _image(image, chosen.image, version)
-    names = _names(components, chosen, crds=crds)
+    chosen.image = image_of(image, chosen.image, version)
+    names = components_of(components, chosen, crds=crds)
     made = objects(Filling(without_helm(chosen), namespace, version), names)
     _refuse_what_cannot_start(chosen, plain(made) if version == bayplan.__version__ else ())
     if output == "json":
@@ -113,79 +107,3 @@ def _refuse_arguments(container: dict[str, Any], section: str) -> None:
     except CycloptsError as problem:
         said = printable(" ".join(str(problem).split()))
         raise BadInput(f"{section}.extraArgs: {said}") from None
-
-
-def _image(asked: str, said: str, version: str) -> str:
-    """With a tag, if it has neither tag nor digest; the option counts before the value."""
-    ours = said == Values().image
-    image = asked or (REPOSITORY if ours else said)
-    try:
-        found = parse_image(image)
-    except InvalidReferenceError as error:
-        where = "--image" if asked else "image"
-        raise BadInput(f"{where}: {printable(str(error))}") from None
-    return image if found.tag or found.digest else f"{image}:{version}"
-
-
-def _names(components: tuple[str, ...], values: Values, *, crds: bool) -> list[str]:
-    """Which parts, in the order in which they are applied."""
-    by = Filling(values, "", "")
-    for name in components:
-        if name not in BY_NAME:
-            meant = suggestion(name, BY_NAME)
-            raise BadInput(f"{printable(name[:80])}: there is no such component{meant}")
-        _put(values, BY_NAME[name].switch.split("."), True)
-    if components:
-        return [one.name for one in COMPONENTS if one.name in components]
-    values.crds.enabled = values.crds.enabled and crds
-    return [one.name for one in COMPONENTS if by.holds(one.switch)]
-
-
-def _put(values: msgspec.Struct, path: list[str], value: object) -> None:
-    fields = {one.encode_name: one.name for one in msgspec.structs.fields(values)}
-    if len(path) == 1:
-        setattr(values, fields[path[0]], value)
-    else:
-        _put(getattr(values, fields[path[0]]), path[1:], value)
-
-
-def _values(path: Path | None, settings: tuple[str, ...]) -> Values:
-    try:
-        text = b"" if path is None else read_text(path)
-        file = parse(text, "--set" if path is None else str(path), dict[str, object])
-        for one in settings:
-            _set(file.value, one)
-        return read(file.value)
-    except ConfigFileError as error:
-        raise BadInput(str(error)) from None
-    except FieldProblem as problem:
-        if path is None or any(_is_within(problem.field, one) for one in settings):
-            raise BadInput(f"--set {printable(str(problem))}") from None
-        raise BadInput(str(file.error(problem))) from None
-
-
-def _is_within(field: str, setting: str) -> bool:
-    """Whether a field is what a setting names, or a part of it."""
-    name = setting.partition("=")[0].replace("\\.", ".")
-    return field == name or field.startswith((f"{name}.", f"{name}["))
-
-
-def _set(said: dict[str, object], setting: str) -> None:
-    name, equals, text = setting.partition("=")
-    if not equals or not name:
-        raise BadInput(f"--set {printable(setting[:80])}: must be NAME=VALUE")
-    try:
-        # Nothing is an empty text, as it is for Helm.
-        value = build(yaml.parse(text, Loader=yaml.CSafeLoader)) if text else ""
-    except (YamlError, yaml.YAMLError, UnicodeError):
-        raise BadInput(
-            f"--set {printable(setting[:80])}: the value cannot be read; quote a text"
-        ) from None
-    *above, last = (one.replace("\\.", ".") for one in _DOT.split(name))
-    at = said
-    for step in above:
-        inner = at.setdefault(step, {})
-        if not isinstance(inner, dict):
-            raise BadInput(f"--set {printable(setting[:80])}: {printable(step)} has no fields")
-        at = inner
-    at[last] = value

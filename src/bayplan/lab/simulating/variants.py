@@ -1,8 +1,9 @@
-"""From the options of the command to the runs that are to be made; BadInput names the option."""
+"""The runs that a simulation is asked for; InputError names the option."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,7 @@ import msgspec
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.base.configfiles import ConfigFileError, read_text
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.cli.errors import BadInput
-from bayplan.cli.output import notices, printable
+from bayplan.base.errors import InputError
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, plain_cluster
 from bayplan.kube.gates import GateError
 from bayplan.lab.crew import CrewError
@@ -28,7 +28,7 @@ LONGEST_DAYS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SimulationRequest:
     """What the command line asked for."""
 
     file: Path
@@ -58,7 +58,7 @@ class Asked:
             ("--expander", self.expander),
         )
         words += [word for name, said in many for one in said for word in (name, str(one))]
-        usual = Asked(self.file, self.for_)
+        usual = SimulationRequest(self.file, self.for_)
         for name, said, default in (
             ("--feature-gates", self.feature_gates, usual.feature_gates),
             ("--with", self.with_, usual.with_),
@@ -72,13 +72,13 @@ class Asked:
         return shlex.join(words)
 
 
-def inputs_of(asked: Asked) -> Inputs:
-    """All runs: the base and each variant, with every seed."""
+def inputs_of(asked: SimulationRequest, tell: Callable[[str], None] = lambda _: None) -> Inputs:
+    """All runs: the base and each variant, with every seed; told is what a trace leaves out."""
     base = _base(asked, asked.file, "base")
     variants = [base, *_others(asked, base)]
     seeds = _seeds(asked, base)
     if len(variants) * len(seeds) > MOST_RUNS:
-        raise BadInput(f"{len(variants)} variants with {len(seeds)} seeds are too many runs")
+        raise InputError(f"{len(variants)} variants with {len(seeds)} seeds are too many runs")
     for one in variants:
         _check(one)
     return Inputs(
@@ -86,49 +86,45 @@ def inputs_of(asked: Asked) -> Inputs:
         seeds=seeds,
         seconds=_seconds(asked.for_),
         points=asked.points,
-        trace=_trace(asked),
+        trace=_trace(asked, tell),
         trace_scale=asked.scale_time,
         trace_name=asked.trace.name if asked.trace else "",
     )
 
 
-def _trace(asked: Asked) -> str:
+def _trace(asked: SimulationRequest, tell: Callable[[str], None]) -> str:
     if not 0.001 <= asked.scale_time <= 1000:
-        raise BadInput(f"--scale-time {asked.scale_time:g}: from 0.001 to 1000")
+        raise InputError(f"--scale-time {asked.scale_time:g}: from 0.001 to 1000")
     if asked.trace is None:
         return ""
     try:
         is_recording = asked.trace.suffix == ".bpr"
-        return checked(trace_of(asked.trace, _tell)) if is_recording else read_trace(asked.trace)
+        return checked(trace_of(asked.trace, tell)) if is_recording else read_trace(asked.trace)
     except TraceError as problem:
-        raise BadInput(str(problem)) from None
+        raise InputError(str(problem)) from None
 
 
-def _tell(note: str) -> None:
-    notices().print(f"note: {printable(note)}", style="yellow")
-
-
-def _base(asked: Asked, file: Path, name: str) -> Variant:
+def _base(asked: SimulationRequest, file: Path, name: str) -> Variant:
     try:
         cluster = plain_cluster(read_text(file), str(file), file.parent)
         made = overridden(cluster, asked.set_)
     except ConfigFileError as problem:
-        raise BadInput(str(problem)) from None
+        raise InputError(str(problem)) from None
     except OverrideError as problem:
-        raise BadInput(f"--set {problem}") from None
+        raise InputError(f"--set {problem}") from None
     source = " ".join([str(file), *(f"--set {one}" for one in asked.set_)])
     gates, crew = asked.feature_gates, asked.with_
     return Variant(name=name, cluster=made, source=source, gates=gates, crew=crew)
 
 
-def _others(asked: Asked, base: Variant) -> list[Variant]:
+def _others(asked: SimulationRequest, base: Variant) -> list[Variant]:
     replace = msgspec.structs.replace
     found = [_base(asked, file, file.stem) for file in asked.compare]
     for setting in asked.compare_set:
         try:
             cluster = overridden(base.cluster, (setting,))
         except OverrideError as problem:
-            raise BadInput(f"--compare-set {problem}") from None
+            raise InputError(f"--compare-set {problem}") from None
         source = f"{base.source} --compare-set {setting}"
         found.append(replace(base, name=setting, cluster=cluster, source=source))
     for gates in asked.gate:
@@ -150,12 +146,12 @@ def _told_apart(variants: list[Variant]) -> list[Variant]:
     return made
 
 
-def _seeds(asked: Asked, base: Variant) -> list[int]:
+def _seeds(asked: SimulationRequest, base: Variant) -> list[int]:
     if not 1 <= asked.seeds <= MOST_SEEDS:
-        raise BadInput(f"--seeds {asked.seeds}: from 1 to {MOST_SEEDS}")
+        raise InputError(f"--seeds {asked.seeds}: from 1 to {MOST_SEEDS}")
     first = _spec(base).seed if asked.seed is None else asked.seed
     if first < 0:
-        raise BadInput(f"--seed {first}: is less than nothing")
+        raise InputError(f"--seed {first}: is less than nothing")
     return [first + number for number in range(asked.seeds)]
 
 
@@ -163,9 +159,9 @@ def _seconds(text: str) -> float:
     try:
         seconds = parse_duration(text)
     except DurationError as problem:
-        raise BadInput(f"--for: {problem}") from None
+        raise InputError(f"--for: {problem}") from None
     if not 1 <= seconds <= LONGEST_DAYS * 86400:
-        raise BadInput(f"--for {text}: from 1s to {LONGEST_DAYS} days")
+        raise InputError(f"--for {text}: from 1s to {LONGEST_DAYS} days")
     return seconds
 
 
@@ -174,7 +170,7 @@ def _spec(variant: Variant) -> ClusterSpec:
     try:
         return spec_of(variant)
     except ConfigFileError as problem:
-        raise BadInput(str(problem)) from None
+        raise InputError(str(problem)) from None
 
 
 def _check(variant: Variant) -> None:
@@ -184,8 +180,8 @@ def _check(variant: Variant) -> None:
         parse_expanders(variant.expander or "least-waste")
         crew_of(variant)
     except ExpanderError as problem:
-        raise BadInput(f"--expander {variant.expander}: {problem}") from None
+        raise InputError(f"--expander {variant.expander}: {problem}") from None
     except GateError as problem:
-        raise BadInput(str(problem)) from None
+        raise InputError(str(problem)) from None
     except CrewError as problem:
-        raise BadInput(f"--with: {problem}") from None
+        raise InputError(f"--with: {problem}") from None

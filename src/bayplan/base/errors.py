@@ -1,4 +1,4 @@
-"""How a report says that it was asked wrongly."""
+"""Input that cannot be used, wherever that comes out."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ import pytest
 from bayplan.autoscaler.clusterstate.registry import Upcoming
 from bayplan.autoscaler.clusterview import World
 from bayplan.autoscaler.estimate.options import Choice, Question
-from bayplan.autoscaler.plan import Cause
 from bayplan.autoscaler.scaleup.orchestrator import Decision, decide
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.batches import Template
+from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -199,9 +199,9 @@ def test_pods_are_counted_by_why_they_wait() -> None:
     big = make_pod("big").uid("big").cpu("64").obj()
     found = decide(world(Snapshot([*storage, *there]), [*pods, big], group("g")), FewestNodes())
     assert found.causes == {
-        Cause("upcoming"): 1,
-        Cause("volumes", DISK): 2,
-        Cause("resources"): 1,
+        (Cause.UPCOMING, ""): 1,
+        (Cause.VOLUMES, DISK): 2,
+        (Cause.RESOURCES, ""): 1,
     }
 
 
@@ -216,8 +216,8 @@ def test_why_a_pod_waits_does_not_depend_on_the_names_of_nodes(pinned: str, spar
     there = [*storage, *nodes, make_csinode(pinned).driver(DISK, 0).obj()]
     found = decide(world(Snapshot(there), [*without_volumes(1), pod]), FewestNodes())
     assert set(found.fits) == {"default/q-0"}
-    assert [one.cause for one in found.left] == [Cause("volumes", DISK)]
-    assert found.causes == {Cause("upcoming"): 1, Cause("volumes", DISK): 1}
+    assert [(one.cause, one.driver) for one in found.left] == [(Cause.VOLUMES, DISK)]
+    assert found.causes == {(Cause.UPCOMING, ""): 1, (Cause.VOLUMES, DISK): 1}
 
 
 def test_gate_on_off_and_on_again_on_the_same_cluster() -> None:

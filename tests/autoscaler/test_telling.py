@@ -12,7 +12,7 @@ from bayplan.autoscaler.cloudstate.backoff import Backoff
 from bayplan.autoscaler.clusterstate.registry import GroupState
 from bayplan.autoscaler.events import AGAIN, Teller
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.plan import Cause, LeftPending, ScaleUp
+from bayplan.autoscaler.plan import LeftPending, ScaleUp
 from bayplan.autoscaler.status.configmap import (
     ClusterStatus,
     GroupStatus,
@@ -21,6 +21,7 @@ from bayplan.autoscaler.status.configmap import (
 )
 from bayplan.client import Untyped
 from bayplan.client.events import NoEvents
+from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.events import EventType
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
@@ -47,7 +48,7 @@ class Noted(NoEvents):
 
 def left(**by_group: str) -> LeftPending:
     reasons = {name: (reason,) for name, reason in by_group.items()}
-    return LeftPending("default/p", Cause("resources"), reasons)
+    return LeftPending("default/p", Cause.RESOURCES, reasons)
 
 
 def test_a_purchase_is_told_as_cluster_autoscaler_tells_it() -> None:

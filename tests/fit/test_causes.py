@@ -72,11 +72,11 @@ def test_taints_are_the_cause_where_all_nodes_have_them_and_a_cordon_is_one() ->
     assert cause(make_pod(), make_node("n1").unschedulable().obj()).cause is Cause.TAINTS
 
 
-def test_where_there_are_no_nodes_resources_are_missing() -> None:
-    assert cause(make_pod()) == Waiting(Cause.RESOURCES, "there are no nodes")
+def test_where_there_are_no_nodes_nodes_are_missing() -> None:
+    assert cause(make_pod()) == Waiting(Cause.NODES, "there are no nodes")
 
 
-def test_affinity_to_nodes_and_pods_and_spread_are_affinity() -> None:
+def test_affinity_to_nodes_and_pods_is_affinity_and_spread_is_not() -> None:
     node = make_node("n1").obj()
     here = make_pod("here").labels(app="web").node("n1").obj()
     term = node_term("disk", "In", "ssd")
@@ -87,7 +87,7 @@ def test_affinity_to_nodes_and_pods_and_spread_are_affinity() -> None:
     assert cause(make_pod().labels(app="web").anti_affinity(HOSTNAME), here, node).cause is (
         Cause.AFFINITY
     )
-    assert cause(make_pod().labels(app="web").spread("no-such-label"), node).cause is Cause.AFFINITY
+    assert cause(make_pod().labels(app="web").spread("no-such-label"), node).cause is Cause.SPREAD
 
 
 def test_a_driver_whose_places_are_taken_is_named_and_no_other() -> None:
@@ -145,9 +145,9 @@ def test_claims_to_devices_are_devices() -> None:
     assert cause(make_pod().device("gpu"), *objects).cause is Cause.DEVICES
 
 
-def test_taken_ports_are_something_else() -> None:
+def test_taken_ports_are_told() -> None:
     holder = make_pod("holder").host_port(80).node("n1").obj()
-    assert cause(make_pod().host_port(80), make_node("n1").obj(), holder).cause is Cause.OTHER
+    assert cause(make_pod().host_port(80), make_node("n1").obj(), holder).cause is Cause.PORTS
 
 
 def test_of_a_nominated_pod_its_own_node_counts() -> None:

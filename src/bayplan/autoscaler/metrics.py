@@ -13,8 +13,8 @@ from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from bayplan.autoscaler.plan import Cause
 from bayplan.base.clock import Clock
+from bayplan.fit.plugins.plugin import Cause
 
 PREFIX = "cluster_autoscaler_"
 _SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -84,11 +84,11 @@ class AutoscalerMetrics:
         """Something was done."""
         self.last.labels(activity).set(now.timestamp())
 
-    def waiting(self, causes: Mapping[Cause, int], others: Mapping[str, int]) -> None:
+    def waiting(self, causes: Mapping[tuple[Cause, str], int], others: Mapping[str, int]) -> None:
         """Why pods wait."""
         self.pods.clear()
-        for cause, count in causes.items():
-            self.pods.labels("unschedulable", cause.kind, cause.driver).set(count)
+        for (cause, driver), count in causes.items():
+            self.pods.labels("unschedulable", cause.value, driver).set(count)
         for kind, count in others.items():
             self.pods.labels(kind, kind, "").set(count)
 

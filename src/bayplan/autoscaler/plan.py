@@ -11,19 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-CauseKind = Literal[
-    "resources", "volumes", "affinity", "taints", "spread", "ports", "nodes", "upcoming", "other"
-]
-"""`nodes` is a cluster without any; `upcoming` is a pod whose node is on its way."""
+from bayplan.fit.plugins.plugin import Cause
+
 Status = Literal["nothing to do", "bought", "removing", "waiting", "unhealthy", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Why a pod has no node, in a word; for volumes also whose."""
-
-    kind: CauseKind
-    driver: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +83,8 @@ class LeftPending:
 
     pod: str
     cause: Cause
+    driver: str = field(default="", kw_only=True)
+    """Where volumes are the cause, whose."""
     by_group: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By group, why a new node of it would not help, or cannot be had."""
     details: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

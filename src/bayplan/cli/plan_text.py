@@ -109,12 +109,12 @@ def _pending(left: Sequence[LeftPending], *, wide: bool) -> Iterator[RenderableT
     """Pods that stay pending; those for the same reasons together."""
     alike: dict[tuple[object, ...], list[LeftPending]] = defaultdict(list)
     for one in left:
-        alike[one.cause, one.never, tuple(sorted(one.by_group.items()))].append(one)
+        alike[one.cause, one.driver, one.never, tuple(sorted(one.by_group.items()))].append(one)
     rows: list[Row] = []
     for some in alike.values():
         first = some[0]
         names = _named([one.pod for one in some], wide=wide)
-        cause = f"{first.cause.kind} {first.cause.driver}".strip()
+        cause = f"{first.cause.value} {first.driver}".strip()
         why = _why(first.by_group, first.details if len(some) == 1 or wide else {})
         rows.append([names, cause, "never" if first.never else "not now", why])
     yield from _section("Pods that stay pending", ["PODS", "LACK", "FITS", "WHY"], rows)

@@ -126,8 +126,8 @@ def _considered(one: Considered) -> JsonValue:
 def _pending(one: LeftPending) -> JsonValue:
     return {
         "pod": one.pod,
-        "cause": one.cause.kind,
-        "driver": one.cause.driver,
+        "cause": one.cause.value,
+        "driver": one.driver,
         "never": one.never,
         "byGroup": {
             name: {"reasons": list(reasons), "details": list(one.details.get(name, ()))}

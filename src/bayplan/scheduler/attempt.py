@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bayplan.fit import Decision, Refusal, Snapshot
 from bayplan.fit.evaluation.verdicts import refusing_drivers
 from bayplan.fit.explanation.message import unschedulable_message
-from bayplan.fit.plugins.node_volume_limits.filter import NAME as NODE_VOLUME_LIMITS
+from bayplan.fit.plugins.registry import names_drivers
 from bayplan.fit.preemption import Bounds, Preemption, preempt
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import SchedulerProfile
@@ -60,7 +60,7 @@ def attempt(
 
 
 def _drivers(snapshot: Snapshot, pod: Pod, decision: Decision) -> frozenset[str]:
-    if NODE_VOLUME_LIMITS not in decision.plugins:
+    if not any(map(names_drivers, decision.plugins)):
         return frozenset()
     evaluation = snapshot.evaluation(pod)
     return frozenset() if isinstance(evaluation, Refusal) else refusing_drivers(evaluation)

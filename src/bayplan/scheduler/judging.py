@@ -7,16 +7,10 @@ from collections.abc import Collection, Hashable
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.events import Event
 from bayplan.fit.hints import may_concern, may_unblock
+from bayplan.fit.plugins.registry import BY_NAME
 from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
-
-BY_CLAIM = "VolumeRestrictions"
-"""Looks at the claims of pods that go."""
-BY_SHARED_CLAIM = "NodeVolumeLimits"
-"""Looks at the claims of pods that come."""
-BY_VOLUME = "VolumeZone"
-"""Looks at the volumes that a pod's claims name."""
+from bayplan.kube.storage import PersistentVolumeClaim
 
 
 class ModelJudge:
@@ -59,11 +53,14 @@ class ModelJudge:
         """The claims whose pods an event may help, or not, unlike others that are alike."""
         if event.kind is PersistentVolumeClaim:
             return (event.key,)
-        if event.kind is PersistentVolume:
-            return None if BY_VOLUME in plugins else ()
-        heeded = ((BY_CLAIM, event.before), (BY_SHARED_CLAIM, event.after))
-        pods = [pod for plugin, pod in heeded if plugin in plugins and isinstance(pod, Pod)]
-        return [claim for pod in pods for claim in self.marks(pod)]
+        found: list[str] = []
+        for name in plugins:
+            plugin = BY_NAME.get(name)
+            said = plugin.sets_apart(event) if plugin and plugin.sets_apart else ()
+            if said is None:
+                return None
+            found += said
+        return found
 
     def helps(self, pod: Pod, plugins: frozenset[str], event: Event) -> bool:
         """Whether an event may unblock a pod that these plugins refused."""

@@ -14,6 +14,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from bayplan.fit.plugins.registry import names_drivers
+
 Result = Literal["scheduled", "unschedulable", "error"]
 _MOST_ATTEMPTS = 15
 
@@ -160,7 +162,7 @@ class SchedulerMetrics:
         """A pod was refused by these plugins, perhaps over volumes of these drivers."""
         held_by = sorted(drivers)
         for plugin in plugins:
-            named = held_by if plugin == "NodeVolumeLimits" and held_by else [""]
+            named = held_by if names_drivers(plugin) and held_by else [""]
             for driver in named:
                 self._refusals.labels(plugin, driver, profile).inc()
 

@@ -135,7 +135,7 @@ def _plan_row(shown: Shown, *, by_kinds: bool) -> Row:
     ]
     alike: dict[str, list[str]] = {}
     for one in plan.pending:
-        alike.setdefault(_why_pending(one.cause.kind, one.by_group), []).append(one.pod)
+        alike.setdefault(_why_pending(one.cause.value, one.by_group), []).append(one.pod)
     pending: list[JsonValue] = [
         {"pods": _named(pods), "why": why} for why, pods in islice(alike.items(), MOST_STEPS)
     ]

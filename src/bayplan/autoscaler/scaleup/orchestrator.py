@@ -25,15 +25,16 @@ from bayplan.autoscaler.estimate.upcoming import (
     place_remembered,
     put_in_place,
 )
-from bayplan.autoscaler.plan import Cause, Considered, LeftPending, Mixed, Note, ScaleUp
+from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Note, ScaleUp
 from bayplan.autoscaler.scaleup.balance import balanced
-from bayplan.autoscaler.scaleup.why import cause_of, causes_before, explain_left
+from bayplan.autoscaler.scaleup.why import Why, cause_of, causes_before, explain_left
 from bayplan.fit.batches import Group, fill_all, group_pods, options
 from bayplan.fit.batches.comparing import compares_nodes
 from bayplan.fit.batches.fill import Placed
+from bayplan.fit.plugins.plugin import Cause
 
-UPCOMING = Cause("upcoming")
-OTHER = Cause("other")
+UPCOMING: Why = (Cause.UPCOMING, "")
+OTHER: Why = (Cause.OTHER, "")
 NO_USE = "no pod would be helped"
 NOT_CHOSEN = "another group was chosen"
 
@@ -47,7 +48,7 @@ class Decision:
     """Pods that a node which is there, or on its way, has room for."""
     considered: tuple[Considered, ...] = ()
     left: tuple[LeftPending, ...] = ()
-    causes: Mapping[Cause, int] = field(default_factory=dict)
+    causes: Mapping[Why, int] = field(default_factory=dict)
     """Why pods wait, and how many for each cause."""
     notes: tuple[Note, ...] = ()
     mixed: Mixed | None = None
@@ -77,8 +78,8 @@ class _Buying:
         self._purchases: list[Purchase] = []
         self._considered: dict[str, Considered] = {}
         self._left: list[Group] = []
-        self._causes: Counter[Cause] = Counter()
-        self._before: Mapping[str, Cause] = {}
+        self._causes: Counter[Why] = Counter()
+        self._before: Mapping[str, Why] = {}
         self._notes: dict[Note, None] = {}
         self._mixed: Mixed | None = None
         self._take(placed)
@@ -102,7 +103,7 @@ class _Buying:
                 self._causes[self._cause(group)] += len(group)
         self._left = _some(left)
 
-    def _cause(self, group: Group) -> Cause:
+    def _cause(self, group: Group) -> Why:
         """Why a group waits: what kept it off the nodes before others took their room, if
         anything.
         """

@@ -1,7 +1,7 @@
 """Why a pod waits, and why a new node of a group would not help it.
 
-Of the nodes that refuse a pod, those tell most that refuse it last: they would take it, but for
-that. They are asked as they are before other pending pods take their room: of equally good nodes,
+Why it waits is told as in explanations (`bayplan.fit.explanation.cause`), by one cause for each
+plugin. Nodes are asked as they are before other pending pods take their room: of equal nodes,
 a hash of names decides where those go, and that must not decide what is said of this one. Only a
 pod that would fit then is told what keeps it off the nodes with the others on them. A new node of a
 template is asked with nothing on it but daemons, so what it says is no matter of who came first.
@@ -13,34 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bayplan.autoscaler.clusterview import GroupView
-from bayplan.autoscaler.plan import Cause, CauseKind, LeftPending
+from bayplan.autoscaler.plan import LeftPending
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.batches import Group, add_node, new_names
-from bayplan.fit.evaluation.verdicts import refusing_drivers
+from bayplan.fit.explanation.cause import why_no_node
 from bayplan.fit.explanation.details import details_of
 from bayplan.fit.explanation.trial import SnapshotTrial
+from bayplan.fit.plugins.plugin import Cause
+from bayplan.fit.plugins.registry import refuses_for_good
 from bayplan.kube.pods import Pod
 
-KINDS: Mapping[str, CauseKind] = {
-    "NodeUnschedulable": "taints",
-    "NodeName": "affinity",
-    "TaintToleration": "taints",
-    "NodeAffinity": "affinity",
-    "NodePorts": "ports",
-    "NodeResourcesFit": "resources",
-    "VolumeRestrictions": "volumes",
-    "NodeVolumeLimits": "volumes",
-    "VolumeBinding": "volumes",
-    "VolumeZone": "volumes",
-    "PodTopologySpread": "spread",
-    "InterPodAffinity": "affinity",
-}
-"""What each filter is about, in the order in which they are asked."""
-_ORDER = {plugin: number for number, plugin in enumerate(KINDS)}
-FOR_GOOD = frozenset(
-    {"TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "NodeVolumeLimits"}
-)
-"""What these refuse on a node with nothing on it, they refuse for good."""
 MOST_ASKED = 2000
 """So many likenesses times groups are explained one by one."""
 
@@ -54,31 +36,27 @@ class NoHelp:
     for_good: bool = False
 
 
-def causes_before(snapshot: Snapshot, groups: Iterable[Group]) -> dict[str, Cause]:
+Why = tuple[Cause, str]
+"""What a pod waits for; for volumes also whose."""
+
+
+def causes_before(snapshot: Snapshot, groups: Iterable[Group]) -> dict[str, Why]:
     """By pod, why no node takes it even before other pending pods do; nothing of those that fit."""
     refused = ((group, cause_of(snapshot, group.pods[0])) for group in groups)
     return {pod.key: cause for group, cause in refused if cause for pod in group.pods}
 
 
-def cause_of(snapshot: Snapshot, pod: Pod) -> Cause | None:
-    """Why no node that is there takes a pod; None if one does."""
-    answer = snapshot.evaluation(pod)
-    if isinstance(answer, Refusal):
-        return Cause(KINDS.get(answer.plugin, "other"))
-    decision = snapshot.decide(pod)
-    if decision.node is not None:
+def cause_of(snapshot: Snapshot, pod: Pod) -> Why | None:
+    """Why no node that is there takes a pod, as explanations have it; None if one does."""
+    if not isinstance(snapshot.evaluation(pod), Refusal) and snapshot.decide(pod).node is not None:
         return None
-    plugins = decision.plugins
-    if not plugins:
-        return Cause("other" if len(snapshot.cluster.slots) else "nodes")
-    last = max(plugins, key=lambda plugin: _ORDER.get(plugin, -1))
-    drivers = refusing_drivers(answer) if last == "NodeVolumeLimits" else ()
-    return Cause(KINDS.get(last, "other"), min(drivers, default=""))
+    waiting = why_no_node(snapshot, pod)
+    return None if waiting is None else (waiting.cause, min(waiting.drivers, default=""))
 
 
 def explain_left(
     snapshot: Snapshot,
-    left: Sequence[tuple[Group, Cause]],
+    left: Sequence[tuple[Group, Why]],
     views: Mapping[str, GroupView],
     refused: Mapping[str, str],
 ) -> list[LeftPending]:
@@ -120,12 +98,13 @@ def _refusal(snapshot: Snapshot, group: Group, name: str) -> NoHelp | None:
     if refusal is None:
         return None
     details = details_of(SnapshotTrial(snapshot, pod, name, refusal))
-    return NoHelp(refusal.reasons, details, refusal.plugin in FOR_GOOD)
+    return NoHelp(refusal.reasons, details, refuses_for_good(refusal.plugin))
 
 
-def _told(group: Group, cause: Cause, said: Mapping[str, NoHelp]) -> Iterable[LeftPending]:
+def _told(group: Group, why: Why, said: Mapping[str, NoHelp]) -> Iterable[LeftPending]:
     by_group = {name: one.reasons for name, one in said.items()}
     details = {name: one.details for name, one in said.items() if one.details}
+    cause, driver = why
     never = all(one.for_good for one in said.values())
     for pod in group.pods:
-        yield LeftPending(pod.key, cause, by_group, details, never)
+        yield LeftPending(pod.key, cause, by_group, details, never, driver=driver)

@@ -58,7 +58,18 @@ UNREAD = CheckKind(
 KINDS = (LIES, SMALL, FULL, UNREAD)
 
 
-BUYABLE = frozenset({Cause.RESOURCES, Cause.VOLUMES, Cause.AFFINITY, Cause.TAINTS, Cause.OTHER})
+BUYABLE = frozenset(
+    {
+        Cause.RESOURCES,
+        Cause.NODES,
+        Cause.VOLUMES,
+        Cause.AFFINITY,
+        Cause.SPREAD,
+        Cause.TAINTS,
+        Cause.PORTS,
+        Cause.OTHER,
+    }
+)
 """What another node could be the answer to."""
 
 

@@ -92,6 +92,12 @@ BY_CAUSE = {
         EXPLAIN,
     ),
 }
+BY_CAUSE |= {
+    Cause.NODES: BY_CAUSE[Cause.RESOURCES],
+    Cause.SPREAD: BY_CAUSE[Cause.AFFINITY],
+    Cause.PORTS: BY_CAUSE[Cause.OTHER],
+}
+"""Finer causes have the code of a coarser one."""
 BRIEFLY = CheckKind(
     "PodsWaitBriefly",
     Severity.INFO,
@@ -100,7 +106,7 @@ BRIEFLY = CheckKind(
     "Look again later, or with --grace 0s.",
     (Pod,),
 )
-KINDS = (*BY_CAUSE.values(), BRIEFLY)
+KINDS = (*dict.fromkeys(BY_CAUSE.values()), BRIEFLY)
 
 
 def find(subject: CheckedCluster) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -94,6 +95,14 @@ class Filter(ABC):
     def refusals(self, slots: SlotArray) -> list[Refusal]:
         """The same of many nodes."""
         return [self.refusal(slot) for slot in slots.tolist()]
+
+    def refusal_counts(self, slots: SlotArray) -> Mapping[Refusal, int]:
+        """How many of these slots' nodes, none of which passes, are refused how."""
+        return Counter(self.refusals(slots))
+
+    def out_of_reach(self, slots: SlotArray) -> BoolArray:
+        """Which of these slots' nodes, none of which passes, the pod has nothing to do with."""
+        return np.array([one.out_of_reach for one in self.refusals(slots)], dtype=np.bool_)
 
     @abstractmethod
     def unresolvable(self, slots: SlotArray) -> BoolArray:
@@ -190,3 +199,11 @@ class NodeSetFilter(NodeFilter):
     def refusals(self, slots: SlotArray) -> list[Refusal]:
         """The same for all of them."""
         return [self.refusal(-1)] * len(slots)
+
+    def refusal_counts(self, slots: SlotArray) -> Mapping[Refusal, int]:
+        """One for all of them."""
+        return {self.refusal(-1): len(slots)} if len(slots) else {}
+
+    def out_of_reach(self, slots: SlotArray) -> BoolArray:
+        """All of them."""
+        return np.ones(len(slots), dtype=np.bool_)

@@ -11,7 +11,7 @@ from bayplan.fit.fixes import FixKind, Step
 from bayplan.fit.plugins.base import Filter, Question, UsageFilter
 from bayplan.fit.plugins.hints import Hints, Waiting, arrival, gone
 from bayplan.fit.plugins.moves import move_a_pod
-from bayplan.fit.plugins.plugin import FILTERING, Plugin
+from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
 from bayplan.fit.plugins.trial import Explaining, Proposal, Trial
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.signatures.signature import HostPort
@@ -113,6 +113,8 @@ def _details(trial: Trial) -> list[str]:
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
+    cause=Cause.PORTS,
+    for_good=True,
     filters=(compile_filter,),
     hints=_HINTS,
     explaining=Explaining(

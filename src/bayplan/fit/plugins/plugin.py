@@ -6,11 +6,12 @@ them; nothing outside this package names a plugin or knows what its messages say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from bayplan.fit.events import Event
 from bayplan.fit.fixes import Step
 from bayplan.fit.plugins.base import Arrival, Filter, Question
 from bayplan.fit.plugins.hints import Hints
@@ -34,11 +35,19 @@ class Cause(Enum):
     VOLUMES = "volumes"
     """Claims, places to attach, drivers, or a volume's own whereabouts."""
     AFFINITY = "affinity"
-    """Affinity to nodes or pods, or the spread of pods."""
+    """Affinity to nodes or pods."""
+    SPREAD = "spread"
+    """The spread of pods over domains."""
     TAINTS = "taints"
     """Taints that it does not tolerate; a cordon is one."""
+    PORTS = "ports"
+    """Ports of the host that others have."""
     DEVICES = "devices"
     """Claims to devices."""
+    NODES = "nodes"
+    """There are none."""
+    UPCOMING = "upcoming"
+    """A node that is on its way has room for it."""
     OTHER = "other"
 
 
@@ -69,6 +78,14 @@ class Plugin:
     """The labels of nodes that it reads of a pod's own rules."""
     explaining: Explaining = UNEXPLAINED
     """How its refusals are explained."""
+    for_good: bool = False
+    """Whether what it refuses on a node with nothing on it, it refuses for good."""
+    names_drivers: bool = False
+    """Whether its filter says over volumes of which drivers it refuses."""
+    sets_apart: Callable[[Event], Collection[str] | None] | None = None
+    """The claims whose pods a change may help, or not, unlike others that are refused alike; None
+    if that cannot be said.
+    """
     other_names: Mapping[str, Explaining] = field(default_factory=dict)
     """What its refusals are told by, where that is not its name, and how those are explained."""
     optional: bool = True

@@ -116,6 +116,16 @@ def node_labels_read(pod: Pod) -> frozenset[str]:
     return frozenset[str]().union(*(one.node_labels(pod) for one in PLUGINS if one.node_labels))
 
 
+def names_drivers(name: str) -> bool:
+    """Whether a plugin says over volumes of which drivers it refuses."""
+    return name in BY_NAME and BY_NAME[name].names_drivers
+
+
+def refuses_for_good(name: str) -> bool:
+    """Whether what a plugin refuses on a node with nothing on it, it refuses for good."""
+    return name in BY_NAME and BY_NAME[name].for_good
+
+
 def deallocates_claims(name: str) -> bool:
     """Whether a plugin takes back claims for a pod that fits nowhere."""
     return name in BY_NAME and BY_NAME[name].deallocates_claims

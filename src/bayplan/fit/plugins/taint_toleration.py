@@ -152,6 +152,7 @@ PLUGIN = Plugin(
     name=NAME,
     points=("filter", *SCORING),
     cause=Cause.TAINTS,
+    for_good=True,
     filters=(compile_filter,),
     score=compile_score,
     weight=3,

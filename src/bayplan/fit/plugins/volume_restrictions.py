@@ -4,7 +4,7 @@ use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -125,6 +125,11 @@ def _details(trial: Trial) -> list[str]:
     return [f"pod {user} has claim {claim} for itself" for user, claim in users.items()]
 
 
+def _claims_of_going(event: Event) -> Collection[str]:
+    """The claims of a pod that goes."""
+    return claims_of(event.before) if isinstance(event.before, Pod) else ()
+
+
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
@@ -132,6 +137,7 @@ PLUGIN = Plugin(
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),
     hints=_HINTS,
+    sets_apart=_claims_of_going,
     explaining=Explaining(
         details=_details,
         proposals=(Proposal(move_a_pod, tries=True), Proposal(stop_claim_user)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from bayplan.fit.events import Event
 from bayplan.fit.plugins.base import Arrival, Filter, NodeSetFilter, Question
 from bayplan.fit.plugins.hints import Hints, Waiting, any_change, arrival_or_labels, own_claim
@@ -68,6 +70,11 @@ def _details(trial: Trial) -> list[str]:
     ]
 
 
+def _sets_apart(event: Event) -> Collection[str] | None:
+    """Which claims name a volume cannot be said."""
+    return None if event.kind is PersistentVolume else ()
+
+
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
@@ -75,6 +82,7 @@ PLUGIN = Plugin(
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),
     hints=_HINTS,
+    sets_apart=_sets_apart,
     explaining=Explaining(details=_details),
     steps_before_nodes=claim_steps,
 )

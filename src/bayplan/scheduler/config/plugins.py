@@ -13,47 +13,37 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bayplan.base.configfiles import FieldProblem
+from bayplan.fit.plugins import registry
+from bayplan.fit.plugins.plugin import BINDING, FILTERING, SCORING
 from bayplan.scheduler.config.wire import Plugin, PluginChoice, Plugins
 
-FILTERING = ("pre_filter", "filter")
-SCORING = ("pre_score", "score")
-BINDING = ("reserve", "pre_bind")
 _POINTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "SchedulingGates": ("pre_enqueue",),
         "PrioritySort": ("queue_sort",),
-        "NodeName": ("filter",),
-        "NodeUnschedulable": ("filter",),
-        "TaintToleration": ("filter", *SCORING),
-        "NodeAffinity": (*FILTERING, *SCORING),
-        "NodePorts": FILTERING,
-        "NodeResourcesFit": (*FILTERING, *SCORING),
-        "VolumeRestrictions": FILTERING,
-        "NodeVolumeLimits": FILTERING,
-        "VolumeBinding": (*FILTERING, *BINDING),
-        "VolumeZone": FILTERING,
-        "PodTopologySpread": (*FILTERING, *SCORING),
-        "InterPodAffinity": (*FILTERING, *SCORING),
+        **{one.name: one.points for one in registry.PLUGINS if one.optional},
         "DefaultPreemption": ("post_filter",),
-        "NodeResourcesBalancedAllocation": SCORING,
-        "ImageLocality": ("score",),
         "DefaultBinder": ("bind",),
     }
 )
-"""The extension points of each plugin, in the order of the defaults."""
+"""The extension points of each plugin: the model's, in the order of the defaults, and what a
+scheduler does by itself.
+"""
 PLUGINS = tuple(_POINTS)
-_WEIGHTS = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 2, "InterPodAffinity": 2}
+_WEIGHTS = dict(registry.SCORES)
 _ELSEWHERE = frozenset(
     {
         "DeferredPodScheduling",
-        "DynamicResources",
         "GangScheduling",
         "NodeDeclaredFeatures",
         "PodGroupPodsCount",
         "TopologyPlacementGenerator",
+        *(one.name for one in registry.PLUGINS if not one.optional),
     }
 )
-"""What kube-scheduler has and we have not; switching it off changes nothing."""
+"""What kube-scheduler has and we have not, or cannot do without; switching it off changes
+nothing.
+"""
 _REMOVED = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 _INDISPENSABLE = {
     "queue_sort": ("PrioritySort", "pods are always ordered by priority, then by age"),

@@ -25,6 +25,7 @@ PLUGIN = Plugin(
     steps_before_nodes=steps_before_nodes,
     points=(*FILTERING, *SCORING),
     cause=Cause.AFFINITY,
+    for_good=True,
     pre_filter=refusal_before_nodes,
     narrow=compile_named,
     pins=can_be_pinned,

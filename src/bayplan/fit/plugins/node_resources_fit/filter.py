@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from bayplan.fit.events import Event
@@ -63,6 +65,16 @@ class NodeResourcesFit(AmountFilter):
         )
         told = [self.refusal(slot) for slot in slots[first].tolist()]
         return [told[kind] for kind in kinds.reshape(-1).tolist()]
+
+    def refusal_counts(self, slots: SlotArray) -> Counter[Refusal]:
+        """How many nodes lack what."""
+        _, first, counts = np.unique(
+            self._lacks(slots), axis=0, return_index=True, return_counts=True
+        )
+        found: Counter[Refusal] = Counter()
+        for slot, count in zip(slots[first].tolist(), counts.tolist(), strict=True):
+            found[self.refusal(slot)] += count
+        return found
 
     def _lacks(self, slots: SlotArray) -> BoolArray:
         """A row for each node, of all that its refusal rests on."""

@@ -11,6 +11,7 @@ PLUGIN = Plugin(
     name=NAME,
     points=(*FILTERING, *SCORING),
     cause=Cause.RESOURCES,
+    for_good=True,
     filters=(compile_filter,),
     score=compile_score,
     hints=HINTS,

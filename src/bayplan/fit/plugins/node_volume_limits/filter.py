@@ -8,6 +8,7 @@ so that a new node is not crowded before it says its limit.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from operator import attrgetter
 
 import numpy as np
@@ -234,6 +235,11 @@ def _claim_may_help(waiting: Waiting, event: Event) -> bool:
     if own_claim(waiting, event):
         return True
     return event.before is not None and bool(waiting.cluster.pods.by_claim.of(event.key))
+
+
+def claims_of_coming(event: Event) -> Collection[str]:
+    """The claims of a pod that comes: those that it shares take no place a second time."""
+    return claims_of(event.after) if isinstance(event.after, Pod) else ()
 
 
 def _has_gone(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from bayplan.fit.plugins.node_volume_limits.explanation import EXPLAINING
-from bayplan.fit.plugins.node_volume_limits.filter import HINTS, NAME, compile_filter
+from bayplan.fit.plugins.node_volume_limits.filter import (
+    HINTS,
+    NAME,
+    claims_of_coming,
+    compile_filter,
+)
 from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
 
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
     cause=Cause.VOLUMES,
+    for_good=True,
+    names_drivers=True,
+    sets_apart=claims_of_coming,
     filters=(compile_filter,),
     hints=HINTS,
     explaining=EXPLAINING,

@@ -29,7 +29,7 @@ from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.times import read_time
 from bayplan.kube.workloads import PriorityClass
-from bayplan.scheduler.batch.survey import Survey, priorities_in, survey
+from bayplan.queues.survey import Survey, priorities_in, survey
 
 T = TypeVar("T", bound=KubeObject)
 GRACE = timedelta(minutes=5)

@@ -19,8 +19,8 @@ from bayplan.fit.preemption import Preemption
 from bayplan.reports.pending import OUTCOMES, EquivalentPods, count_pods, outcome_of
 
 if TYPE_CHECKING:
+    from bayplan.queues.survey import WaitingGroup
     from bayplan.reports.pending import HeldPods
-    from bayplan.scheduler.batch.inquiry import WaitingGroup
 
 NOBODY = "no pod waits for a node"
 MOST_NODES_NAMED = 3

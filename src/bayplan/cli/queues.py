@@ -24,6 +24,7 @@ from bayplan.queues import (
     Resources,
 )
 from bayplan.queues.plan import Plan
+from bayplan.queues.survey import QueueView, Survey, WaitingGroup
 from bayplan.reports.queues import (
     amounts,
     cycle_data,
@@ -32,8 +33,6 @@ from bayplan.reports.queues import (
     queues_data,
     survey_queues,
 )
-from bayplan.scheduler.batch.inquiry import WaitingGroup
-from bayplan.scheduler.batch.survey import QueueView, Survey
 
 MOST_SHOWN = 10
 """With more groups in a queue, a table shows the first; `-o wide` shows all."""

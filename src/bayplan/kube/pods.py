@@ -23,6 +23,8 @@ from bayplan.kube.nodes import NodeSelector, PreferredSchedulingTerm, TaintEffec
 from bayplan.kube.volumes import Volume
 
 ResourceMap = dict[str, Quantity]
+POD_SCHEDULED = "PodScheduled"
+"""The type of the condition that says whether a pod has a node, and why not."""
 
 
 class ResourceRequirements(Struct):

@@ -15,9 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from bayplan.queues.asks import Asking
 from bayplan.queues.groups import Group
-from bayplan.queues.ledger import Ledger
 from bayplan.queues.members import Member
 from bayplan.queues.problems import NoRoom, Why
 from bayplan.queues.resources import NOTHING, Resources
@@ -84,31 +82,6 @@ class Trial:
         self.statement.take(member, choice)
         self.taken.append(member)
         return True
-
-
-def chosen_by_quota(ledger: Ledger, group: Group, asked: Asking) -> tuple[Member, ...] | NoRoom:
-    """The pods that quota has room for, of those that a group asks for or instead of some."""
-    if all(one.reserved for one in asked.members):
-        return asked.members
-    no_room = ledger.may_allocate_all(group, asked.members)
-    if no_room is None or not asked.spare:
-        return no_room or asked.members
-    return select_by_quota(group, asked.pods, ledger.room_for(group))
-
-
-def fits_when_empty(ledger: Ledger, group: Group, asked: Asking) -> bool:
-    """Whether its queue would have room for what a group asks if it had nothing else."""
-    nodes, path = ledger.tree.nodes, ledger.tree.path(group.queue)
-
-    def room_for(request: Resources, _held: Resources = NOTHING) -> NoRoom | None:
-        over = (request.over(nodes[name].quota.real_capability, request.asked) for name in path)
-        return NoRoom(Why.QUOTA, group.queue, "") if any(over) else None
-
-    if room_for(asked.ask.needs or NOTHING) is not None:
-        return False
-    if not asked.spare:
-        return room_for(asked.ask.request) is None
-    return not isinstance(select_by_quota(group, asked.pods, room_for), NoRoom)
 
 
 def select_by_quota(

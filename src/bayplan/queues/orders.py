@@ -5,6 +5,8 @@
 - *Groups*: the value of their PriorityClass, high first; those that cannot start yet before those
   that can; older; key.
 - *Pods*: priority, high first; the index at the end of the name; older; uid.
+- *Turns*, as groups come and go: `queue_order`, `group_order`; queues that ask for more than they
+  deserve have theirs by `beyond_order`.
 - *Victims*: those in queues nearest to the one that wants room, then the other way round.
 """
 
@@ -15,10 +17,12 @@ from functools import cmp_to_key
 from bayplan.kube.meta import KubeObject
 from bayplan.queues.accounts import Accounts
 from bayplan.queues.groups import Group
+from bayplan.queues.ledger import Ledger
 from bayplan.queues.members import Member
 
 QueueKey = tuple[float, bool, str, str]
 GroupKey = tuple[int, bool, str, str]
+Order = tuple[object, ...]
 
 
 def age(obj: KubeObject) -> str:
@@ -53,6 +57,37 @@ def _birth(member: Member) -> tuple[str, str]:
 
 member_key = cmp_to_key(_compare)
 """What sorts the pods of a group."""
+
+
+def queue_order(ledger: Ledger, queue: str) -> Order:
+    """Sorts queues: by priority, by how little they have of what they deserve, by age and name;
+    two queues are told apart where their paths part.
+    """
+    node = ledger.tree.get(queue)
+    if node is None:
+        return (0, (), "", queue)
+    above = reversed(node.path[:-1])
+    levels = tuple(queue_key(ledger.accounts, name)[:2] for name in above)
+    return (-node.queue.spec.priority, levels, age(node.queue), queue)
+
+
+def beyond_order(ledger: Ledger, queue: str) -> Order:
+    """Sorts queues that ask for more than they deserve: by priority, by how little they have or
+    reserve of what they deserve, by age and name.
+    """
+    node = ledger.tree.get(queue)
+    if node is None:
+        return (0, 0.0, "", queue)
+    deserved, held = ledger.quota(queue).deserved, ledger.usage(queue).held
+    share = max((held[name] / deserved[name] for name in deserved.weighty), default=0.0)
+    return (-node.queue.spec.priority, share, age(node.queue), queue)
+
+
+def group_order(group: Group) -> Order:
+    """Sorts groups of one queue: those that were let in and have no nodes yet, then by priority,
+    those that have not started, by age and by name.
+    """
+    return (group.reserved.is_nothing, *group_key(group))
 
 
 class VictimOrder:

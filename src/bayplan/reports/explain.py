@@ -28,8 +28,8 @@ from bayplan.reports.what_if import newly_made, replicas
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonObject, JsonValue
+    from bayplan.queues.survey import WaitingGroup
     from bayplan.reports.pending import HeldPods
-    from bayplan.scheduler.batch.inquiry import WaitingGroup
 
 
 MOST_MEANT = 3

@@ -23,7 +23,7 @@ from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.reports.judgement import JudgedBy, RulesComparison
 
 if TYPE_CHECKING:
-    from bayplan.scheduler.batch.inquiry import WaitingGroup
+    from bayplan.queues.survey import WaitingGroup
 
 HeldPods: TypeAlias = "Mapping[str, WaitingGroup]"
 """By pod the group with which it waits for its queue."""

@@ -19,8 +19,7 @@ from bayplan.queues.placement import SnapshotPlacement
 from bayplan.queues.plan import Plan
 from bayplan.queues.resources import node_amounts, write_amount, write_amounts
 from bayplan.queues.session import Session
-from bayplan.scheduler.batch.inquiry import WaitingGroup
-from bayplan.scheduler.batch.survey import QueueView, Survey, fill, priorities_in, survey
+from bayplan.queues.survey import QueueView, Survey, WaitingGroup, fill, priorities_in, survey
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonObject, JsonValue

@@ -7,11 +7,10 @@ from typing import Literal
 
 from bayplan.kube.events import EventType
 from bayplan.kube.meta import Condition
-from bayplan.kube.pods import Pod
+from bayplan.kube.pods import POD_SCHEDULED, Pod
 
 LONGEST_NOTE = 1024
 _CUT = " ..."
-POD_SCHEDULED = "PodScheduled"
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTED = "PreemptionByScheduler"
 Reason = Literal[

@@ -22,13 +22,13 @@ from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.times import timestamp
 from bayplan.nodegroups import Template
 from bayplan.nodegroups.templates import csi_node_of
+from bayplan.queues.survey import QueueView
 from bayplan.reports.declared import declared_groups
 from bayplan.reports.explain import explanation_data
 from bayplan.reports.judgement import RulesComparison
 from bayplan.reports.pending import explain_pods, held_by_queues
 from bayplan.reports.plan import PlanRequest, plan_next, total_cost
 from bayplan.reports.queues import amounts, survey_queues
-from bayplan.scheduler.batch.survey import QueueView
 from bayplan.ui import texts
 from bayplan.ui.answers import Answers, QueueAnswer, Still
 from bayplan.ui.picture.groups import GroupFacts

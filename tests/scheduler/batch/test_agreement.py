@@ -19,7 +19,7 @@ from bayplan.queues.actions import act
 from bayplan.queues.placement import SnapshotPlacement
 from bayplan.queues.plan import Plan
 from bayplan.queues.session import Session
-from bayplan.scheduler.batch.survey import fill, survey
+from bayplan.queues.survey import fill, survey
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.schedules import QueueMade, Schedule, trees
 from tests.scheduler.batch.test_random_queues import NOBODY

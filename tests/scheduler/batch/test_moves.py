@@ -8,7 +8,7 @@ from bayplan.client import merge
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.queues import Ledger
-from bayplan.scheduler.batch.book import Book
+from bayplan.queues.registry import QueueRegistry
 from tests.builders import PodBuilder, make_pod
 from tests.scheduler.batch.objects import group, pod, queue
 from tests.scheduler.batch.test_reservations import held, reason
@@ -75,14 +75,14 @@ def running() -> PodBuilder:
     ("resized", "cpu"), [(running().sidecar(cpu="3"), 4000), (running().pod_level(cpu="5"), 5000)]
 )
 def test_a_pod_that_is_resized_counts_as_what_it_is_now(resized: PodBuilder, cpu: int) -> None:
-    book = Book(Ledger(), lambda _: True)
+    book = QueueRegistry(Ledger(), lambda _: True)
     book.see_pod(running().obj())
     book.see_pod(resized.obj())
     assert book.ledger.usage("default").allocated["cpu"] == cpu
 
 
 def test_a_label_may_spare_a_pod_at_any_time() -> None:
-    book = Book(Ledger(), lambda _: True)
+    book = QueueRegistry(Ledger(), lambda _: True)
     book.see_pod(running().obj())
     book.see_pod(running().label("volcano.sh/preemptable", "false").obj())
     assert not book.ledger.members["default/p"].preemptable

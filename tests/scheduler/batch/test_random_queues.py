@@ -20,7 +20,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.lab import VirtualLab, run_virtually
 from bayplan.queues import Gate, Group, Ledger, Status
-from bayplan.scheduler.batch.ordering import group_order
+from bayplan.queues.orders import group_order
 from bayplan.scheduler.config import default_settings
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.market import Market, run_pods

@@ -12,7 +12,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup
 from bayplan.kube.workloads import PriorityClass
 from bayplan.lab import VirtualLab
-from bayplan.scheduler.batch.survey import priorities_in, survey
+from bayplan.queues.survey import priorities_in, survey
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.test_agreement import everything, plan_of
 from tests.scheduler.batch.test_random_queues import NOBODY

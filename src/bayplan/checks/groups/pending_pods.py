@@ -20,8 +20,7 @@ from bayplan.checks.finding import (
 from bayplan.fit.explanation.waiting import QUOTED, WaitingAlike, waiting_pods
 from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.nodes import Node
-from bayplan.kube.pods import Pod
-from bayplan.scheduler.messages import POD_SCHEDULED
+from bayplan.kube.pods import POD_SCHEDULED, Pod
 
 EXPLAIN = "bayplan explain NAMESPACE/POD says what each node lacks, and the nearest fixes."
 

@@ -12,8 +12,7 @@ from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS
 from bayplan.queues import NOTHING, Resources, Why
 from bayplan.queues.resources import AmountError, node_amounts, read_amounts, write_amount
-from bayplan.scheduler.batch.inquiry import WaitingGroup
-from bayplan.scheduler.batch.survey import QueueView, Survey
+from bayplan.queues.survey import QueueView, Survey, WaitingGroup
 
 UNKNOWN = CheckKind(
     "QueueUnknown",

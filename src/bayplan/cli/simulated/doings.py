@@ -27,8 +27,8 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import ROOT_QUEUE
 from bayplan.lab.crew import Aboard
 from bayplan.queues import Ledger, Resources, Status
+from bayplan.queues.survey import views
 from bayplan.reports.queues import amounts
-from bayplan.scheduler.batch.survey import views
 
 MOST_EVENTS = 8
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from bayplan.queues import Gate, Group, Member, NoRoom, Status
 from bayplan.queues.asks import Asking
 from bayplan.queues.gangs import Trial, select_by_quota, with_first
+from bayplan.queues.registry import QueueRegistry, reserved_of
 from bayplan.queues.session import Session
 from bayplan.scheduler.attempt import Refused
-from bayplan.scheduler.batch.book import Book, reserved_of
 from bayplan.scheduler.batch.evictions import Evictions
 from bayplan.scheduler.batch.placement import LivePlacement
 from bayplan.scheduler.batch.reservations import Reservations
@@ -40,7 +40,13 @@ class Admitting:
     """Admits pods that quota has room for."""
 
     def __init__(
-        self, desk: Desk, book: Book, hands: Hands, reservations: Reservations, *, gates: bool
+        self,
+        desk: Desk,
+        book: QueueRegistry,
+        hands: Hands,
+        reservations: Reservations,
+        *,
+        gates: bool,
     ) -> None:
         self._desk = desk
         self._book = book

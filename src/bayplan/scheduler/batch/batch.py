@@ -20,11 +20,11 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
 from bayplan.queues import NOTHING, Gate, Ledger, Problem, gate_of
+from bayplan.queues.podgroups import uses_queues
+from bayplan.queues.registry import QueueRegistry
 from bayplan.queues.resources import node_amounts
 from bayplan.scheduler.batch.admitting import Hands
-from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.evictions import Evictions
-from bayplan.scheduler.batch.making import uses_queues
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.batch.standing import Standing
 from bayplan.scheduler.batch.telling import Telling
@@ -45,7 +45,7 @@ class Batch:
         gates = desk.snapshot.profile.gates.enabled(QUEUE_ALLOCATION_GATE)
         self._desk = desk
         self.ledger = Ledger(policy=settings.policy, priority_of=self._priority_of)
-        self._book = Book(self.ledger, self._is_ours)
+        self._book = QueueRegistry(self.ledger, self._is_ours)
         self.ungating = Ungating(writes, desk.clock, self._ungated)
         telling = Telling(desk, gates=gates)
         reservations = Reservations(settings.reservation_timeout)
@@ -133,12 +133,18 @@ class Batch:
 
     def heed_queue(self, change: Change[Queue]) -> None:
         """A queue came, changed or went."""
-        self._book.see_queue(change)
+        if change.type == "deleted":
+            self.ledger.delete_queue(change.object.name)
+        else:
+            self.ledger.put_queue(change.object)
         self._desk.news.set()
 
     def heed_group(self, change: Change[PodGroup]) -> None:
         """A group came, changed or went."""
-        self._book.see_group(change)
+        if change.type == "deleted":
+            self._book.lose_group(change.object)
+        else:
+            self._book.see_group(change.object)
         self._desk.news.set()
 
     def with_kinds(self) -> None:

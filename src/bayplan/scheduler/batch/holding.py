@@ -6,8 +6,8 @@ import logging
 
 from bayplan.kube.pods import Pod
 from bayplan.queues import Gate, Group, Ledger, Status
+from bayplan.queues.registry import QueueRegistry, reserved_of
 from bayplan.scheduler.batch.admitting import Admitting, Hands, gated_of
-from bayplan.scheduler.batch.book import Book, reserved_of
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.batch.telling import says_timed_out
 from bayplan.scheduler.desk import Desk
@@ -21,7 +21,7 @@ class Holding:
     def __init__(
         self,
         desk: Desk,
-        book: Book,
+        book: QueueRegistry,
         hands: Hands,
         reservations: Reservations,
         admitting: Admitting,

@@ -19,8 +19,8 @@ from bayplan.client.errors import ClientError, ForbiddenError, InvalidError, Not
 from bayplan.kube.queueing import PodGroup, PodGroupCondition, PodGroupStatus, Queue
 from bayplan.kube.times import timestamp
 from bayplan.queues import Group, NoRoom
+from bayplan.queues.registry import QueueRegistry
 from bayplan.queues.status import UNSCHEDULABLE
-from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.conditions import group_said, queue_said
 from bayplan.scheduler.desk import Desk
 from bayplan.scheduler.messages import Notice, cut
@@ -42,10 +42,16 @@ class Standing:
     """Writes the status of groups and queues."""
 
     def __init__(
-        self, desk: Desk, book: Book, writes: Writes, waits_for: Callable[[str], NoRoom | None]
+        self,
+        desk: Desk,
+        book: QueueRegistry,
+        writes: Writes,
+        waits_for: Callable[[str], NoRoom | None],
     ) -> None:
         self._desk = desk
         self._book = book
+        self._news = asyncio.Event()
+        book.on_news = self._news.set
         self._writes = writes
         self._clock = desk.clock
         self._waits_for = waits_for
@@ -59,8 +65,8 @@ class Standing:
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
-            await self._book.news.wait()
-            self._book.news.clear()
+            await self._news.wait()
+            self._news.clear()
             await self._clock.sleep(PAUSE)
             await self.say_all()
 
@@ -129,7 +135,7 @@ class Standing:
 
     def _see_again(self, queue: str) -> None:
         self._again[queue] = None
-        self._book.news.set()
+        self._news.set()
 
     async def _say(self, key: str, work: Work, again: Callable[[str], None]) -> None:
         async with self._hands:

@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bayplan.kube.pods import Pod
+from bayplan.kube.pods import POD_SCHEDULED, Pod
 from bayplan.queues import Gate, Group, Member, NoRoom, Status, Why
 from bayplan.scheduler import messages
 from bayplan.scheduler.desk import Desk
-from bayplan.scheduler.messages import POD_SCHEDULED, Reason
+from bayplan.scheduler.messages import Reason
 
 PASSING = frozenset((Why.QUOTA, Why.SHARE, Why.EARLIER_GROUP, Why.NO_NODE, Why.NOT_ENOUGH_PODS))
 """What a pod waits for that comes by itself; the rest somebody has to put right."""

@@ -1,4 +1,4 @@
-"""Turns: a group asks, and is let in, tried or refused. One at a time, in the order of the lineup.
+"""Turns: a group asks, and is let in, tried or refused. One at a time, in the order of queues.
 
 - *No quota*: the group waits, gates stay, and nobody is told to buy a node for it.
 - *Quota, but more than its queue deserves by weight*: it waits until nobody else can be served, and
@@ -14,13 +14,12 @@ from __future__ import annotations
 import logging
 
 from bayplan.queues import Gate, Group, Ledger, Member, NoRoom, Status, Why
+from bayplan.queues.admission import decide_turn, fits_when_empty
 from bayplan.queues.asks import Asking, Stage, asks_of
-from bayplan.queues.gangs import chosen_by_quota, fits_when_empty
+from bayplan.queues.queue_order import QueueOrder, Turn
+from bayplan.queues.registry import QueueRegistry
 from bayplan.scheduler.batch.admitting import Admitting, Hands, gated_of
-from bayplan.scheduler.batch.book import Book
 from bayplan.scheduler.batch.holding import Holding
-from bayplan.scheduler.batch.lineup import Lineup, Turn
-from bayplan.scheduler.batch.ordering import beyond_order, group_order, queue_order
 from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.desk import Desk
 from bayplan.scheduler.queue import Place
@@ -33,7 +32,13 @@ class Turns:
     """Gives groups their turns."""
 
     def __init__(
-        self, desk: Desk, book: Book, hands: Hands, reservations: Reservations, *, gates: bool
+        self,
+        desk: Desk,
+        book: QueueRegistry,
+        hands: Hands,
+        reservations: Reservations,
+        *,
+        gates: bool,
     ) -> None:
         self._desk = desk
         self._book = book
@@ -41,11 +46,7 @@ class Turns:
         self._reservations = reservations
         self._admitting = Admitting(desk, book, hands, reservations, gates=gates)
         self.holding = Holding(desk, book, hands, reservations, self._admitting)
-        self.lineup = Lineup(
-            book.ledger,
-            lambda queue: queue_order(self._ledger, queue),
-            lambda queue: beyond_order(self._ledger, queue),
-        )
+        self.order = QueueOrder(book.ledger)
         self._coming: dict[str, None] = {}
         """The pods that lose their gates within their queue's share, and may not be tried yet."""
 
@@ -58,15 +59,15 @@ class Turns:
     def one(self) -> bool:
         """Give the next group its turn; says whether there was one."""
         now = self._desk.clock.monotonic()
-        if self.lineup.patience.expire(now):
-            self.lineup.let_all_look()
+        if self.order.starvation.expire(now):
+            self.order.let_all_look()
         self.holding.settle()
         self.holding.see_to_times(now)
         self._take_in(now)
-        turn = self.lineup.next(now)
+        turn = self.order.next(now)
         beyond = turn is None and not self._is_anyone_coming()
         if beyond:
-            turn = self.lineup.next_beyond(now)
+            turn = self.order.next_beyond(now)
         if turn is None:
             return False
         group = self._ledger.groups[turn[0]]
@@ -79,7 +80,7 @@ class Turns:
 
     def next_due(self) -> float | None:
         """When there may be something to do without anybody telling us; None if never."""
-        times = (self._reservations.next_due(), self.lineup.patience.next_due())
+        times = (self._reservations.next_due(), self.order.starvation.next_due())
         return min((time for time in times if time is not None), default=None)
 
     def _is_anyone_coming(self) -> bool:
@@ -108,14 +109,14 @@ class Turns:
         group = self._ledger.groups.get(key)
         asked = self._asked(group) if group is not None else None
         if group is None or not isinstance(asked, tuple):
-            self.lineup.remove(key)
+            self.order.remove(key)
         if group is None:
             self._reservations.end(key)
             self._hands.telling.forget(key)
             self._hands.evictions.forget(key)
         elif isinstance(asked, tuple):
             asks = [one.ask for one in asked]
-            known = self.lineup.put(group, asks, group_order(group), now)
+            known = self.order.put(group, asks, now)
             if known is not None:
                 self._wait(group, known)
         elif isinstance(asked, NoRoom):
@@ -150,26 +151,21 @@ class Turns:
             self._line_up(group.key, now)
             return
         if self._reservations.rests(group.key, now) and gated_of(asked.members):
-            self.lineup.remove(group.key)
+            self.order.remove(group.key)
             return
-        chosen = self._no_room(group) or chosen_by_quota(self._ledger, group, asked)
-        over = None
-        if not isinstance(chosen, NoRoom):
-            over = self._ledger.asks_beyond_share(group, asked.ask.request)
-        if over is not None and not beyond:
-            chosen = over
-        if isinstance(chosen, NoRoom):
-            self._refuse(group, asked, chosen, now)
+        decided = decide_turn(self._ledger, group, asked, beyond_share=beyond)
+        if isinstance(decided, NoRoom):
+            self._refuse(group, asked, decided, now)
             return
-        self.lineup.remove(group.key)
+        self.order.remove(group.key)
         self._hands.telling.forget(group.key)
-        if not chosen:
+        if not decided.members:
             self._book.stir(group.key)
             return
         self._book.touch(group.key)
-        if over is None and self._ledger.policy.shares_nodes:
-            self._coming.update(dict.fromkeys(one.key for one in gated_of(chosen)))
-        self._admitting.let_in(group, asked, chosen, now)
+        if decided.within_share and self._ledger.policy.shares_nodes:
+            self._coming.update(dict.fromkeys(one.key for one in gated_of(decided.members)))
+        self._admitting.let_in(group, asked, decided.members, now)
 
     def _asked_for(self, group: Group, turn: Turn) -> Asking | None:
         """What a group asks for in its turn; None if it asks for something else by now."""
@@ -179,7 +175,7 @@ class Turns:
 
     def _refuse(self, group: Group, asked: Asking, no_room: NoRoom, now: float) -> None:
         ever = fits_when_empty(self._ledger, group, asked)
-        waiting = self.lineup.refuse((group.key, asked.ask), no_room, now, ever=ever)
+        waiting = self.order.refuse((group.key, asked.ask), no_room, now, ever=ever)
         for key, why in waiting.items():
             if (told := self._ledger.groups.get(key)) is not None:
                 self._wait(told, why)
@@ -190,18 +186,9 @@ class Turns:
         if self._hands.telling.waits(group, no_room):
             self._book.touch(group.key)
 
-    def _no_room(self, group: Group) -> NoRoom | None:
-        """Why a group is not admitted; None if it is from now on."""
-        if not group.is_pending:
-            return None
-        no_room = self._ledger.may_enqueue(group)
-        if no_room is None:
-            self._ledger.admit(group)
-        return no_room
-
     def _give_up(self, group: Group, now: float) -> None:
         """Something went wrong with a group: it rests, and the others go on."""
-        self.lineup.remove(group.key)
+        self.order.remove(group.key)
         self._admitting.release(group)
         for member in group.of_status(Status.PENDING):
             entry = self._desk.queue.get(member.pod.metadata.uid)

@@ -11,7 +11,7 @@ nobody else can be served (`next_beyond`): nodes that are there are left to othe
 waits for those who cannot use them. That is soon, so nobody is told of it.
 
 In a strict queue (`dequeueStrategy: fifo`) nobody overtakes a group that was refused. In others the
-smaller overtake the larger, but not for ever: see `patience`.
+smaller overtake the larger, but not for ever: see `starvation`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
 from bayplan.queues.asks import Ask
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
+from bayplan.queues.orders import Order, beyond_order, group_order, queue_order
 from bayplan.queues.problems import NoRoom, Why
-from bayplan.scheduler.batch.patience import Patience
+from bayplan.queues.starvation import StarvationGuard
 
 FIFO = "fifo"
 SLACK = 64
-Order = tuple[object, ...]
 Turn = tuple[str, Ask]
 """The group whose turn it is, and what it asks for."""
 HELD = Ask()
@@ -108,25 +109,20 @@ class _Open:
         return None
 
 
-class Lineup:
+class QueueOrder:
     """The groups that have something to ask for."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        queue_order: Callable[[str], Order],
-        beyond_order: Callable[[str], Order],
-    ) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._lines: dict[str, _Line] = {}
         self._standing: dict[str, _Standing] = {}
-        self._open = _Open(queue_order)
+        self._open = _Open(partial(queue_order, ledger))
         """The queues in which somebody may be served."""
-        self._beyond = _Open(beyond_order)
+        self._beyond = _Open(partial(beyond_order, ledger))
         """Those in which somebody was refused for their share alone."""
         self._waiting_for: dict[str, dict[str, None]] = {}
         """By the queue that had no room, the queues in which somebody waits for it."""
-        self.patience = Patience()
+        self.starvation = StarvationGuard()
 
     def __len__(self) -> int:
         return len(self._standing)
@@ -137,15 +133,27 @@ class Lineup:
     def __iter__(self) -> Iterator[str]:
         return iter(self._standing)
 
-    def put(self, group: Group, asks: Iterable[Ask], order: Order, now: float) -> NoRoom | None:
+    def put(self, group: Group, asks: Iterable[Ask], now: float) -> NoRoom | None:
         """Have a group wait for its turn, to ask for any of these; why it need not ask now, if
         others have asked for the same in vain.
         """
-        self.patience.begin(group.key, now)
-        known, standing = self._standing.get(group.key), _Standing(group.queue, tuple(asks), order)
+        self.starvation.begin(group.key, now)
+        standing = _Standing(group.queue, tuple(asks), group_order(group))
+        known = self._standing.get(group.key)
         if known != standing:
             self._stand(group, standing)
         return self._refusal(standing)
+
+    def refusal(self, key: str) -> NoRoom | None:
+        """Why a group waits that has had its turn, or behind which one it waits for it."""
+        standing = self._standing[key]
+        line = self._lines[standing.queue]
+        if (no_room := self._refusal(standing)) is not None or not line.stopped_by:
+            return no_room
+        text = (
+            f"group {line.stopped_by} is before it, and nobody overtakes in queue {standing.queue}"
+        )
+        return NoRoom(Why.EARLIER_GROUP, standing.queue, text)
 
     def _refusal(self, standing: _Standing) -> NoRoom | None:
         """Why a group waits: all that it asks for was refused, and not for its share alone."""
@@ -170,7 +178,7 @@ class Lineup:
     def remove(self, key: str) -> None:
         """The group asks for nothing any more."""
         self._leave(key)
-        if self.patience.end(key):
+        if self.starvation.end(key):
             self.let_all_look()
 
     def next(self, now: float) -> Turn | None:
@@ -179,7 +187,7 @@ class Lineup:
         held_up = []
         found = None
         while found is None and (queue := self._open.first()) is not None:
-            holder = self.patience.holder(self._ledger.tree.path(queue), now)
+            holder = self.starvation.holder(self._ledger.tree.path(queue), now)
             found = self._first_of(self._lines[queue], holder)
             if found is None and holder:
                 held_up.append(queue)
@@ -199,7 +207,7 @@ class Lineup:
             line.refused = {a: why for a, why in line.refused.items() if why.why is not Why.SHARE}
             line.stopped = "" if line.stopped == queue else line.stopped
             self._open.add(queue)
-            holder = self.patience.holder(self._ledger.tree.path(queue), now)
+            holder = self.starvation.holder(self._ledger.tree.path(queue), now)
             found = self._first_of(line, holder)
             if found is not None:
                 return found
@@ -221,7 +229,7 @@ class Lineup:
         if node is not None and node.queue.spec.dequeue_strategy == FIFO:
             line.stopped, line.stopped_by = level, key
         elif ever and no_room.why is not Why.SHARE:
-            self.patience.refused(key, level, now)
+            self.starvation.refused(key, level, now)
         if no_room.why is Why.SHARE:
             self._ledger.wait_for_share(level)
             self._beyond.add(standing.queue)

@@ -1,4 +1,4 @@
-"""Nobody who has quota is forgotten in the lineup, whatever comes, goes, and is refused."""
+"""No group with quota is forgotten in the order of queues, whatever comes, goes, and is refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.queueing import PodGroup, PodGroupSpec, Queue, QueueSpec
 from bayplan.queues import Ledger
 from bayplan.queues.asks import Ask
-from bayplan.scheduler.batch.lineup import Lineup
-from bayplan.scheduler.batch.ordering import beyond_order, group_order, queue_order
-from bayplan.scheduler.batch.patience import HOLD_UP, PATIENCE
+from bayplan.queues.orders import group_order
+from bayplan.queues.queue_order import QueueOrder
+from bayplan.queues.starvation import HOLD_UP, PATIENCE
 from tests.builders import make_pod
 
 PARENTS = {"a": "upper", "b": "upper", "c": "", "upper": ""}
@@ -28,15 +28,11 @@ acts = st.lists(
 
 
 class Bench:
-    """A ledger, its lineup, and somebody who serves whoever is next."""
+    """A ledger, the order of its queues, and somebody who serves whoever is next."""
 
     def __init__(self, strict: str) -> None:
         self.ledger = Ledger(priority_of=lambda name: 10 if name == "high" else 0)
-        self.lineup = Lineup(
-            self.ledger,
-            lambda queue: queue_order(self.ledger, queue),
-            lambda queue: beyond_order(self.ledger, queue),
-        )
+        self.order = QueueOrder(self.ledger)
         self.strict = strict
         self.number = 0
         for name in PARENTS:
@@ -56,7 +52,7 @@ class Bench:
         pod = make_pod(name).uid(name).cpu(str(cpu)).obj()
         pod.metadata.annotations["scheduling.k8s.io/group-name"] = name
         member = self.ledger.put_pod(pod)
-        self.lineup.put(group, [Ask(member.request)], group_order(group), now)
+        self.order.put(group, [Ask(member.request)], now)
 
     def go(self, which: int) -> None:
         """One that was let in, or waits, is gone."""
@@ -66,33 +62,33 @@ class Bench:
             group = self.ledger.members[key].group
             self.ledger.delete_pod(key)
             self.ledger.delete_group(group)
-            self.lineup.remove(group)
+            self.order.remove(group)
 
     def look(self, now: float) -> None:
         """Let in whoever can be, at some later moment."""
-        if self.lineup.patience.expire(now):
-            self.lineup.let_all_look()
+        if self.order.starvation.expire(now):
+            self.order.let_all_look()
         self._serve(now)
 
     def _serve(self, now: float) -> None:
         """Let in whoever can be, until nobody is next."""
         for _ in range(1000):
-            turn = self.lineup.next(now)
+            turn = self.order.next(now)
             if turn is None:
                 return
             key, _ = turn
             (member,) = self.ledger.groups[key].members.values()
             no_room = self.ledger.may_allocate(member)
             if no_room is None:
-                self.lineup.remove(key)
+                self.order.remove(key)
                 self.ledger.reserve(member)
             else:
-                self.lineup.refuse(turn, no_room, now)
+                self.order.refuse(turn, no_room, now)
         raise AssertionError("there is no end to it")
 
     def forgotten(self) -> list[str]:
         """Those that wait though there is quota, and not behind another of a strict queue."""
-        waiting = [self.ledger.groups[key] for key in self.lineup]
+        waiting = [self.ledger.groups[key] for key in self.order]
         return [
             group.key
             for group in waiting
@@ -130,7 +126,7 @@ def test_whoever_has_quota_is_let_in(what: list[Act], strict: str) -> None:
 def test_who_was_held_up_goes_on_when_that_is_over(what: list[Act]) -> None:
     bench = Bench("")
     now = play(bench, what, pace=PATIENCE / 4)
-    rounds = len(bench.lineup) + 1  # each may hold the others up once
+    rounds = len(bench.order) + 1  # each may hold the others up once
     while bench.forgotten() and rounds:
         now, rounds = now + HOLD_UP, rounds - 1
         bench.look(now)
@@ -144,4 +140,4 @@ def test_who_comes_before_the_one_that_stops_a_strict_queue_does_not_wait_for_it
     bench.come("c", 2, now=2.0, priority="high")
     bench.come("c", 2, now=3.0)
     bench.look(3.0)
-    assert sorted(bench.lineup) == ["default/g001", "default/g003"]
+    assert sorted(bench.order) == ["default/g001", "default/g003"]

@@ -1,4 +1,4 @@
-"""Patience: a group lets smaller ones overtake it, but not for ever.
+"""The starvation guard: a group lets smaller ones overtake it, but not for ever.
 
 Where room is wanted by many, it comes free piece by piece, and the small take each piece before
 there is enough for the large. So a group that has waited for longer than `PATIENCE` holds up
@@ -18,7 +18,7 @@ HOLD_UP = 300.0
 """Seconds for which it then holds them up, at most."""
 
 
-class Patience:
+class StarvationGuard:
     """Since when groups wait, and whom they hold up."""
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 Only pods of ours that use queues are counted, with a node or without. `stirred` collects the groups
 about which something is new, for whoever gives them their turns.
 
-What differs from the room's plain accounts is what only a live cluster knows:
+What differs from the plain ledger is what only a live cluster knows:
 - A pod that is being deleted and has a node holds its quota until it is gone, as it holds its node.
 - Whether a pod without a gate was let in by us, or never had one, its PodScheduled condition tells:
   the API server writes SchedulingGated when a pod is made with gates, we write Unschedulable only
@@ -13,26 +13,24 @@ What differs from the room's plain accounts is what only a live cluster knows:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 
-from bayplan.client import Change
-from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.pods import POD_SCHEDULED, Pod
+from bayplan.kube.queueing import PodGroup
 from bayplan.kube.requests import is_resize_infeasible
-from bayplan.queues import Gate, Group, Ledger, Member, Status
 from bayplan.queues.asks import Candidates
+from bayplan.queues.groups import Group
 from bayplan.queues.holding import hold_again
-from bayplan.queues.members import group_key_of
-from bayplan.scheduler.batch.making import group_for, malformed, names_group, uses_queues
-from bayplan.scheduler.messages import POD_SCHEDULED
+from bayplan.queues.ledger import Ledger
+from bayplan.queues.members import Gate, Member, Status, group_key_of
+from bayplan.queues.podgroups import group_for, malformed, names_group, uses_queues
 
 LET_IN = frozenset(("SchedulingGated", "Unschedulable", "Schedulable", "SchedulerError"))
 """What the condition of a pod says that was let in, once its gate is gone."""
 
 
-class Book:
-    """Keeps a ledger of the pods that use queues."""
+class QueueRegistry:
+    """Keeps a ledger of the pods that use queues, and of their groups and queues."""
 
     def __init__(self, ledger: Ledger, is_ours: Callable[[Pod], bool]) -> None:
         self.ledger = ledger
@@ -41,11 +39,11 @@ class Book:
         """The groups about which something is new."""
         self.unsaid: dict[str, None] = {}
         """The groups that may stand otherwise than their objects say."""
-        self.news = asyncio.Event()
-        """Set when there are some."""
         self.recovered: dict[str, None] | None = {}
         """The pods that were let in before we came; None once that is looked after."""
         self._is_ours = is_ours
+        self.on_news: Callable[[], None] = lambda: None
+        """Called when groups may stand otherwise than their objects say."""
         self._terms: int | None = None
         """The terms of the ledger by which quota is held; None if some of it has moved."""
         self._malformed: dict[str, str] = {}
@@ -162,15 +160,16 @@ class Book:
 
     # -- groups and queues ---------------------------------------------------------------------
 
-    def see_group(self, change: Change[PodGroup]) -> None:
-        """A PodGroup came, changed or went."""
-        group = change.object
-        if change.type == "deleted":
-            self.made.pop(group.key, None)
-            self._lose_group(group.key)
-        else:
-            self.made[group.key] = group
-            self._put_group(group)
+    def see_group(self, group: PodGroup) -> None:
+        """A PodGroup came, or has changed."""
+        self.made[group.key] = group
+        self._put_group(group)
+        self.stir(group.key)
+
+    def lose_group(self, group: PodGroup) -> None:
+        """A PodGroup is gone."""
+        self.made.pop(group.key, None)
+        self._lose_group(group.key)
         self.stir(group.key)
 
     def _put_group(self, group: PodGroup) -> None:
@@ -187,13 +186,6 @@ class Book:
         if (first := next(iter(members), None)) is not None:
             self._see_to_group(first)
 
-    def see_queue(self, change: Change[Queue]) -> None:
-        """A Queue came, changed or went."""
-        if change.type == "deleted":
-            self.ledger.delete_queue(change.object.name)
-        else:
-            self.ledger.put_queue(change.object)
-
     def see_priorities(self) -> None:
         """A PriorityClass changed: groups may be of another rank."""
         for group in self.ledger.groups.values():
@@ -209,7 +201,7 @@ class Book:
     def touch(self, group: str) -> None:
         """A group may stand otherwise than its object says."""
         self.unsaid[group] = None
-        self.news.set()
+        self.on_news()
 
 
 def reserved_of(group: Group) -> list[Member]:

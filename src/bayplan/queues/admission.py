@@ -1,0 +1,74 @@
+"""Admission: what quota decides about a group's turn, before any node is looked at.
+
+The scheduler decides every turn by `decide_turn`, and so does `survey`, which only looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayplan.queues.asks import Asking
+from bayplan.queues.gangs import select_by_quota
+from bayplan.queues.groups import Group
+from bayplan.queues.ledger import Ledger
+from bayplan.queues.members import Member
+from bayplan.queues.problems import NoRoom, Why
+from bayplan.queues.resources import NOTHING, Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Quota has room: for these pods, or, if there are none, for the group itself."""
+
+    members: tuple[Member, ...]
+    within_share: bool
+    """Whether its queue has no more than it deserves with them."""
+
+
+def decide_turn(
+    ledger: Ledger, group: Group, asked: Asking, *, beyond_share: bool
+) -> Admitted | NoRoom:
+    """Decide by quota what a group gets in its turn; it is admitted at once if it can be.
+
+    Pods with which its queue has more than it deserves wait, unless it is the turn of such.
+    """
+    chosen = _admit(ledger, group) or chosen_by_quota(ledger, group, asked)
+    if isinstance(chosen, NoRoom):
+        return chosen
+    over = ledger.asks_beyond_share(group, asked.ask.request)
+    return over if over is not None and not beyond_share else Admitted(chosen, over is None)
+
+
+def _admit(ledger: Ledger, group: Group) -> NoRoom | None:
+    """Admit a group that has not been yet; why not, if there is no room for what it needs."""
+    if not group.is_pending:
+        return None
+    no_room = ledger.may_enqueue(group)
+    if no_room is None:
+        ledger.admit(group)
+    return no_room
+
+
+def chosen_by_quota(ledger: Ledger, group: Group, asked: Asking) -> tuple[Member, ...] | NoRoom:
+    """The pods that quota has room for, of those that a group asks for or instead of some."""
+    if all(one.reserved for one in asked.members):
+        return asked.members
+    no_room = ledger.may_allocate_all(group, asked.members)
+    if no_room is None or not asked.spare:
+        return no_room or asked.members
+    return select_by_quota(group, asked.pods, ledger.room_for(group))
+
+
+def fits_when_empty(ledger: Ledger, group: Group, asked: Asking) -> bool:
+    """Whether its queue would have room for what a group asks if it had nothing else."""
+    nodes, path = ledger.tree.nodes, ledger.tree.path(group.queue)
+
+    def room_for(request: Resources, _held: Resources = NOTHING) -> NoRoom | None:
+        over = (request.over(nodes[name].quota.real_capability, request.asked) for name in path)
+        return NoRoom(Why.QUOTA, group.queue, "") if any(over) else None
+
+    if room_for(asked.ask.needs or NOTHING) is not None:
+        return False
+    if not asked.spare:
+        return room_for(asked.ask.request) is None
+    return not isinstance(select_by_quota(group, asked.pods, room_for), NoRoom)

@@ -42,7 +42,7 @@ LIVES, AT_ONCE = 60_000, 300
 SECONDS = 0.5
 """From one pod to the next: all of them are eight hours."""
 KEPT = 20
-LIMITS = Limits(shapes=5000, changes=5000)
+LIMITS = Limits(signatures=5000, changes=5000)
 """What is kept of changes, and by the model: little, so that its filling up to its bound (32 MiB of
 changes, 100,000 sets of labels) does not hide what grows without one.
 """

@@ -28,7 +28,7 @@ def may_unblock(snapshot: Snapshot, pod: Pod, plugins: Collection[str], event: E
     Where no plugin refused (there were no nodes, or something failed) any change may help.
     """
     if event.kind is Pod and event.key == pod.key:
-        return _changes_itself(event, snapshot.cluster.shapes)
+        return _changes_itself(event, snapshot.cluster.signatures)
     if not plugins or event.kind is PriorityClass:
         return True
     if event.kind is Pod and _outranks_differently(event):
@@ -57,7 +57,7 @@ def _may_help(plugin: str, waiting: Waiting, event: Event) -> bool:
     return hint is not None and hint(waiting, event)
 
 
-def _changes_itself(event: Event, shapes: SignatureCache) -> bool:
+def _changes_itself(event: Event, signatures: SignatureCache) -> bool:
     """The pod itself changed in a way that filters may see."""
     before, after = event.before, event.after
     if not isinstance(before, Pod) or not isinstance(after, Pod):
@@ -67,7 +67,7 @@ def _changes_itself(event: Event, shapes: SignatureCache) -> bool:
         or before.metadata.labels != after.metadata.labels
         or before.metadata.uid != after.metadata.uid
         or before.status.resource_claim_statuses != after.status.resource_claim_statuses
-        or shapes.of(before) is not shapes.of(after)
+        or signatures.of(before) is not signatures.of(after)
     )
 
 

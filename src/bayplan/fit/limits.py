@@ -13,8 +13,8 @@ from dataclasses import dataclass
 class Limits:
     """The most of each thing that is kept."""
 
-    shapes: int = 100_000
-    """Shapes of pods, and what is known of each."""
+    signatures: int = 100_000
+    """Signatures of pods, and what is known of each."""
     evaluation_bytes: int = 256 * 1024 * 1024
     """What standing answers may take; the least recently asked are dropped first."""
     changes: int = 1 << 16

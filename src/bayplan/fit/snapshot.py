@@ -121,7 +121,7 @@ class Snapshot(ObjectStore):
         """The decision for a pod that is meant for one node, by what stands for all its like;
         None if it is not such a pod, or more is to be looked at.
         """
-        like = self.cluster.shapes.unpinned(pod)
+        like = self.cluster.signatures.unpinned(pod)
         if like is pod or self.cluster.nominations.by_node:
             return None
         evaluation = self.evaluation(like, plugins)
@@ -175,7 +175,7 @@ class Snapshot(ObjectStore):
         evaluation = self.evaluation(pod)
         decision = self._decided(pod, evaluation, ALL_ROWS)
         if decision.node is not None and isinstance(evaluation, Evaluation):
-            self._assume(pod, decision, evaluation.question.shape)
+            self._assume(pod, decision, evaluation.question.signature)
         return decision
 
     def needs_of(self, pod: Pod) -> PodRequirements:

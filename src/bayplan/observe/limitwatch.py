@@ -56,7 +56,7 @@ class LimitWatch:
 
     def over(self) -> Mapping[str, float]:
         """How many volumes there are over their nodes' limits now, by driver."""
-        places, found = self._cluster.volume_places, {}
+        places, found = self._cluster.attached_volumes, {}
         for driver in places.drivers():
             used, limits = places.columns(driver).used, places.limits(driver, self._cluster.rules)
             many = int((used - limits).clip(min=0).sum())
@@ -85,7 +85,7 @@ class LimitWatch:
                 self._tell(node, UNREADABLE, text)
 
     def _look_for_too_many(self, node: Node, slot: int) -> None:
-        places, over, used_by = self._cluster.volume_places, {}, {}
+        places, over, used_by = self._cluster.attached_volumes, {}, {}
         for driver in places.drivers():
             used = int(places.columns(driver).used[slot])
             limit = int(places.limits(driver, self._cluster.rules)[slot])

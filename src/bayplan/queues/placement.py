@@ -85,8 +85,8 @@ class SnapshotPlacement:
 
     def likeness(self, member: Member) -> Hashable:
         """What pods have in common that fit the same nodes; one with volumes is like no other."""
-        shape = self._snapshot.cluster.shapes.of(member.pod)
-        return (shape, member.key) if member.pod.spec.volumes else shape
+        signature = self._snapshot.cluster.signatures.of(member.pod)
+        return (signature, member.key) if member.pod.spec.volumes else signature
 
     def choose(self, member: Member) -> Choice | None:
         """A node for a pod: one that has room now, or else one that will have."""

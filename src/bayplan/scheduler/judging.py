@@ -27,7 +27,7 @@ class ModelJudge:
         """Equal for pods that get the same answer; None for one that is like no other."""
         snapshot = self._snapshot
         brief = (
-            snapshot.cluster.shapes.of(pod),
+            snapshot.cluster.signatures.of(pod),
             pod.spec.scheduler_name,
             snapshot.priority(pod),
             pod.spec.preemption_policy,

@@ -71,14 +71,14 @@ def test_the_price_expander_weighs_cost_against_what_pods_are_worth() -> None:
         machine("unknown", "4", "16Gi"),
     ]
     found = question(views, [pod.obj() for pod in pods(4, "1")])
-    worth = PodPrices({one.shape: 0.04 for one in found.groups}, stabilization=0.01)
+    worth = PodPrices({one.signature: 0.04 for one in found.groups}, stabilization=0.01)
     assert names(choose("price", found, Market(random.Random(1), worth))) == ["fair"]
 
 
 def test_the_price_expander_likes_nodes_that_suit_the_size_of_the_cluster() -> None:
     views = [machine("large", "64", "256Gi", price=0.9), machine("small", "2", "8Gi", price=0.05)]
     found = question(views, [pod.obj() for pod in pods(1, "1")])
-    worth = PodPrices({one.shape: 0.04 for one in found.groups}, stabilization=0.01)
+    worth = PodPrices({one.signature: 0.04 for one in found.groups}, stabilization=0.01)
     assert names(choose("price", found, Market(random.Random(1), worth))) == ["small"]
 
 

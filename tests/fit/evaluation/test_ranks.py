@@ -1,7 +1,7 @@
 """Standing answers, kept up to date through any history, are those of a snapshot built afresh.
 
-The ranks of a fixed pool of shapes are compared, on 30 nodes, with everything that is kept between
-questions kept warm; and again with hardly anything allowed to be kept.
+The ranks of a fixed pool of signatures are compared, on 30 nodes, with everything that is kept
+between questions kept warm; and again with hardly anything allowed to be kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.whole
 
 
 SMALL = Limits(
-    shapes=8,
+    signatures=8,
     evaluation_bytes=32 * 40 * 12,
     changes=24,
     counters=6,
@@ -43,7 +43,7 @@ def make_dice(seed: int, *, calm: bool = False) -> Dice:
 
 
 def make_pool(dice: Dice) -> list[Pod]:
-    """The shapes that are asked about again and again."""
+    """The signatures that are asked about again and again."""
     pool = []
     for index in range(PROBES):
         pod = random_pod(dice)

@@ -42,7 +42,7 @@ def make_snapshot() -> Snapshot:
 
 
 def alike(snapshot: Snapshot, one: Pod, other: Pod) -> bool:
-    """Whether two pods are one shape."""
+    """Whether two pods are one signature."""
     return snapshot.evaluation(one) is snapshot.evaluation(other)
 
 
@@ -140,8 +140,8 @@ def test_pods_that_name_one_node_each_share_their_answers() -> None:
     snapshot = make_snapshot()
     for node in ("n0", "n1", "n2", "n3"):
         assert snapshot.place(daemon(node).obj()).node == node
-    shapes = {id(record.shape) for record in snapshot.cluster.pods.by_key.values()}
-    assert len(shapes) == 1
+    signatures = {id(record.signature) for record in snapshot.cluster.pods.by_key.values()}
+    assert len(signatures) == 1
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -128,7 +128,7 @@ def test_the_report_counts_as_the_filter_does(uses: list[tuple[str, str, bool]])
         else:
             objects.append(make_attachment(f"va{index}", EBS, node, f"pv-{claim}").obj())
     snapshot = Snapshot(objects, profile=Profile())
-    columns = snapshot.cluster.volume_places.columns(EBS)
+    columns = snapshot.cluster.attached_volumes.columns(EBS)
     for report in snapshot.volumes():
         slot = snapshot.cluster.slots.by_name[report.node]
         assert report.used == columns.used[slot]

@@ -67,7 +67,7 @@ def _part(left: int, has: int) -> Fraction:
 
 
 def _requested(one: Candidate, resource: str) -> int:
-    return sum(group.shape.requests.get(resource, 0) * count for group, count in pods_of(one))
+    return sum(group.signature.requests.get(resource, 0) * count for group, count in pods_of(one))
 
 
 CONFIG_MAP = "cluster-autoscaler-priority-expander"

@@ -5,8 +5,8 @@ are to the size that a cluster of so many nodes should have; the more nodes are 
 that likeness counts. Nodes with GPUs are never liked, so that they are bought for those only who
 need them.
 
-Pods are asked for by shape, since the price of a pod is a matter of what it requests. A cloud that
-names no prices, or not that of one group, is no failure: the expander goes on without.
+Pods are asked for by signature, since the price of a pod is a matter of what it requests. A cloud
+that names no prices, or not that of one group, is no failure: the expander goes on without.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
 class PodPrices:
     """What pods are worth an hour, as far as the cloud says."""
 
-    shapes: Mapping[PodSignature, float] = field(default_factory=dict)
+    signatures: Mapping[PodSignature, float] = field(default_factory=dict)
     stabilization: float = 0.0
     """A small pod, which keeps pods that ask for next to nothing from deciding."""
     gpu_label: str = ""
@@ -74,13 +74,13 @@ async def pod_prices(
 ) -> PodPrices:
     """What pods are worth, for the price expander."""
     door = asyncio.Semaphore(AT_ONCE)
-    examples = {snapshot.cluster.shapes.of(pod): pod for pod in waiting}
+    examples = {snapshot.cluster.signatures.of(pod): pod for pod in waiting}
     pods = [STABILIZATION, *examples.values()]
     asked = [_price(door, provider.pod_price(pod, now, _later(now))) for pod in pods]
     stable, *each = await asyncio.gather(*asked)
     found = zip(examples, each, strict=True)
     return PodPrices(
-        {shape: price for shape, price in found if price is not None},
+        {signature: price for signature, price in found if price is not None},
         stable or 0.0,
         await gpu_label(provider),
     )
@@ -121,13 +121,15 @@ def score(candidate: Candidate, pods: PodPrices, nodes: int) -> float:
     """How dear and how unfit; less is better."""
     paid = (candidate.price or 0.0) + pods.stabilization
     helped = pods_of(candidate)
-    worth = sum(pods.shapes[one.shape] * count for one, count in helped) + pods.stabilization
+    worth = (
+        sum(pods.signatures[one.signature] * count for one, count in helped) + pods.stabilization
+    )
     ratio = paid / worth if worth > 0 else math.inf
     return _unfitness(candidate, pods.gpu_label, nodes) * ratio
 
 
 def _is_priced(candidate: Candidate, pods: PodPrices) -> bool:
-    known = all(group.shape in pods.shapes for group, _ in pods_of(candidate))
+    known = all(group.signature in pods.signatures for group, _ in pods_of(candidate))
     return known and candidate.price is not None
 
 

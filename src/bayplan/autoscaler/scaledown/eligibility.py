@@ -76,18 +76,18 @@ class Counting:
 
 
 class Requests:
-    """What pods ask for in thousandths, worked out once a shape."""
+    """What pods ask for in thousandths, worked out once a signature."""
 
     def __init__(self) -> None:
         self._known: dict[PodSignature, Millis] = {}
 
     def of(self, record: PodRecord) -> Millis:
-        """A pod's requests; pods of one shape were written alike."""
-        known = self._known.get(record.shape)
+        """A pod's requests; pods of one signature were written alike."""
+        known = self._known.get(record.signature)
         if known is None:
             if len(self._known) >= MOST_SHAPES:
                 self._known.clear()
-            known = self._known[record.shape] = pod_requests_milli(record.pod)
+            known = self._known[record.signature] = pod_requests_milli(record.pod)
         return known
 
 
@@ -270,7 +270,7 @@ def _counting(world: World, view: GroupView | None, gpu_label: str) -> Counting:
 
 def _volume_shares(cluster: Cluster, slot: int) -> dict[str, float]:
     """By driver with a limit here, what part of the places for volumes is taken."""
-    places = cluster.volume_places
+    places = cluster.attached_volumes
     shares: dict[str, float] = {}
     for driver in places.drivers():
         columns = places.columns(driver)

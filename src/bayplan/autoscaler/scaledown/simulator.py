@@ -99,7 +99,7 @@ class Destinations:
         if pod.spec.affinity is not None:  # what it counts as may leave out what it asks for
             return self._compiled(pod)
         needs = self._snapshot.needs_of(pod) if pod.spec.volumes else NO_REQUIREMENTS
-        asked = (record.shape, needs)
+        asked = (record.signature, needs)
         if asked not in self._questions:
             self._questions[asked] = self._compiled(pod)
         return self._questions[asked]
@@ -267,7 +267,7 @@ class Removals:
         cluster = self._snapshot.cluster
         records = [cluster.pods.by_key[pod.key] for pod in pods]
         slot = cluster.slots.by_name[node]
-        if any(one.honor_taints for record in records for one in record.shape.hard_spread):
+        if any(one.honor_taints for record in records for one in record.signature.hard_spread):
             self._snapshot.put(self._tainted(cluster.node_at(slot)))
         self._snapshot.uncount_pods(node)
         placed: list[Placed] = []

@@ -86,7 +86,7 @@ class Gauges:
             metrics.backoff.labels(name, one.rest.code if one.rest else "").set(bool(one.rest))
 
     def _count_volumes(self, cloud: Cloud) -> None:
-        places = self.snapshot.cluster.volume_places
+        places = self.snapshot.cluster.attached_volumes
         found: dict[tuple[str, str, str], int] = {}
         for gone in self._slots.keys() - cloud.groups.keys():
             del self._slots[gone]

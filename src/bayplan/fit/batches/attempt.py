@@ -229,8 +229,8 @@ class Attempt:
 
     def _looks_at(self, number: int, others: Iterable[int]) -> bool:
         """Whether where a group can go depends on where some other one is."""
-        shape = self._groups[number].shape
-        if not (shape.terms.affinity or shape.hard_spread):
+        signature = self._groups[number].signature
+        if not (signature.terms.affinity or signature.hard_spread):
             return False
         return any(
             looks_at(self._groups[number], self._groups[other], self._snapshot)

@@ -33,23 +33,23 @@ class Exclusions:
 
     def _may_exclude(self, group: Group) -> bool:
         disks = group.needs.disks if group.needs else ()
-        return bool(group.shape.ports or disks or self._apart(group))
+        return bool(group.signature.ports or disks or self._apart(group))
 
     def _apart(self, group: Group) -> list[PlacedTerm]:
         """A group's anti-affinity terms that ask about one node only."""
-        terms = group.shape.terms.anti_affinity
+        terms = group.signature.terms.anti_affinity
         return [placed for placed in terms if placed.topology_key in self._labels]
 
     def _keeps_off(self, there: int, coming: int) -> bool:
         one, other = self._groups[there], self._groups[coming]
         return (
-            ports_collide(one.shape.ports, other.shape.ports)
+            ports_collide(one.signature.ports, other.signature.ports)
             or disks_collide(_disks(one), _disks(other))
             or self._want_apart(one, other)
         )
 
     def _want_apart(self, there: Group, coming: Group) -> bool:
-        known, one, other = self._namespaces, there.shape, coming.shape
+        known, one, other = self._namespaces, there.signature, coming.signature
         return any(
             placed.term.picks(one.namespace, there.labels, known) for placed in self._apart(coming)
         ) or any(
@@ -61,7 +61,7 @@ class Exclusions:
 def excludes_itself(group: Group) -> bool:
     """Whether two pods of a group cannot be on one node, for their ports or disks."""
     disks = _disks(group)
-    return bool(group.shape.ports) or disks_collide(disks, disks)
+    return bool(group.signature.ports) or disks_collide(disks, disks)
 
 
 def ports_collide(some: Iterable[HostPort], others: Sequence[HostPort]) -> bool:

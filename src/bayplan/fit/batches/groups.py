@@ -1,8 +1,8 @@
 """Pods grouped by likeness: whatever is worked out for one of a group holds for all of it.
 
-Pods are alike if they have one shape, need the same of storage, insist on the same node, have one
-priority and are nominated for the same node, if any. Claims that differ only by name are alike, so
-the replicas of a StatefulSet are one group. A volume that several pods use, or that is in use
+Pods are alike if they have one signature, need the same of storage, insist on the same node, have
+one priority and are nominated for the same node, if any. Claims that differ only by name are alike,
+so the replicas of a StatefulSet are one group. A volume that several pods use, or that is in use
 already, is told apart by its handle, since it takes one place on a node however many use it there.
 
 Some pods hinge on each other by more than what a node has room for: two that share a claim that
@@ -37,7 +37,7 @@ class Group:
     """Pods that are alike."""
 
     pods: tuple[Pod, ...]
-    shape: PodSignature
+    signature: PodSignature
     needs: PodRequirements | None
     """What they need of storage; None if they are refused before any node is looked at."""
     refusal: Refusal | None = None
@@ -135,14 +135,14 @@ def _drafts(snapshot: Snapshot, pods: Sequence[Pod]) -> dict[Likeness, list[Pod]
     drafts: dict[Likeness, list[Pod]] = {}
     known: dict[tuple[PodSignature, PodRequirements, Rest], list[Pod]] = {}
     for pod in pods:
-        shape, rest = snapshot.cluster.shapes.of(pod), _rest(snapshot, pod)
+        signature, rest = snapshot.cluster.signatures.of(pod), _rest(snapshot, pod)
         needs = snapshot.needs_of(pod)
-        alike = known.get((shape, needs, rest))
+        alike = known.get((signature, needs, rest))
         if alike is None:
             said = _said(snapshot, pod)
-            alike = drafts.setdefault((shape, said, rest), [])
+            alike = drafts.setdefault((signature, said, rest), [])
             if not isinstance(said, Refusal):
-                known[shape, needs, rest] = alike
+                known[signature, needs, rest] = alike
         alike.append(pod)
     return drafts
 
@@ -175,22 +175,22 @@ def _is_unusual(question: Question) -> bool:
 
 def _heed(cluster: Cluster, drafts: dict[Likeness, list[Pod]]) -> bool:
     """Heed the terms that the pods will have once they run; says whether that told some apart."""
-    for shape, *_ in drafts:
-        if shape.terms.owned:
-            cluster.standing_terms(shape)
-    return any(cluster.shapes.of(pods[0]) is not key[0] for key, pods in drafts.items())
+    for signature, *_ in drafts:
+        if signature.terms.owned:
+            cluster.counted_terms(signature)
+    return any(cluster.signatures.of(pods[0]) is not key[0] for key, pods in drafts.items())
 
 
 def _split(key: Likeness, pods: list[Pod], uses: _Uses) -> Iterator[Group]:
     """The groups of a draft: those that share the same volumes."""
-    shape, said, _ = key
+    signature, said, _ = key
     if isinstance(said, Refusal):
-        yield Group(tuple(pods), shape, None, refusal=said)
+        yield Group(tuple(pods), signature, None, refusal=said)
         return
     needs, unusual = said
     labels = pods[0].metadata.labels
     if not pods[0].spec.volumes:
-        yield Group(tuple(pods), shape, needs, hinges=unusual, labels=labels)
+        yield Group(tuple(pods), signature, needs, hinges=unusual, labels=labels)
         return
     one_by_one = unusual or any(claim.search for claim in needs.first_consumer)
     parts: dict[tuple[tuple[VolumeIdentity, ...], bool], list[Pod]] = {}
@@ -201,7 +201,7 @@ def _split(key: Likeness, pods: list[Pod], uses: _Uses) -> Iterator[Group]:
             parts.setdefault((uses.shared(pod, needs), uses.hinges(pod)), []).append(pod)
     for (shared, hinges), part in parts.items():
         own = _own(uses.of(part[0])[1], shared)
-        yield Group(tuple(part), shape, needs, None, own, shared, hinges or one_by_one, labels)
+        yield Group(tuple(part), signature, needs, None, own, shared, hinges or one_by_one, labels)
 
 
 def _own(

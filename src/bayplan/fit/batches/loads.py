@@ -31,7 +31,7 @@ class Loads:
         self._groups = groups
         slot = cluster.slots.by_name[node]
         for group in groups:
-            cluster.resources.need(group.shape.requests)  # so that all have a column
+            cluster.resources.need(group.signature.requests)  # so that all have a column
         self._columns = cluster.resources.columns
         drivers = {self._on_node(one).driver for group in groups for one in _volumes(group)}
         self._places = {name: len(self._columns) + at for at, name in enumerate(sorted(drivers))}
@@ -42,7 +42,7 @@ class Loads:
         """What a node has on which nothing is but its daemons."""
         shared = {self._on_node(one) for group in groups for one in group.shared_volumes}
         self.volumes = frozenset(
-            _named(one) for one in shared if slot in cluster.volume_places.users(one)
+            _named(one) for one in shared if slot in cluster.attached_volumes.users(one)
         )
         """The shared volumes that daemons have there."""
         exclusions = Exclusions(groups, labels, cluster.namespaces)
@@ -88,7 +88,7 @@ class Loads:
         group = self._groups[number]
         need = np.zeros(len(self.fresh), dtype=np.int64)
         need[0] = 1
-        for name, amount in group.shape.requests.items():
+        for name, amount in group.signature.requests.items():
             need[self._columns[name]] = amount
         for one, count in group.own_volumes:
             need[self._places[self._on_node(one).driver]] += count
@@ -107,7 +107,7 @@ class Loads:
 def _free_places(
     snapshot: Snapshot, slot: int, drivers: Sequence[str] | dict[str, int]
 ) -> list[int]:
-    columns = [snapshot.cluster.volume_places.columns(driver) for driver in drivers]
+    columns = [snapshot.cluster.attached_volumes.columns(driver) for driver in drivers]
     return [int(one.limit[slot] - one.used[slot]) for one in columns]
 
 

@@ -123,7 +123,7 @@ def _ways(
 
 
 def _size(group: Group) -> float:
-    requests = group.shape.requests
+    requests = group.signature.requests
     return requests.get(CPU, 0) / 1000 + requests.get(MEMORY, 0) / (1 << 32)
 
 

@@ -24,7 +24,7 @@ PLENTY = 1 << 40
 def rooms(cluster: Cluster, group: Group) -> IntArray:
     """By slot, how many more pods of the group would find what they need; never below zero."""
     resources = cluster.resources
-    need = resources.need(group.shape.requests)
+    need = resources.need(group.signature.requests)
     asked = np.flatnonzero(need > 0)
     room: IntArray = (resources.free[:, asked] // need[asked]).min(axis=1)
     if group.own_volumes or group.shared_volumes:
@@ -48,7 +48,7 @@ def _places(cluster: Cluster, group: Group) -> list[IntArray]:
 
 
 def _room(cluster: Cluster, driver: str, each: IntArray, once: IntArray) -> IntArray:
-    columns = cluster.volume_places.columns(driver)
+    columns = cluster.attached_volumes.columns(driver)
     left = columns.limit - columns.used - once
     by_pod = left // np.maximum(each, 1)
     by_first = np.where((once > 0) & (left < 0), 0, PLENTY)
@@ -66,7 +66,7 @@ def _counted(cluster: Cluster, one: VolumeIdentity) -> list[tuple[str, BoolArray
 def _in_use(cluster: Cluster, one: VolumeIdentity, driver: str) -> BoolArray:
     used = np.zeros(cluster.slots.capacity, dtype=np.bool_)
     volume = one.on_node(has_csinode=driver == one.driver)
-    used[list(cluster.volume_places.users(volume))] = True
+    used[list(cluster.attached_volumes.users(volume))] = True
     return used
 
 

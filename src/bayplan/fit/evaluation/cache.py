@@ -56,7 +56,7 @@ class EvaluationCache:
         if self._cluster.usage_changes.is_long or self._cluster.node_changes.is_long:
             self._cluster.tidy()
         plugins = plugins or self._profile.plugins_for(pod)
-        signature = self._cluster.shapes.of(pod)
+        signature = self._cluster.signatures.of(pod)
         needs = self._requirements.of(pod)
         if not needs.ready or (signature.node_names is not None and not signature.node_names):
             refusal = refusal_before_nodes(self._arrival(pod, signature, plugins))
@@ -78,7 +78,7 @@ class EvaluationCache:
     def filters(self, pod: Pod) -> tuple[Filter, ...] | Refusal:
         """The filters of evaluations of pods like this one, compiled and not kept."""
         plugins = self._profile.plugins_for(pod)
-        signature = self._cluster.shapes.of(pod)
+        signature = self._cluster.signatures.of(pod)
         refusal = refusal_before_nodes(self._arrival(pod, signature, plugins))
         if refusal is not None:
             return refusal
@@ -93,10 +93,10 @@ class EvaluationCache:
         return Arrival(pod, signature, self._requirements.claims(pod), plugins, devices)
 
     def _make_room(self) -> None:
-        if self._cluster.census.is_crowded:
+        if self._cluster.pod_counts.is_crowded:
             self._common.clear()
             self._single.clear()
-            self._cluster.census.forget_counters()
+            self._cluster.pod_counts.forget_counters()
         each = self._cluster.slots.capacity * BYTES_PER_SLOT
         while len(self._common) * each > self._cluster.limits.evaluation_bytes:
             self._common.popitem(last=False)
@@ -121,7 +121,7 @@ class EvaluationCache:
             if known is not None and known.defaults == defaults:
                 known.generation = generation
                 return known
-            if len(self._spreads) > self._cluster.limits.shapes:
+            if len(self._spreads) > self._cluster.limits.signatures:
                 self._spreads.clear()
             known = self._spreads[signature, number] = SpreadVersion(generation, defaults)
         return known

@@ -37,7 +37,7 @@ class NominatedPods:
     def __init__(self, by_slot: dict[int, list[PodRecord]]) -> None:
         self.by_slot = by_slot
         self.huge = {
-            slot for slot, there in by_slot.items() if any(one.shape.is_huge for one in there)
+            slot for slot, there in by_slot.items() if any(one.signature.is_huge for one in there)
         }
         """Slots of nodes where what they request cannot just be added up."""
         self._slots: SlotArray = np.array(list(by_slot), dtype=np.intp)
@@ -48,10 +48,10 @@ class NominatedPods:
         resources = cluster.resources
         for records in self.by_slot.values() if not self._requests.shape[1] else ():
             for record in records:  # one that was never counted may ask for something new
-                resources.vector(record.shape)
+                resources.vector(record.signature)
         if self._requests.shape[1] != len(resources.columns):
             sums = [
-                np.add.reduce([resources.vector(one.shape) for one in records])
+                np.add.reduce([resources.vector(one.signature) for one in records])
                 for records in self.by_slot.values()
             ]
             self._requests = np.array(sums, dtype=np.int64)

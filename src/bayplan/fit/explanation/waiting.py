@@ -79,6 +79,6 @@ def likeness(snapshot: Snapshot, pod: Pod) -> Hashable:
     )
     if isinstance(evaluation, Refusal):  # whose claims have names of their own
         said = tuple(QUOTED.sub("", reason) for reason in evaluation.reasons)
-        return (snapshot.cluster.shapes.of(pod), evaluation.plugin, said, *own)
+        return (snapshot.cluster.signatures.of(pod), evaluation.plugin, said, *own)
     question = evaluation.question
-    return (question.shape, question.needs, question.default_spread, *own)
+    return (question.signature, question.needs, question.default_spread, *own)

@@ -32,12 +32,12 @@ class Reads(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """May these pods go somewhere: a shape, what it needs of storage, and the node it insists
+    """May these pods go somewhere: a signature, what it needs of storage, and the node it insists
     on.
     """
 
     cluster: Cluster
-    shape: PodSignature
+    signature: PodSignature
     needs: PodRequirements
     node_name: str = ""
     default_spread: DefaultSpread = NO_DEFAULTS
@@ -50,7 +50,7 @@ class Arrival:
     """A pod as plugins see it before any node is looked at."""
 
     pod: Pod
-    shape: PodSignature
+    signature: PodSignature
     claims: Sequence[PodClaim]
     plugins: PluginSet = DEFAULT_PLUGINS
     devices: DeviceRequirements = NO_DEVICES

@@ -31,9 +31,9 @@ class Waiting:
     """What it is filtered by."""
 
     @property
-    def shape(self) -> PodSignature:
+    def signature(self) -> PodSignature:
         """What it asks for; worked out for those who ask, which most do not."""
-        return self.cluster.shapes.of(self.pod)
+        return self.cluster.signatures.of(self.pod)
 
     @property
     def claims(self) -> frozenset[str]:

@@ -28,7 +28,7 @@ class ImageLocality(LocalScore):
 
     def __init__(self, question: Question) -> None:
         self._cluster = question.cluster
-        self._images = question.shape.images
+        self._images = question.signature.images
 
     def points(self, rows: Rows) -> IntArray:
         """Points by the bytes that need not be pulled."""

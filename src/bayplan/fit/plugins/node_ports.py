@@ -31,7 +31,7 @@ class NodePorts(UsageFilter):
     name = NAME
 
     def __init__(self, question: Question) -> None:
-        self._ports = question.shape.ports
+        self._ports = question.signature.ports
         self._cluster = question.cluster
 
     def passes(self, rows: Rows) -> BoolArray:
@@ -44,12 +44,12 @@ class NodePorts(UsageFilter):
 
     def heeds(self, record: PodRecord) -> bool:
         """Those that have one of the ports."""
-        return any(clash(port, taken) for port in self._ports for taken in record.shape.ports)
+        return any(clash(port, taken) for port in self._ports for taken in record.signature.ports)
 
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod takes host ports."""
-    return NodePorts(question) if question.shape.ports else None
+    return NodePorts(question) if question.signature.ports else None
 
 
 def _pod_may_help(waiting: Waiting, event: Event) -> bool:
@@ -57,8 +57,8 @@ def _pod_may_help(waiting: Waiting, event: Event) -> bool:
     pod = gone(event)
     if pod is None:
         return False
-    taken = waiting.cluster.shapes.of(pod).ports
-    return any(clash(port, other) for port in waiting.shape.ports for other in taken)
+    taken = waiting.cluster.signatures.of(pod).ports
+    return any(clash(port, other) for port in waiting.signature.ports for other in taken)
 
 
 _HINTS: Hints = {Node: arrival, Pod: _pod_may_help}
@@ -67,12 +67,12 @@ _HINTS: Hints = {Node: arrival, Pod: _pod_may_help}
 def taken_ports(trial: Trial) -> list[tuple[HostPort, str]]:
     """The host ports that the pod wants and another has on the node, with that one's key."""
     cluster = trial.cluster
-    wanted = cluster.shapes.of(trial.pod).ports
+    wanted = cluster.signatures.of(trial.pod).ports
     return [
         (port, record.key)
         for record in cluster.pods.by_node.get(trial.name, {}).values()
         for port in wanted
-        if any(clash(port, held) for held in record.shape.ports)
+        if any(clash(port, held) for held in record.signature.ports)
     ]
 
 

@@ -30,7 +30,7 @@ class Balanced(LocalScore):
 
     def __init__(self, question: Question) -> None:
         self._columns = question.cluster.resources.scored
-        requests = question.shape.requests
+        requests = question.signature.requests
         self._pod = np.array([requests.get(CPU, 0), requests.get(MEMORY, 0)], dtype=np.float64)
         self._may_exceed = not question.plugins.asks(FITTING)
         """Whether pods may go where they do not fit."""
@@ -62,7 +62,7 @@ class BalancedScore(LocalScore):
     reads = Reads.USAGE
 
     def __init__(self, question: Question) -> None:
-        requests, resources = question.shape.requests, question.cluster.resources
+        requests, resources = question.signature.requests, question.cluster.resources
         self._parts = [
             (Amounts(name, resources), requests.get(name, 0))
             for name in question.plugins.balanced_resources
@@ -131,7 +131,7 @@ class Evenness:
 
 def compile_score(question: Question) -> Score | None:
     """The score for even use, unless the pod requests none of what is balanced."""
-    requests, balanced = question.shape.requests, question.plugins.balanced_resources
+    requests, balanced = question.signature.requests, question.plugins.balanced_resources
     if not any(requests.get(name) for name in balanced):
         return None
     if balanced == DEFAULT_PLUGINS.balanced_resources:

@@ -21,7 +21,7 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, unless the pod tolerates a cordon."""
-    if any(tolerates(toleration, CORDON) for toleration in question.shape.tolerations):
+    if any(tolerates(toleration, CORDON) for toleration in question.signature.tolerations):
         return None
     nodes = question.cluster.node_sets.where(NAME, lambda node: not node.spec.unschedulable)
     return NodeSetFilter(NAME, nodes, REASON)

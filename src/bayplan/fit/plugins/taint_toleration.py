@@ -29,21 +29,21 @@ REPELLING = frozenset({"NoSchedule", "NoExecute"})
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter."""
-    return NodeSetFilter(NAME, tolerated_nodes(question.shape, question.cluster), REASON)
+    return NodeSetFilter(NAME, tolerated_nodes(question.signature, question.cluster), REASON)
 
 
-def tolerated_nodes(shape: PodSignature, cluster: Cluster) -> NodeSet:
-    """The nodes whose taints a shape tolerates."""
+def tolerated_nodes(signature: PodSignature, cluster: Cluster) -> NodeSet:
+    """The nodes whose taints a signature tolerates."""
     return cluster.node_sets.where(
-        (NAME, shape.tolerations_key),
-        lambda node: is_tolerated(shape, node),
+        (NAME, signature.tolerations_key),
+        lambda node: is_tolerated(signature, node),
     )
 
 
-def is_tolerated(shape: PodSignature, node: Node) -> bool:
-    """Whether a shape tolerates all taints of a node that repel."""
+def is_tolerated(signature: PodSignature, node: Node) -> bool:
+    """Whether a signature tolerates all taints of a node that repel."""
     taints = node.spec.taints
-    return not taints or find_untolerated(taints, shape.tolerations, REPELLING) is None
+    return not taints or find_untolerated(taints, signature.tolerations, REPELLING) is None
 
 
 class TaintTolerationScore(CountedScore):
@@ -56,7 +56,7 @@ class TaintTolerationScore(CountedScore):
 
 def compile_score(question: Question) -> Score | None:
     """The score."""
-    tolerations = [t for t in question.shape.tolerations if t.effect in ("", DISCOURAGING)]
+    tolerations = [t for t in question.signature.tolerations if t.effect in ("", DISCOURAGING)]
 
     def intolerable(node: Node) -> int:
         if not node.spec.taints:
@@ -66,12 +66,12 @@ def compile_score(question: Question) -> Score | None:
             for taint in node.spec.taints
         )
 
-    key = (NAME, "score", question.shape.tolerations_key)
+    key = (NAME, "score", question.signature.tolerations_key)
     return TaintTolerationScore(question.cluster.node_sets.tally(key, intolerable))
 
 
 _HINTS: Hints = {
-    Node: lambda waiting, event: newly(event, lambda node: is_tolerated(waiting.shape, node)),
+    Node: lambda waiting, event: newly(event, lambda node: is_tolerated(waiting.signature, node)),
 }
 """A node that lost its taints."""
 

@@ -46,7 +46,7 @@ class Table:
 
     def takes(self, lower: Sequence[PodRecord]) -> bool:
         """Whether these pods matter to no filter but by what they request."""
-        if self._fit is None or any(record.shape.is_huge for record in lower):
+        if self._fit is None or any(record.signature.is_huge for record in lower):
             return False
         return not self._heeding or not any(
             one.heeds(record) for one in self._heeding for record in lower
@@ -81,7 +81,7 @@ class Table:
 
 
 class _Requests:
-    """What pods take, each shape numbered; number 0 is nobody."""
+    """What pods take, each signature numbered; number 0 is nobody."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -95,19 +95,19 @@ class _Requests:
         starts: list[int] = []
         for row in rows:
             starts.append(len(flat))
-            flat += [numbers.setdefault(one.shape, len(numbers) + 1) for one in row]
+            flat += [numbers.setdefault(one.signature, len(numbers) + 1) for one in row]
         self.vectors = np.zeros((len(numbers) + 1, self._width), dtype=np.int64)
-        for shape, number in numbers.items():
-            self.vectors[number] = vector_of(shape)[: self._width]
+        for signature, number in numbers.items():
+            self.vectors[number] = vector_of(signature)[: self._width]
         together: IntArray = np.add.reduceat(self.vectors[flat], starts, axis=0)
         return together
 
     def places(self, rows: Sequence[list[Standing]]) -> IntArray:
-        """Which shape stands at which place of which row."""
+        """Which signature stands at which place of which row."""
         numbers = self._numbers
         places = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
         for place, row in zip(places, rows, strict=True):
-            place[: len(row)] = [numbers[one.record.shape] for one in row]
+            place[: len(row)] = [numbers[one.record.signature] for one in row]
         return places
 
 

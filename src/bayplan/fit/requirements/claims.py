@@ -2,7 +2,7 @@
 
 A claim's facts rest on the claim, its volume, its class and driver. They are checked by identity
 when they are read, so that a change costs nothing until the claim is asked about again. Needs are
-interned: claims that need the same are given the same object, which makes comparing shapes cheap.
+interned: claims that need the same are given the same object, which makes comparing pods cheap.
 """
 
 from __future__ import annotations

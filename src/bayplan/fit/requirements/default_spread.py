@@ -31,12 +31,12 @@ class DefaultSpread:
 NO_DEFAULTS = DefaultSpread()
 
 
-def default_spread(shape: PodSignature, cluster: Cluster, plugins: PluginSet) -> DefaultSpread:
+def default_spread(signature: PodSignature, cluster: Cluster, plugins: PluginSet) -> DefaultSpread:
     """The constraints of a pod that has none; none if no service or controller is behind it."""
     said = plugins.default_constraints
-    if shape.has_spread or said == ():
+    if signature.has_spread or said == ():
         return NO_DEFAULTS
-    selector = cluster.workloads.selector_for(shape)
+    selector = cluster.workloads.selector_for(signature)
     if selector.matches_everything:
         return NO_DEFAULTS
     constraints = SYSTEM if said is None else said

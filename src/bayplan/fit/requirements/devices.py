@@ -109,7 +109,7 @@ class DeviceRequirementsCache:
         devices = self._cluster.devices
         if not devices.classes:
             return ()
-        names = self._cluster.shapes.of(pod).requests
+        names = self._cluster.signatures.of(pod).requests
         return tuple(sorted(name for name in names if devices.serves(name)))
 
     def _usable(self, pod: Pod, name: str, *, made_for_it: bool) -> ResourceClaim:

@@ -172,7 +172,7 @@ class RequirementsCache:
 
     def _is_used(self, one: VolumeIdentity) -> bool:
         """Whether pods on any node use a volume."""
-        users = self._cluster.volume_places.users
+        users = self._cluster.attached_volumes.users
         if users(VolumeId(one.driver, one.handle)):
             return True
         return one.plugin is not None and bool(users(VolumeId(one.plugin.name, one.handle)))

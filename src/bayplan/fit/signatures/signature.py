@@ -118,7 +118,7 @@ class SignatureCache:
     """Every signature seen, by the bytes of the fields that make it."""
 
     def __init__(self, limits: Limits) -> None:
-        self._most = limits.shapes
+        self._most = limits.signatures
         self._signatures: dict[bytes, PodSignature] = {}
         self._own_keys: dict[bytes, frozenset[str]] = {}
         self._labels: dict[bytes, Labels] = {}
@@ -131,13 +131,13 @@ class SignatureCache:
         labels = self._telling(pod, key)
         if labels:
             key += _encode(sorted(labels.items()) if len(labels) > 1 else labels)
-        shape = self._signatures.get(key)
-        if shape is None:
+        signature = self._signatures.get(key)
+        if signature is None:
             if len(self._signatures) >= self._most:
                 self._signatures.clear()  # signatures in use live on with their users
-            shape = compile_signature(private_copy(pod), dict(labels))
-            self._signatures[key] = shape
-        return shape
+            signature = compile_signature(private_copy(pod), dict(labels))
+            self._signatures[key] = signature
+        return signature
 
     def unpinned(self, pod: Pod) -> Pod:
         """The pod without the name of the one node that it is meant for, if it has such."""

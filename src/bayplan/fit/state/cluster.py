@@ -45,8 +45,8 @@ class Cluster(PlacedPods):
         """
         self.node_changes.trim()
         self.usage_changes.trim()
-        if self.terms.prune() or len(self._standing) > self.limits.shapes:
-            self._standing.clear()
+        if self.terms.prune() or len(self._counted_terms) > self.limits.signatures:
+            self._counted_terms.clear()
 
     # -- nodes ---------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class Cluster(PlacedPods):
         self.csi.set(name, csinode)
         slot = self.slots.by_name.get(name)
         if slot is not None:
-            self.volume_places.set_node(slot)
+            self.attached_volumes.set_node(slot)
             self.node_changes.note(slot)
         self.count_all(records)
 
@@ -92,9 +92,9 @@ class Cluster(PlacedPods):
             topology.join(slot, node.metadata.labels)
         self.resources.set_node(slot, node)
         self.images.set_node(slot, node, present=True)
-        self.volume_places.set_node(slot)
+        self.attached_volumes.set_node(slot)
         self.node_changes.note(slot)
-        self.census.joined(slot, 1)
+        self.pod_counts.joined(slot, 1)
         for attachment in self.attachments_on(node.name):
             self._attach(attachment, 1)
 
@@ -102,7 +102,7 @@ class Cluster(PlacedPods):
         node = self.node_at(slot)
         for attachment in self.attachments_on(node.name):
             self._attach(attachment, -1)
-        self.census.joined(slot, -1)
+        self.pod_counts.joined(slot, -1)
         self.images.set_node(slot, node, present=False)
         self.resources.set_node(slot, None)
         for topology in self.topologies.values():
@@ -116,8 +116,8 @@ class Cluster(PlacedPods):
         self.alive = grown(self.alive, capacity)
         self.ties = grown(self.ties, capacity)
         self.resources.grow(capacity)
-        self.volume_places.grow(capacity)
-        self.census.grow(capacity)
+        self.attached_volumes.grow(capacity)
+        self.pod_counts.grow(capacity)
         for topology in self.topologies.values():
             topology.grow(capacity)
 
@@ -183,7 +183,7 @@ class Cluster(PlacedPods):
         slot = self.slots.by_name.get(attachment.spec.node_name)
         volume = self.attached_volume(attachment)
         if slot is not None and volume is not None and self.alive[slot]:
-            self.volume_places.attach(slot, volume, sign)
+            self.attached_volumes.attach(slot, volume, sign)
             self.usage_changes.note(slot)
 
     def attached_volume(self, attachment: VolumeAttachment) -> VolumeId | None:

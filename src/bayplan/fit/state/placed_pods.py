@@ -55,19 +55,19 @@ class PlacedPods:
         self.ports = HostPorts()
         self.disks = Disks()
         self.images = NodeImages()
-        self.volume_places = AttachedVolumes(capacity, self._limit, self.rules)
+        self.attached_volumes = AttachedVolumes(capacity, self._limit, self.rules)
         self.topologies: dict[str, Topology] = {}
         self.node_sets = NodeSets(self.nodes, self.node_changes, limits)
         self.namespaces = Namespaces()
-        self.census = PodCounts(self.namespaces, limits)
-        self.shapes = SignatureCache(limits)
-        self.terms = TermIndex(self.namespaces, self.shapes.reads, limits)
+        self.pod_counts = PodCounts(self.namespaces, limits)
+        self.signatures = SignatureCache(limits)
+        self.terms = TermIndex(self.namespaces, self.signatures.reads, limits)
         self.storage = StorageObjects()
         self.devices = DeviceObjects(are_known=knows_devices)
-        self.workloads = Workloads(self.shapes.reads)
+        self.workloads = Workloads(self.signatures.reads)
         self.pods = Pods()
         self.nominations = Nominations()
-        self._standing: dict[PodSignature, tuple[CountedTerm, ...]] = {}
+        self._counted_terms: dict[PodSignature, tuple[CountedTerm, ...]] = {}
 
     @property
     def csinodes(self) -> dict[str, CSINode]:
@@ -100,15 +100,15 @@ class PlacedPods:
         """The CSINode of a slot's node."""
         return self.csinodes.get(self.slots.names[slot])
 
-    def add_pod(self, pod: Pod, key: str, node: str, shape: PodSignature) -> None:
-        """A pod of this key and shape comes, on a node or (empty) on none."""
-        self._add(self._record(pod, key, node, shape))
+    def add_pod(self, pod: Pod, key: str, node: str, signature: PodSignature) -> None:
+        """A pod of this key and signature comes, on a node or (empty) on none."""
+        self._add(self._record(pod, key, node, signature))
 
-    def put_pod(self, pod: Pod, key: str, node: str, shape: PodSignature) -> PodRecord:
+    def put_pod(self, pod: Pod, key: str, node: str, signature: PodSignature) -> PodRecord:
         """A pod comes or changes, and is now on a node or (empty) on none; if nothing changed that
         is counted, only the object is replaced.
         """
-        record = self._record(pod, key, node, shape)
+        record = self._record(pod, key, node, signature)
         before = self.pods.by_key.get(key)
         if before is not None:
             if node and _same_to_counting(before, record):
@@ -137,9 +137,9 @@ class PlacedPods:
         record.volumes = self.storage.identities(record.claims, record.inline)
         self._add(record)
 
-    def _record(self, pod: Pod, key: str, node: str, shape: PodSignature) -> PodRecord:
+    def _record(self, pod: Pod, key: str, node: str, signature: PodSignature) -> PodRecord:
         """What is to be known of a pod, without a trace of it yet."""
-        record = PodRecord(pod, key, shape, self.shapes.labels_of(pod), node)
+        record = PodRecord(pod, key, signature, self.signatures.labels_of(pod), node)
         if pod.spec.volumes:
             record.claims = claims_of(pod)
             if names_volumes(pod):
@@ -211,15 +211,15 @@ class PlacedPods:
                 self._count(record, -1)
                 record.node = ""
 
-    def standing_terms(self, shape: PodSignature) -> tuple[CountedTerm, ...]:
-        """Where a shape's own terms are counted."""
-        found = self._standing.get(shape)
+    def counted_terms(self, signature: PodSignature) -> tuple[CountedTerm, ...]:
+        """Where a signature's own terms are counted."""
+        found = self._counted_terms.get(signature)
         if found is None:
             found = tuple(
                 self.terms.counted(owned, self.topology(owned.topology_key))
-                for owned in shape.terms.owned
+                for owned in signature.terms.owned
             )
-            self._standing[shape] = found
+            self._counted_terms[signature] = found
         return found
 
     def _count(self, record: PodRecord, sign: int) -> None:
@@ -229,17 +229,17 @@ class PlacedPods:
         slot = record.slot
         if slot == NO_SLOT:
             return
-        shape = record.shape
-        self.resources.take(slot, shape, sign)
+        signature = record.signature
+        self.resources.take(slot, signature, sign)
         if sign > 0:
-            self.census.add(record, slot)
+            self.pod_counts.add(record, slot)
         else:
-            self.census.remove(record, slot)
+            self.pod_counts.remove(record, slot)
             record.slot = NO_SLOT
-        if shape.ports:
-            self.ports.take(slot, shape.ports, sign)
-        if shape.terms.owned:
-            for standing in self.standing_terms(shape):
+        if signature.ports:
+            self.ports.take(slot, signature.ports, sign)
+        if signature.terms.owned:
+            for standing in self.counted_terms(signature):
                 standing.counts.add(slot, sign)
         if record.volumes or record.disks:
             self._count_volumes(record, slot, sign)
@@ -249,7 +249,7 @@ class PlacedPods:
         self.disks.take(slot, record.disks, sign)
         has_csinode = self.csinode_at(slot) is not None
         for volume in record.volumes:
-            self.volume_places.use(slot, volume.on_node(has_csinode=has_csinode), sign)
+            self.attached_volumes.use(slot, volume.on_node(has_csinode=has_csinode), sign)
 
     def count_all(self, records: Iterable[PodRecord]) -> None:
         """Count these pods."""
@@ -288,7 +288,7 @@ class PlacedPods:
 def _same_to_counting(before: PodRecord, after: PodRecord) -> bool:
     """Whether two records of a pod are counted alike; one that waits may be nominated anew."""
     return (
-        before.shape is after.shape
+        before.signature is after.signature
         and before.node == after.node
         and before.terminating == after.terminating
         and (before.labels is after.labels or before.labels == after.labels)

@@ -140,7 +140,7 @@ class PodCounts:
             self._enlist(counter, pods)
 
     def _class_of(self, record: PodRecord) -> PodClass:
-        namespace, labels = record.shape.namespace, record.labels
+        namespace, labels = record.signature.namespace, record.labels
         told = self._reads.read_labels(namespace, labels)
         terminating = record.terminating
         key = (

@@ -26,7 +26,7 @@ NO_SLOT = -1
 
 
 class PodRecord:
-    """A pod, its shape, and the node it is (or is assumed to be) on."""
+    """A pod, its signature, and the node it is (or is assumed to be) on."""
 
     __slots__ = (
         "claims",
@@ -37,20 +37,22 @@ class PodRecord:
         "node",
         "pod",
         "pod_class",
-        "shape",
+        "signature",
         "slot",
         "standing",
         "terminating",
         "volumes",
     )
 
-    def __init__(self, pod: Pod, key: str, shape: PodSignature, labels: Labels, node: str) -> None:
+    def __init__(
+        self, pod: Pod, key: str, signature: PodSignature, labels: Labels, node: str
+    ) -> None:
         self.pod = pod
         """The object as it was put; what is counted rests on what was read of it then, below."""
         self.key = key
         self.labels = labels
         self.terminating = pod.is_terminating
-        self.shape = shape
+        self.signature = signature
         self.node = node
         self.slot = NO_SLOT
         """The slot it is counted on; NO_SLOT while its node is unknown or it has none."""
@@ -71,7 +73,7 @@ class PodRecord:
         """How counters see it: pods of one key are one to all that are counted."""
         if self.pod_class is not None:
             return self.pod_class.key
-        return class_key(self.shape.namespace, self.labels, terminating=self.terminating)
+        return class_key(self.signature.namespace, self.labels, terminating=self.terminating)
 
 
 def placed_on(pod: Pod, node: str) -> Pod:

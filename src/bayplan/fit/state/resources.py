@@ -34,7 +34,7 @@ class ScoredColumns:
     """Cpu (milli) and memory as scores count them."""
 
     def __init__(self, capacity: int, limits: Limits) -> None:
-        self._most_shapes = limits.shapes
+        self._most_shapes = limits.signatures
         self.total: IntArray = np.ones((capacity, 2), dtype=np.int64)
         """What nodes have; 1 stands for none, so that it can be divided by."""
         self._totals: list[tuple[int, int]] = [(1, 1)] * capacity
@@ -84,9 +84,9 @@ class ScoredColumns:
         if not (cpu and memory):
             self.lopsided.add(slot)
 
-    def take(self, slot: int, shape: PodSignature, sign: int) -> None:
-        """A pod of this shape comes to the slot's node (+1) or leaves it (-1)."""
-        amounts = self._amounts.get(shape) or self._amounts_of(shape)
+    def take(self, slot: int, signature: PodSignature, sign: int) -> None:
+        """A pod of this signature comes to the slot's node (+1) or leaves it (-1)."""
+        amounts = self._amounts.get(signature) or self._amounts_of(signature)
         self.shift(slot, amounts, sign)
 
     def shift(self, slot: int, amounts: Amounts, sign: int = 1) -> None:
@@ -116,11 +116,11 @@ class ScoredColumns:
             uneven = abs((cpu / total_cpu - memory / total_memory) / 2)
             self.unevenness[slot] = EVEN + MAX_SCORE - int((1 - uneven) * MAX_SCORE)
 
-    def _amounts_of(self, shape: PodSignature) -> Amounts:
+    def _amounts_of(self, signature: PodSignature) -> Amounts:
         if len(self._amounts) > self._most_shapes:
             self._amounts.clear()
-        requested = shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)
-        amounts = self._amounts[shape] = (*shape.nonzero_placed, *requested)
+        requested = signature.requests.get(CPU, 0), signature.requests.get(MEMORY, 0)
+        amounts = self._amounts[signature] = (*signature.nonzero_placed, *requested)
         return amounts
 
 
@@ -151,11 +151,11 @@ class HugeSums:
 
 
 class Resources:
-    """Allocatable and free amounts by slot, with what each shape takes."""
+    """Allocatable and free amounts by slot, with what each signature takes."""
 
     def __init__(self, capacity: int, nodes: list[Node | None], limits: Limits) -> None:
         self._nodes = nodes
-        self._most_vectors = limits.shapes
+        self._most_vectors = limits.signatures
         self.columns = {name: index for index, name in enumerate(BASE_COLUMNS)}
         self.allocatable: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
         self.free: IntArray = np.zeros((capacity, len(BASE_COLUMNS)), dtype=np.int64)
@@ -177,27 +177,27 @@ class Resources:
         self.free[slot] = row
         self.scored.set_node(slot, row[1], row[2])
 
-    def take(self, slot: int, shape: PodSignature, sign: int) -> None:
-        """A pod of this shape comes to the slot's node (+1) or leaves it (-1)."""
-        if shape.is_huge:
-            self._take_huge(slot, shape, sign)
+    def take(self, slot: int, signature: PodSignature, sign: int) -> None:
+        """A pod of this signature comes to the slot's node (+1) or leaves it (-1)."""
+        if signature.is_huge:
+            self._take_huge(slot, signature, sign)
             return
-        vector = self._vectors.get(shape)
+        vector = self._vectors.get(signature)
         if vector is None:
-            vector = self.vector(shape)
+            vector = self.vector(signature)
         if sign > 0:
             self.free[slot] -= vector
         else:
             self.free[slot] += vector
-        self.scored.take(slot, shape, sign)
+        self.scored.take(slot, signature, sign)
 
-    def _take_huge(self, slot: int, shape: PodSignature, sign: int) -> None:
+    def _take_huge(self, slot: int, signature: PodSignature, sign: int) -> None:
         """Huge requests are summed exactly, and together count for LARGEST at most: no node has as
         much, and no sum wraps around.
         """
-        amounts = {PODS: 1, **shape.requests}
-        counted = dict(zip((COUNTED_CPU, COUNTED_MEMORY), shape.nonzero_placed, strict=True))
-        for name in shape.requests:
+        amounts = {PODS: 1, **signature.requests}
+        counted = dict(zip((COUNTED_CPU, COUNTED_MEMORY), signature.nonzero_placed, strict=True))
+        for name in signature.requests:
             self.ensure(name)
         more = self._huge.more(slot, {**amounts, **counted}, sign)
         for name in amounts:
@@ -215,20 +215,20 @@ class Resources:
             need[self.columns[name]] = amount
         return need
 
-    def vector(self, shape: PodSignature) -> IntArray:
-        """What a pod of this shape takes, by column."""
-        known = self._vectors.get(shape)
+    def vector(self, signature: PodSignature) -> IntArray:
+        """What a pod of this signature takes, by column."""
+        known = self._vectors.get(signature)
         if known is not None:
             return known
         if len(self._vectors) > self._most_vectors:
             self._vectors.clear()
-        for name in shape.requests:
+        for name in signature.requests:
             self.ensure(name)
         vector = np.zeros(len(self.columns), dtype=np.int64)
         vector[0] = 1
-        for name, amount in shape.requests.items():
+        for name, amount in signature.requests.items():
             vector[self.columns[name]] = amount
-        self._vectors[shape] = vector
+        self._vectors[signature] = vector
         return vector
 
     def ensure(self, name: str) -> None:

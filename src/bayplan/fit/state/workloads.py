@@ -69,16 +69,16 @@ class Workloads:
         self._reads.remove(gone.namespace, keys_of(_selector(gone)))
         self.generations[key.partition("/")[0]] += 1
 
-    def selector_for(self, shape: PodSignature) -> Selector:
-        """What the services and the controller behind a shape select; EVERYTHING if there are
+    def selector_for(self, signature: PodSignature) -> Selector:
+        """What the services and the controller behind a signature select; EVERYTHING if there are
         none.
         """
         merged: Labels = {}
-        for service in self.services.get(shape.namespace, {}).values():
+        for service in self.services.get(signature.namespace, {}).values():
             wanted = service.spec.selector
-            if wanted and selector_from_labels(wanted).matches(shape.labels):
+            if wanted and selector_from_labels(wanted).matches(signature.labels):
                 merged |= wanted
-        owner = self._owner(shape)
+        owner = self._owner(signature)
         if isinstance(owner, ReplicationController):
             merged |= owner.spec.selector
         selector = selector_from_labels(merged) if merged else EVERYTHING
@@ -86,11 +86,11 @@ class Workloads:
             return selector
         return _both(selector, _selector(owner))
 
-    def _owner(self, shape: PodSignature) -> Controller | None:
-        if shape.owner is None:
+    def _owner(self, signature: PodSignature) -> Controller | None:
+        if signature.owner is None:
             return None
-        kind, name = shape.owner
-        return self.controllers.get((kind, f"{shape.namespace}/{name}"))
+        kind, name = signature.owner
+        return self.controllers.get((kind, f"{signature.namespace}/{name}"))
 
 
 def _selector(controller: Controller) -> Selector:

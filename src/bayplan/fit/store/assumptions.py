@@ -77,7 +77,7 @@ class AssumedObjects(JournaledObjects):
         ValueError if it names no node, if the pod is on one already, or if a claim or volume that
         it rests on has gone to another. A pod that has ended takes nothing.
         """
-        return self._assume(pod, decision, validate_pod(pod, self.cluster.shapes))
+        return self._assume(pod, decision, validate_pod(pod, self.cluster.signatures))
 
     def forget(self, assumption: Assumption) -> None:
         """Take back what an assumption still holds, and nothing else; again does no harm."""
@@ -133,7 +133,7 @@ class AssumedObjects(JournaledObjects):
             self._reserve(binding, key, node)
         if record is None:
             self._add_pod(pod, key, node, signature)
-        elif record.pod is pod and record.shape is signature:
+        elif record.pod is pod and record.signature is signature:
             self._move_pod(record, node)
         else:
             self._write_pod(pod, key, signature, node)

@@ -128,12 +128,12 @@ def _namespace_handler(cluster: Cluster) -> KindHandler:
     def put(namespace: Namespace) -> None:
         namespaces[namespace.name] = namespace
         if cluster.namespaces.put(namespace.name, namespace.metadata.labels):
-            cluster.census.namespace_changed(namespace.name)
+            cluster.pod_counts.namespace_changed(namespace.name)
 
     def remove(name: str) -> None:
         del namespaces[name]
         cluster.namespaces.remove(name)
-        cluster.census.namespace_changed(name)
+        cluster.pod_counts.namespace_changed(name)
 
     return KindHandler(namespaces.get, put, remove, namespaces.values)
 

@@ -50,7 +50,7 @@ class ObjectStore(AssumedObjects):
         What is assumed of it stays, until the object itself says otherwise or a fork is open.
         """
         if isinstance(obj, Pod):
-            self._put_pod(obj, validate_pod(obj, self.cluster.shapes))
+            self._put_pod(obj, validate_pod(obj, self.cluster.signatures))
         elif type(obj) in self._kinds:
             self._put(validate_object(obj))
 
@@ -83,7 +83,7 @@ class ObjectStore(AssumedObjects):
         and is not copied.
         """
         if isinstance(obj, Pod):
-            self._observe_pod(obj, validate_pod(obj, self.cluster.shapes))
+            self._observe_pod(obj, validate_pod(obj, self.cluster.signatures))
         elif type(obj) in self._kinds:
             valid = validate_object(obj, own=own)
             if self._journal.depth:
@@ -218,7 +218,7 @@ class ObjectStore(AssumedObjects):
     def _put(self, obj: KubeObject) -> None:
         """Put a valid object."""
         if isinstance(obj, Pod):
-            self._put_pod(obj, validate_pod(obj, self.cluster.shapes))
+            self._put_pod(obj, validate_pod(obj, self.cluster.signatures))
         elif self._assumed_pods and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
             self._put_storage(obj)
         else:

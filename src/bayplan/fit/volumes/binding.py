@@ -50,7 +50,7 @@ class ClaimBinding(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """What it takes to make a volume for a claim, by value, so that equal claims are one shape."""
+    """What it takes to make a volume for a claim, by value: equal claims are one."""
 
     can_provision: bool
     topologies: Topologies

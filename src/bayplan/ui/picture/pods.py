@@ -21,7 +21,7 @@ SCHEDULED = "PodScheduled"
 
 def pod_row(record: PodRecord, priority: int, state: str, queue: str, upcoming: str) -> Row:
     """A pod that has not ended."""
-    pod, requests = record.pod, record.shape.requests
+    pod, requests = record.pod, record.signature.requests
     return [
         texts.identity(record.key),
         texts.identity(record.node),

@@ -152,9 +152,9 @@ class Waiting:
 
 def _base(record: PodRecord) -> bytes:
     """What of a pod is told on the page: whose it is, and what it asks for."""
-    pod, shape = record.pod, record.shape
+    pod, signature = record.pod, record.signature
     gates = [gate.name for gate in pod.spec.scheduling_gates]
-    asks = sorted(shape.requests.items())
+    asks = sorted(signature.requests.items())
     told = (pod.namespace, owner_of(pod), asks, len(record.volumes), gates, pod.spec.scheduler_name)
     return _encode(told)
 

@@ -36,7 +36,7 @@ class InterPodAffinity(Filter):
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        cluster, terms = question.cluster, question.shape.terms
+        cluster, terms = question.cluster, question.signature.terms
         near = tuple(placed.term for placed in terms.affinity)
         self._near = [domain_counts(placed, near, cluster) for placed in terms.affinity]
         self._away = [
@@ -79,7 +79,7 @@ class InterPodAffinity(Filter):
     def missing_labels(self, slot: int) -> dict[str, list[str]]:
         """The labels over which the pod must be near others, with the domains where those are."""
         found: dict[str, list[str]] = {}
-        for placed, counts in zip(self._question.shape.terms.affinity, self._near, strict=True):
+        for placed, counts in zip(self._question.signature.terms.affinity, self._near, strict=True):
             if counts.topology.codes[slot] == ABSENT:
                 found.setdefault(placed.topology_key, matching_domains(counts))
         return found
@@ -88,11 +88,11 @@ class InterPodAffinity(Filter):
         """Those that a term of the pod picks, or that keep it out themselves."""
         self._look_again()
         namespaces = self._question.cluster.namespaces
-        key = (record.class_key, record.shape)
+        key = (record.class_key, record.signature)
         known = self._heeded.get(key)
         if known is None:
-            waiting = self._question.shape
-            known = matters(record.pod, record.shape, waiting, waiting.labels, namespaces)
+            waiting = self._question.signature
+            known = matters(record.pod, record.signature, waiting, waiting.labels, namespaces)
             self._heeded[key] = known
         return known
 
@@ -110,10 +110,10 @@ class InterPodAffinity(Filter):
         return passes
 
     def _matches_itself(self) -> bool:
-        shape, known = self._question.shape, self._question.cluster.namespaces
-        near = shape.terms.affinity
+        signature, known = self._question.signature, self._question.cluster.namespaces
+        near = signature.terms.affinity
         return bool(near) and all(
-            placed.term.picks(shape.namespace, shape.labels, known) for placed in near
+            placed.term.picks(signature.namespace, signature.labels, known) for placed in near
         )
 
     def _keeping_out(self) -> list[CountedTerm]:
@@ -123,7 +123,7 @@ class InterPodAffinity(Filter):
 
     def _look_again(self) -> None:
         """Match terms anew, if there are new ones or namespaces have changed."""
-        cluster, shape = self._question.cluster, self._question.shape
+        cluster, signature = self._question.cluster, self._question.signature
         generation = (cluster.terms.generation, cluster.namespaces.version)
         if generation == self._generation:
             return
@@ -132,7 +132,7 @@ class InterPodAffinity(Filter):
         self._near_itself = self._matches_itself()
         self._standing = [
             standing
-            for standing in cluster.terms.concerning(shape.namespace, shape.labels)
+            for standing in cluster.terms.concerning(signature.namespace, signature.labels)
             if standing.owned.kind is TermKind.KEEPS_OUT
         ]
 
@@ -152,7 +152,7 @@ def domain_counts(placed: PlacedTerm, terms: tuple[PodTerm, ...], cluster: Clust
     """By domain of a term's topology, the pods that all of these terms pick."""
     match = PodMatch(terms, terminating_too=True)
     key = ("affinity", placed.topology_key, match)
-    counts = cluster.census.counter(
+    counts = cluster.pod_counts.counter(
         key, match, lambda: DomainCounts(cluster.topology(placed.topology_key))
     )
     if not isinstance(counts, DomainCounts):
@@ -173,12 +173,12 @@ def compile_filter(question: Question) -> Filter | None:
 
 def matters(
     pod: Pod,
-    shape: PodSignature,
+    signature: PodSignature,
     waiting: PodSignature,
     labels: Mapping[str, str],
     known: Namespaces,
 ) -> bool:
-    """Whether a running pod, of this shape, is picked by a waiting one's terms or keeps it out;
+    """Whether a running pod, of this signature, is picked by a waiting one's terms or keeps it out;
     `labels` are what of the waiting pod's labels the running one may read.
     """
     terms = (*waiting.terms.affinity, *waiting.terms.anti_affinity)
@@ -186,16 +186,16 @@ def matters(
         return True
     return any(
         owned.kind is TermKind.KEEPS_OUT and owned.term.concerns(waiting.namespace, labels, known)
-        for owned in shape.terms.owned
+        for owned in signature.terms.owned
     )
 
 
 def _pod_may_help(waiting: Waiting, event: Event) -> bool:
     """A pod came or went that one of the terms is about, or whose own terms are about the pod."""
-    shapes, known = waiting.cluster.shapes, waiting.cluster.namespaces
+    signatures, known = waiting.cluster.signatures, waiting.cluster.namespaces
     labels = waiting.pod.metadata.labels  # all: the pod that is gone is no longer heeded
     return any(
-        pod is not None and matters(pod, shapes.of(pod), waiting.shape, labels, known)
+        pod is not None and matters(pod, signatures.of(pod), waiting.signature, labels, known)
         for pod in (gone(event), come(event))
     )
 

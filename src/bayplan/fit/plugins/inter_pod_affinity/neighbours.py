@@ -44,7 +44,7 @@ def _avoided(trial: Trial) -> Iterator[Blocker]:
     """Those that the pod's own rules are about."""
     cluster = trial.cluster
     known = cluster.namespaces
-    for placed in cluster.shapes.of(trial.pod).terms.anti_affinity:
+    for placed in cluster.signatures.of(trial.pod).terms.anti_affinity:
 
         def picked(record: PodRecord, placed: PlacedTerm = placed) -> bool:
             return placed.term.picks(record.pod.namespace, record.pod.metadata.labels, known)
@@ -62,7 +62,7 @@ def _avoiding(trial: Trial) -> Iterator[Blocker]:
             continue
 
         def keeps_out(record: PodRecord, owned: OwnedTerm = owned) -> bool:
-            return owned in record.shape.terms.owned
+            return owned in record.signature.terms.owned
 
         for record in pods_in_domain(trial, owned.topology_key, owned, keeps_out):
             yield Blocker(record, owned.topology_key, own_rule=False)
@@ -71,7 +71,7 @@ def _avoiding(trial: Trial) -> Iterator[Blocker]:
 def unmet_affinity(trial: Trial) -> list[Unmet]:
     """The terms of required affinity that find nobody where the node is."""
     cluster = trial.cluster
-    terms = cluster.shapes.of(trial.pod).terms.affinity
+    terms = cluster.signatures.of(trial.pod).terms.affinity
     affinity = trial.pod.spec.affinity
     written = affinity.pod_affinity.required if affinity and affinity.pod_affinity else []
     every = tuple(placed.term for placed in terms)

@@ -24,7 +24,7 @@ class InterPodAffinityScore(RelativeScore):
         self._question = question
         self._own = [
             (domain_counts(placed, (placed.term,), question.cluster), placed.weight)
-            for placed in question.shape.terms.preferences
+            for placed in question.signature.terms.preferences
         ]
         self._standing: list[CountedTerm] = []
         self._generation = (-1, -1)
@@ -65,13 +65,13 @@ class InterPodAffinityScore(RelativeScore):
 
     def _attracting(self) -> list[CountedTerm]:
         """The weighted terms of running pods that concern this pod."""
-        cluster, shape = self._question.cluster, self._question.shape
+        cluster, signature = self._question.cluster, self._question.signature
         generation = (cluster.terms.generation, cluster.namespaces.version)
         if generation != self._generation:
             self._generation = generation
             self._standing = [
                 standing
-                for standing in cluster.terms.concerning(shape.namespace, shape.labels)
+                for standing in cluster.terms.concerning(signature.namespace, signature.labels)
                 if self._weight(standing)
             ]
         return self._standing
@@ -86,6 +86,6 @@ class InterPodAffinityScore(RelativeScore):
 def compile_score(question: Question) -> Score | None:
     """The score; whether others' preferences concern the pod can change at any time."""
     ignores = question.plugins.ignore_preferred_terms_of_existing_pods
-    if ignores and not question.shape.terms.preferences:
+    if ignores and not question.signature.terms.preferences:
         return None
     return InterPodAffinityScore(question)

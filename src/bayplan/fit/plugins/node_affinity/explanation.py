@@ -240,7 +240,7 @@ def _have(value: str | None) -> str:
 
 def _names(trial: Trial) -> list[str]:
     """The nodes that the pod names."""
-    wanted = trial.cluster.shapes.of(trial.pod).node_names or ()
+    wanted = trial.cluster.signatures.of(trial.pod).node_names or ()
     return [f"required affinity names {', '.join(sorted(wanted))}"]
 
 

@@ -19,9 +19,9 @@ CONFLICT = "pod affinity terms conflict"
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod says anything of nodes."""
-    if question.shape.required_nodes.says_nothing:
+    if question.signature.required_nodes.says_nothing:
         return None
-    return NodeSetFilter(NAME, required_nodes(question.shape, question.cluster), REASON)
+    return NodeSetFilter(NAME, required_nodes(question.signature, question.cluster), REASON)
 
 
 def compile_added(question: Question) -> Filter | None:
@@ -35,20 +35,20 @@ def compile_added(question: Question) -> Filter | None:
 
 def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
     """Required terms that name nodes, and no node that all of one term's fields name."""
-    names = arrival.shape.node_names
+    names = arrival.signature.node_names
     return Refusal.unresolvable(NAME, CONFLICT) if names is not None and not names else None
 
 
-def required_nodes(shape: PodSignature, cluster: Cluster) -> NodeSet:
-    """The nodes that a shape's selector and required affinity allow."""
-    required = shape.required_nodes
+def required_nodes(signature: PodSignature, cluster: Cluster) -> NodeSet:
+    """The nodes that a signature's selector and required affinity allow."""
+    required = signature.required_nodes
     return cluster.node_sets.where((NAME, required), required.matches)
 
 
 def _node_may_help(waiting: Waiting, event: Event) -> bool:
     """A node that matches came, or has other labels."""
     node = event.after
-    matches = isinstance(node, Node) and waiting.shape.required_nodes.matches(node)
+    matches = isinstance(node, Node) and waiting.signature.required_nodes.matches(node)
     return matches and arrival_or_labels(waiting, event)
 
 

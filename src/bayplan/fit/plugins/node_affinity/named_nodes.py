@@ -36,7 +36,7 @@ def can_be_pinned(question: Question) -> bool:
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if every required term names nodes."""
-    names = question.shape.node_names
+    names = question.signature.node_names
     if not names:
         return None
     nodes = question.cluster.node_sets.where((NAME, names), lambda node: node.name in names)

@@ -17,7 +17,7 @@ class NodeAffinityScore(CountedScore):
 
 def compile_score(question: Question) -> Score | None:
     """The score, if the pod prefers some nodes, or the profile does."""
-    preferred = (*question.plugins.added_affinity.preferred, *question.shape.preferred_nodes)
+    preferred = (*question.plugins.added_affinity.preferred, *question.signature.preferred_nodes)
     if not preferred:
         return None
 

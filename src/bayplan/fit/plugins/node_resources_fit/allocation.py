@@ -57,9 +57,9 @@ class AllocationScore(LocalScore):
     reads = Reads.USAGE
 
     def __init__(self, question: Question) -> None:
-        shape, resources = question.shape, question.cluster.resources
+        signature, resources = question.signature, question.cluster.resources
         self._strategy = question.plugins.scoring
-        asked = {**shape.requests, CPU: shape.nonzero[0], MEMORY: shape.nonzero[1]}
+        asked = {**signature.requests, CPU: signature.nonzero[0], MEMORY: signature.nonzero[1]}
         self._parts = [
             (Amounts(name, resources), asked.get(name, 0), weight)
             for name, weight in self._strategy.resources

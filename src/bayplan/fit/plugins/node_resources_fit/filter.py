@@ -31,7 +31,7 @@ class NodeResourcesFit(AmountFilter):
 
     def __init__(self, question: Question) -> None:
         self._resources = question.cluster.resources
-        self._requests = filtered_requests(question.shape, question.plugins)
+        self._requests = filtered_requests(question.signature, question.plugins)
         self.need = self._resources.need(self._requests)
         """The least that must be free, by column."""
         self._from_devices = [self._resources.columns[n] for n in question.needs.devices.extended]
@@ -110,7 +110,7 @@ class NodeResourcesFit(AmountFilter):
 
     def may_yield(self, record: PodRecord, slot: int) -> bool:
         """A pod that takes as much as is short, of all that is."""
-        takes = record.shape.requests
+        takes = record.signature.requests
         short = self.shortages(slot)
         return all(takes.get(name, 0) >= wanted - free for name, (wanted, free) in short.items())
 
@@ -138,14 +138,14 @@ class NodeResourcesFit(AmountFilter):
         return found
 
 
-def filtered_requests(shape: PodSignature, plugins: PluginSet) -> dict[str, int]:
+def filtered_requests(signature: PodSignature, plugins: PluginSet) -> dict[str, int]:
     """What a pod requests of what is filtered by."""
     names, groups = plugins.ignored_resources, plugins.ignored_resource_groups
     if not names and not groups:
-        return shape.requests
+        return signature.requests
     return {
         name: amount
-        for name, amount in shape.requests.items()
+        for name, amount in signature.requests.items()
         if not (is_extended(name) and (name in names or name.partition("/")[0] in groups))
     }
 
@@ -160,7 +160,7 @@ def _node_may_help(waiting: Waiting, event: Event) -> bool:
     before, after = event.before, event.after
     if not isinstance(after, Node):
         return False
-    needs = {PODS: 1, **filtered_requests(waiting.shape, waiting.plugins)}
+    needs = {PODS: 1, **filtered_requests(waiting.signature, waiting.plugins)}
     has = {name: allocatable(after.status.allocatable, name) for name in needs}
     if any(has[name] < needs[name] for name in needs):
         return False
@@ -177,9 +177,9 @@ def _pod_may_help(waiting: Waiting, event: Event) -> bool:
     before, after = event.before, event.after
     if place != place_of(after) or not isinstance(before, Pod) or not isinstance(after, Pod):
         return True
-    took = waiting.cluster.shapes.of(before).requests
-    takes = waiting.cluster.shapes.of(after).requests
-    needed = filtered_requests(waiting.shape, waiting.plugins)
+    took = waiting.cluster.signatures.of(before).requests
+    takes = waiting.cluster.signatures.of(after).requests
+    needed = filtered_requests(waiting.signature, waiting.plugins)
     return any(took.get(name, 0) > takes.get(name, 0) for name in needed)
 
 

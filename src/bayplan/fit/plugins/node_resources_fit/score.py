@@ -26,7 +26,7 @@ class LeastAllocated(LocalScore):
 
     def __init__(self, question: Question) -> None:
         self._columns = question.cluster.resources.scored
-        self._pod = np.array(question.shape.nonzero, dtype=np.int64)
+        self._pod = np.array(question.signature.nonzero, dtype=np.int64)
 
     def points(self, rows: Rows) -> IntArray:
         """Points by what would be left."""

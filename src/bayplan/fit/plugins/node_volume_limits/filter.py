@@ -136,7 +136,7 @@ class NodeVolumeLimits(UsageFilter):
 
     def _places(self, driver: str) -> tuple[IntArray, IntArray]:
         """A driver's places that are taken, and the limits by the rules that hold."""
-        places = self._cluster.volume_places
+        places = self._cluster.attached_volumes
         return places.columns(driver).used, places.limits(driver, self._rules)
 
     def _new_places(self, driver: str) -> IntArray:
@@ -157,7 +157,7 @@ class NodeVolumeLimits(UsageFilter):
     def _in_use(self, volume: VolumeId) -> BoolArray:
         mask = np.zeros(self._cluster.slots.capacity, dtype=np.bool_)
         if volume.handle:
-            mask[list(self._cluster.volume_places.users(volume))] = True
+            mask[list(self._cluster.attached_volumes.users(volume))] = True
         return mask
 
 

@@ -18,10 +18,10 @@ from bayplan.kube.selectors import NOTHING, Selector
 
 
 def spread_counts(
-    constraint: SpreadConstraint, shape: PodSignature, cluster: Cluster, keys: frozenset[str]
+    constraint: SpreadConstraint, signature: PodSignature, cluster: Cluster, keys: frozenset[str]
 ) -> SpreadCounts:
     """Matching pods by domain of a constraint; `keys` are labels that a node must have to count."""
-    sets, set_key = _eligible(constraint, shape, cluster, keys)
+    sets, set_key = _eligible(constraint, signature, cluster, keys)
 
     def make() -> SpreadCounts:
         topology = cluster.topology(constraint.topology_key)
@@ -32,32 +32,32 @@ def spread_counts(
             counts.join(slot, 1)
         return counts
 
-    match = pods_to_spread(constraint.selector, shape)
+    match = pods_to_spread(constraint.selector, signature)
     key = ("spread", constraint.topology_key, match, set_key)
-    counts = cluster.census.counter(key, match, make)
+    counts = cluster.pod_counts.counter(key, match, make)
     if not isinstance(counts, SpreadCounts):
         raise TypeError("a spread constraint counts by domain")
     return counts
 
 
-def node_counts(selector: Selector, shape: PodSignature, cluster: Cluster) -> SlotCounts:
+def node_counts(selector: Selector, signature: PodSignature, cluster: Cluster) -> SlotCounts:
     """Matching pods by node."""
-    match = pods_to_spread(selector, shape)
+    match = pods_to_spread(selector, signature)
     key = ("spread by node", match)
-    counts = cluster.census.counter(key, match, lambda: SlotCounts(cluster.slots.capacity))
+    counts = cluster.pod_counts.counter(key, match, lambda: SlotCounts(cluster.slots.capacity))
     if not isinstance(counts, SlotCounts):
         raise TypeError("pods by node are counted by slot")
     return counts
 
 
-def pods_to_spread(selector: Selector, shape: PodSignature) -> PodMatch:
+def pods_to_spread(selector: Selector, signature: PodSignature) -> PodMatch:
     """The pods that a constraint counts; an empty selector counts none."""
     meant = NOTHING if selector.matches_everything else selector
-    return PodMatch((everything_in([shape.namespace], meant),), terminating_too=False)
+    return PodMatch((everything_in([signature.namespace], meant),), terminating_too=False)
 
 
 def _eligible(
-    constraint: SpreadConstraint, shape: PodSignature, cluster: Cluster, keys: frozenset[str]
+    constraint: SpreadConstraint, signature: PodSignature, cluster: Cluster, keys: frozenset[str]
 ) -> tuple[list[NodeSet], tuple[object, ...]]:
     """The sets that a node must be in to be counted, and a key that stands for them."""
     sets: list[NodeSet] = []
@@ -66,12 +66,12 @@ def _eligible(
     if others:
         sets.append(_having_labels(others, cluster))
         key.append(others)
-    if constraint.honor_affinity and not shape.required_nodes.says_nothing:
-        sets.append(required_nodes(shape, cluster))
-        key.append(shape.required_nodes)
+    if constraint.honor_affinity and not signature.required_nodes.says_nothing:
+        sets.append(required_nodes(signature, cluster))
+        key.append(signature.required_nodes)
     if constraint.honor_taints:
-        sets.append(tolerated_nodes(shape, cluster))
-        key.append(("tolerating", shape.tolerations_key))
+        sets.append(tolerated_nodes(signature, cluster))
+        key.append(("tolerating", signature.tolerations_key))
     return sets, tuple(key)
 
 

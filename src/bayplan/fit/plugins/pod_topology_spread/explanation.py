@@ -110,7 +110,7 @@ def failing_spread(trial: Trial) -> list[Spread]:
 def counted_in_domain(trial: Trial, spread: Spread) -> list[PodRecord]:
     """The pods in the node's domain that a constraint counts."""
     cluster = trial.cluster
-    match = pods_to_spread(spread.constraint.selector, cluster.shapes.of(trial.pod))
+    match = pods_to_spread(spread.constraint.selector, cluster.signatures.of(trial.pod))
 
     def counted(record: PodRecord) -> bool:
         meta, terminating = record.pod.metadata, record.terminating

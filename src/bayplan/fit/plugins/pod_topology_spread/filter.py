@@ -1,6 +1,6 @@
 """PodTopologySpread: pods that match a constraint's selector must be spread over its domains.
 
-Counts by domain are kept by the census; a decision compares each domain's count with the least of
+Counts by domain are kept in `state.pod_counts`; a decision compares each count with the least of
 all domains that have a node the constraint takes into account.
 """
 
@@ -53,11 +53,11 @@ class _Constraint:
     def __init__(
         self, constraint: SpreadConstraint, question: Question, keys: frozenset[str]
     ) -> None:
-        shape, cluster = question.shape, question.cluster
-        self.own = own = constraint.selector.matches(shape.labels)
+        signature, cluster = question.signature, question.cluster
+        self.own = own = constraint.selector.matches(signature.labels)
         self.constraint = constraint
-        self.match = pods_to_spread(constraint.selector, shape)
-        self.counts = spread_counts(constraint, shape, cluster, keys)
+        self.match = pods_to_spread(constraint.selector, signature)
+        self.counts = spread_counts(constraint, signature, cluster, keys)
         self._limit = constraint.max_skew - (1 if own else 0)
         self._min_domains = constraint.min_domains
 
@@ -91,7 +91,7 @@ class PodTopologySpread(Filter):
     reads = Reads.CLUSTER
 
     def __init__(self, question: Question) -> None:
-        hard = question.shape.hard_spread or question.default_spread.hard
+        hard = question.signature.hard_spread or question.default_spread.hard
         keys = frozenset(constraint.topology_key for constraint in hard)
         self._namespaces = question.cluster.namespaces
         self._heeded: dict[ClassKey, bool] = {}
@@ -160,20 +160,20 @@ class PodTopologySpread(Filter):
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod has constraints that must hold."""
-    hard = question.shape.hard_spread or question.default_spread.hard
+    hard = question.signature.hard_spread or question.default_spread.hard
     return PodTopologySpread(question) if hard else None
 
 
 def _pod_may_help(waiting: Waiting, event: Event) -> bool:
     """A pod came or went that a constraint counts; of default ones, any in the namespace may."""
     pods = [pod for pod in (gone(event), come(event)) if pod is not None]
-    nearby = [pod for pod in pods if pod.metadata.namespace == waiting.shape.namespace]
-    if not waiting.shape.hard_spread:
+    nearby = [pod for pod in pods if pod.metadata.namespace == waiting.signature.namespace]
+    if not waiting.signature.hard_spread:
         return bool(nearby)
     return any(
         constraint.selector.matches(pod.metadata.labels)
         for pod in nearby
-        for constraint in waiting.shape.hard_spread
+        for constraint in waiting.signature.hard_spread
     )
 
 
@@ -189,8 +189,8 @@ def _workload_may_help(waiting: Waiting, event: Event) -> bool:
     """Whom a pod is spread with was worked out from what is behind it, and that changed."""
     known = event.after if event.after is not None else event.before
     defaults = waiting.plugins.default_constraints or ()
-    deduced = not waiting.shape.has_spread and any(one.must_hold for one in defaults)
-    nearby = known is not None and known.metadata.namespace == waiting.shape.namespace
+    deduced = not waiting.signature.has_spread and any(one.must_hold for one in defaults)
+    nearby = known is not None and known.metadata.namespace == waiting.signature.namespace
     return deduced and nearby
 
 

@@ -44,7 +44,7 @@ class _DomainConstraint:
     def __init__(
         self, constraint: SpreadConstraint, question: Question, keys: frozenset[str]
     ) -> None:
-        self._counts = spread_counts(constraint, question.shape, question.cluster, keys)
+        self._counts = spread_counts(constraint, question.signature, question.cluster, keys)
         self.topology = self._counts.topology
         self._skew = float(constraint.max_skew - 1)
 
@@ -102,17 +102,17 @@ def _constraint(
     if constraint.topology_key != HOSTNAME:
         return _DomainConstraint(constraint, question, keys)
     cluster: Cluster = question.cluster
-    counts = node_counts(constraint.selector, question.shape, cluster)
+    counts = node_counts(constraint.selector, question.signature, cluster)
     return _HostConstraint(constraint, cluster.topology(HOSTNAME), counts)
 
 
 def compile_score(question: Question) -> Score | None:
     """The score, if the pod has constraints that should hold, or gets the default ones."""
-    shape = question.shape
-    if shape.has_spread:
-        if not shape.soft_spread:
+    signature = question.signature
+    if signature.has_spread:
+        if not signature.soft_spread:
             return None
-        return PodTopologySpreadScore(question, shape.soft_spread, need_labels=True)
+        return PodTopologySpreadScore(question, signature.soft_spread, need_labels=True)
     defaults = question.default_spread
     if not defaults.soft:
         return None

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from bayplan.cli import demo
 from bayplan.cli.main import run
-from bayplan.cli.simulated.telling import Told, all_gates, typed
+from bayplan.cli.simulated.stories import Told, all_gates, typed
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.lab.stories import BY_GATE, STORIES, Check
 from bayplan.lab.stories.counting import ClusterFigures

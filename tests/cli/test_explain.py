@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.cli.fix_text import RISKS
 from bayplan.cli.main import run
+from bayplan.cli.text.explain import RISKS
 from bayplan.fit.fixes import Risk
 from tests.cli.clusters import EXAMPLE, dump, node, pod
 from tests.patience import PATIENCE

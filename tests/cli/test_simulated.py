@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from bayplan.cli.main import run
-from bayplan.cli.simulated.doings import Watching
+from bayplan.cli.simulated.activity import Watching
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import headline, report_table
 from bayplan.client import merge

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.cli.cluster import profile_from
 from bayplan.cli.errors import BadInput
 from bayplan.cli.main import run
+from bayplan.cli.options.cluster import profile_from
 from tests.cli.clusters import EXAMPLE, dump, node, pod
 
 Captured = pytest.CaptureFixture[str]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.cli.cluster import KINDS
+from bayplan.cli.options.cluster import KINDS
 from bayplan.kube.gates import DEFAULTS
 
 pytestmark = pytest.mark.whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.cli.node_limits import ExpectedLimits, LimitTerms
+from bayplan.cli.options.attach_limits import ExpectedLimits, LimitTerms
 from bayplan.kube.labels import INSTANCE_TYPE
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode

@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import BadInput
-from bayplan.cli.node_limits import LimitTerms
+from bayplan.cli.options.attach_limits import LimitTerms
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.attachtables import Row, read_own_limits
 from bayplan.node.deciding import Settings

@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from bayplan.base.garbage import RARELY
-from bayplan.cli.daemon import listen_address
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
-from bayplan.cli.flags import Switch
+from bayplan.cli.options.daemon import listen_address
+from bayplan.cli.options.flags import Switch
 from bayplan.client.daemon import fastest_loop
 from bayplan.client.signals import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig

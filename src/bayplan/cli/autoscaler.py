@@ -23,19 +23,19 @@ from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
 from bayplan.autoscaler.providers.opening import check_options, open_provider
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import Gates, Missing, profile_from
-from bayplan.cli.daemon import (
+from bayplan.cli.errors import BadInput
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.attach_limits import ExpectedLimits
+from bayplan.cli.options.cluster import Gates, Missing, profile_from
+from bayplan.cli.options.daemon import (
     LeaderOptions,
     LogOptions,
     listen_address,
     run_daemon,
     show_decision,
 )
-from bayplan.cli.errors import BadInput
-from bayplan.cli.flags import Switch
-from bayplan.cli.node_limits import ExpectedLimits
-from bayplan.cli.output import printable
+from bayplan.cli.options.flags import Switch
+from bayplan.cli.text.output import printable
 from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import (
     DaemonProcess,

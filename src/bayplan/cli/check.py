@@ -15,8 +15,8 @@ from bayplan.base.durations import Seconds
 from bayplan.base.suggestions import no_such
 from bayplan.checks import KINDS, CheckedCluster, CheckReport, Severity
 from bayplan.checks import check as look
-from bayplan.cli.checking.text import blocks
-from bayplan.cli.cluster import (
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.options.cluster import (
     As,
     Gates,
     Missing,
@@ -24,10 +24,10 @@ from bayplan.cli.cluster import (
     judged_as,
     profile_from,
 )
-from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.output import Format, emit, show
-from bayplan.cli.progress import LOADING, Bar
-from bayplan.cli.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.text.check import blocks
+from bayplan.cli.text.output import Format, emit, show
+from bayplan.cli.text.progress import LOADING, Bar
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.reports.checks import check_data, kinds_read, moment_of

@@ -9,10 +9,10 @@ from typing import Annotated
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry
 
-from bayplan.cli.daemon import run_daemon
 from bayplan.cli.errors import BadInput
 from bayplan.cli.images.output import complain
-from bayplan.cli.output import notices
+from bayplan.cli.options.daemon import run_daemon
+from bayplan.cli.text.output import notices
 from bayplan.client.daemon import DaemonProcess
 from bayplan.client.logs import log_plainly
 from bayplan.client.serving.binding import serve_metrics

@@ -11,10 +11,10 @@ from dataclasses import replace
 from rich.text import Text
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.flags import Switch
-from bayplan.cli.output import counted, is_read_by_people, show
-from bayplan.cli.simulated.living import Wish, live, quiet
-from bayplan.cli.simulated.telling import PlainTeller, Teller, Told, all_gates, typed
+from bayplan.cli.options.flags import Switch
+from bayplan.cli.simulated.cluster import Wish, live, quiet
+from bayplan.cli.simulated.stories import PlainTeller, Teller, Told, all_gates, typed
+from bayplan.cli.text.output import counted, is_read_by_people, show
 from bayplan.client.daemon import fastest_loop
 from bayplan.client.signals import ended_by_signals
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster

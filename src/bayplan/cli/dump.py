@@ -11,20 +11,20 @@ from cyclopts import Parameter
 
 from bayplan.base.clock import WallClock
 from bayplan.base.suggestions import no_such
-from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import report_problems
-from bayplan.cli.dump_file import TELLS_TOO_MUCH, DumpWriter, opened
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.live import asking, version_of
-from bayplan.cli.output import counted, notices, printable
-from bayplan.cli.progress import WHOLE, Bar
-from bayplan.cli.source import HERE, ClusterSource
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.cluster import report_problems
+from bayplan.cli.options.live import asking, version_of
+from bayplan.cli.options.source import HERE, ClusterSource
+from bayplan.cli.text.output import counted, notices, printable
+from bayplan.cli.text.progress import WHOLE, Bar
 from bayplan.client.client import Client
 from bayplan.kube.codec import KINDS
 from bayplan.kube.loading import Collector, Unseen
 from bayplan.kube.times import timestamp
 from bayplan.observe.permissions import NEEDS, Kind, Needs, note_of, resource_name
 from bayplan.observe.reading import allowed_pages, refuse_blindness
+from bayplan.recordings.dumps import TELLS_TOO_MUCH, DumpWriter, opened
 from bayplan.recordings.privacy import TOO_TELLING, Anonymiser, Pseudonyms
 
 ALL = NEEDS["dump"]

@@ -8,7 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bayplan.base.values import JsonObject
-from bayplan.cli.cluster import (
+from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, EXIT_UNJUDGED, BadInput
+from bayplan.cli.options.cluster import (
     As,
     Gates,
     Missing,
@@ -17,12 +18,11 @@ from bayplan.cli.cluster import (
     misses_pods,
     profile_from,
 )
-from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_NO, EXIT_OK, EXIT_UNJUDGED, BadInput
-from bayplan.cli.explain_text import NOBODY, blocks
-from bayplan.cli.output import Format, emit_many, notices, printable, show
-from bayplan.cli.progress import LOADING, Bar
-from bayplan.cli.source import HERE, ClusterSource, incomplete_data
-from bayplan.cli.what_if import AS_IT_IS, WhatIf
+from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.options.what_if import AS_IT_IS, WhatIf
+from bayplan.cli.text.explain import NOBODY, blocks
+from bayplan.cli.text.output import Format, emit_many, notices, printable, show
+from bayplan.cli.text.progress import LOADING, Bar
 from bayplan.fit import Snapshot
 from bayplan.kube.loading import Loaded
 from bayplan.kube.pods import Pod

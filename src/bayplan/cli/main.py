@@ -28,8 +28,8 @@ from bayplan.cli.errors import (
     BadInput,
     Unwritable,
 )
-from bayplan.cli.flags import FLAGS
-from bayplan.cli.output import printable
+from bayplan.cli.options.flags import FLAGS
+from bayplan.cli.text.output import printable
 
 COMMANDS: dict[str, str] = {
     "apiserver": "bayplan.cli.apiserver:apiserver",

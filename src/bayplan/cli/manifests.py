@@ -13,10 +13,10 @@ from cyclopts import CycloptsError, Parameter
 import bayplan
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.base.configfiles import FieldProblem
-from bayplan.cli.cluster import Gates, gates_from
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.main import build_app
-from bayplan.cli.output import printable
+from bayplan.cli.options.cluster import Gates, gates_from
+from bayplan.cli.text.output import printable
 from bayplan.deploy.chosen import components_of, image_of, read_values
 from bayplan.deploy.components import DAEMONS
 from bayplan.deploy.holes import Filling, Node

@@ -7,6 +7,7 @@ The options are named as the kubelet's, and mean the same.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
@@ -15,21 +16,23 @@ from pathlib import Path
 from typing import Literal
 
 from cyclopts import Parameter
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.base.clock import WallClock
 from bayplan.base.pacing import TokenBucket
-from bayplan.cli.access import ClusterAccess
-from bayplan.cli.daemon import LeaderOptions, run_daemon
 from bayplan.cli.errors import BadInput
-from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection
 from bayplan.cli.images.output import complain, say
-from bayplan.cli.node_limits import LimitOptions, LimitsPublisher, health_endpoint
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.attach_limits import LimitOptions
+from bayplan.cli.options.daemon import LeaderOptions, listen_address, run_daemon
+from bayplan.cli.options.flags import Switch
 from bayplan.client import Client
-from bayplan.client.daemon import DaemonProcess, Lead
+from bayplan.client.daemon import DaemonProcess, HealthEndpoint, Lead, elected, process_identity
+from bayplan.client.election.record import LeaderSettings
 from bayplan.client.errors import ClientError
 from bayplan.client.logs import log_plainly
+from bayplan.client.pages import Pages
 from bayplan.client.serving.binding import ListenError, serve_metrics
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.node_status import MOST_IMAGES, NO_LIMIT
@@ -41,7 +44,10 @@ from bayplan.images.credentials.verification import Verification, VerificationPo
 from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
 from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
 from bayplan.images.runtime.cri import CriRuntime
+from bayplan.node.agent import NAME, LimitsAgent
 
+log = logging.getLogger(__name__)
+LEASE = LeaderSettings(name=NAME)
 PolicyName = Literal[
     "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"
 ]
@@ -145,7 +151,7 @@ def node_agent(  # noqa: PLR0913 - one for each group of options
         lead=lambda client: _together([one(client) for one in works]),
         report=complain,
         failures=(ClientError, OSError),
-        health=health_endpoint(listen, registry, publisher),
+        health=_health_endpoint(listen, registry, publisher),
         loop_factory=None,
     )
     return run_daemon(process)
@@ -252,3 +258,53 @@ def _providers(pulls: PullOptions) -> ProviderConfig | None:
     if not programs.is_dir():
         raise BadInput(f"--image-credential-provider-bin-dir: {programs} is no directory")
     return load_provider_config(config, programs)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsPublisher:
+    """What the command line asked for."""
+
+    agent: LimitsAgent
+    leader: LeaderSettings
+    identity: str
+
+    @classmethod
+    def of(
+        cls,
+        options: LimitOptions,
+        leader: LeaderOptions,
+        node: str,
+        feature_gates: str,
+        registry: CollectorRegistry,
+    ) -> LimitsPublisher:
+        """BadInput if it makes no sense."""
+        identity = process_identity()
+        whom = "" if options.all_nodes else node
+        settings = options.terms.settings(feature_gates, csi_nodes=options.write_csinodes)
+        agent = LimitsAgent(settings, node=whom, registry=registry, instance=identity)
+        usual = LeaderSettings(elect=options.all_nodes, name=LEASE.name)
+        return cls(agent, leader.over(usual), identity)
+
+    def lead(self) -> Lead:
+        """Publish until cancelled; of several that publish for all nodes, one does."""
+        return elected(self.agent.lead, self.leader, self.identity)
+
+
+def _health_endpoint(
+    listen: str, registry: CollectorRegistry, publisher: LimitsPublisher | None
+) -> HealthEndpoint | None:
+    """Health and metrics of the agent; None if they are not to be served."""
+    if not listen:
+        return None
+
+    def why_not() -> str:
+        starting = publisher is not None and publisher.agent.is_starting
+        return "not every node has been looked at yet" if starting else ""
+
+    pages = Pages(why_not, lambda: generate_latest(registry))
+    return HealthEndpoint(
+        "--listen",
+        *listen_address(listen),
+        pages,
+        lambda url: log.info("serving health and metrics at %s", url),
+    )

@@ -16,7 +16,8 @@ from bayplan.autoscaler.offline import Shown, Still
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.base.clock import WallClock
 from bayplan.base.configfiles import ConfigFileError, read_text
-from bayplan.cli.cluster import (
+from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
+from bayplan.cli.options.cluster import (
     Gates,
     Missing,
     Output,
@@ -24,11 +25,10 @@ from bayplan.cli.cluster import (
     misses_pods,
     profile_from,
 )
-from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
-from bayplan.cli.output import Format, emit
-from bayplan.cli.output import show as show_blocks
-from bayplan.cli.plan_text import blocks
-from bayplan.cli.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.text.output import Format, emit
+from bayplan.cli.text.output import show as show_blocks
+from bayplan.cli.text.plan import blocks
 from bayplan.fit.rules import KUBERNETES_VERSION
 from bayplan.kube.loading import Loaded
 from bayplan.kube.meta import KubeObject

@@ -10,10 +10,10 @@ from cyclopts import Parameter
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.cli.cluster import Output
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.output import Format, emit, printable, show, table
-from bayplan.cli.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.options.cluster import Output
+from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.text.output import Format, emit, printable, show, table
 from bayplan.kube.loading import Loaded
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS

@@ -14,10 +14,10 @@ from cyclopts import Parameter
 
 from bayplan.base.clock import Clock
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_INTERRUPTED, EXIT_OK, BadInput
-from bayplan.cli.live import ask
-from bayplan.cli.output import notices, printable
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.live import ask
+from bayplan.cli.text.output import notices, printable
 from bayplan.cli.ui import patience, quiet
 from bayplan.client.client import Client, Tuning
 from bayplan.client.signals import until_signalled

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import Gates, Missing, profile_from
-from bayplan.cli.comparing import compare_on_signal, compare_once
-from bayplan.cli.daemon import (
+from bayplan.base.durations import DurationError, parse_duration
+from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.cluster import Gates, Missing, profile_from
+from bayplan.cli.options.daemon import (
     LeaderOptions,
     LogOptions,
     listen_address,
     run_daemon,
     show_decision,
 )
-from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.flags import Switch
-from bayplan.cli.output import printable
-from bayplan.cli.queueing import QueueOptions
+from bayplan.cli.options.flags import Switch
+from bayplan.cli.text.output import printable
 from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import (
     DaemonProcess,
@@ -41,7 +44,10 @@ from bayplan.client.pages import Pages
 from bayplan.fit import Profile
 from bayplan.fit.profile import OUR_SCHEDULER
 from bayplan.kube.names import is_object_name
+from bayplan.observe import Comparison, LiveSnapshot, compare, follow
+from bayplan.queues import QueuePolicyName
 from bayplan.scheduler.config import (
+    QueueSettings,
     SchedulerSettings,
     default_settings,
     read_settings,
@@ -201,3 +207,66 @@ def _not_ready(daemon: SchedulerDaemon) -> str:
     if daemon.scheduler is None or daemon.ready.is_set():
         return ""
     return "the cache is not filled yet"
+
+
+log = logging.getLogger(__name__)
+
+
+async def compare_once(client: Client, profile: Profile) -> bool:
+    """Fill a snapshot, compare it, print; says whether the two are equal."""
+    async with follow(client, profile=profile) as live:
+        await live.synced()
+        return _told(await compare(live, client))
+
+
+def compare_on_signal(client: Client, live: Callable[[], LiveSnapshot | None]) -> None:
+    """Compare and print on SIGUSR2, one at a time."""
+    under_way: set[asyncio.Task[None]] = set()
+
+    def begin() -> None:
+        if not under_way:
+            under_way.add(task := asyncio.ensure_future(_compare(client, live())))
+            task.add_done_callback(under_way.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, begin)
+
+
+async def _compare(client: Client, live: LiveSnapshot | None) -> None:
+    if live is None or not live.is_synced:
+        sys.stdout.write("nothing to compare: this replica does not lead, or has only begun\n")
+        sys.stdout.flush()
+        return
+    try:
+        _told(await compare(live, client))
+    except ClientError as error:
+        log.warning("not compared: %s", error)
+
+
+def _told(found: Comparison) -> bool:
+    aside = (f"set aside: {one}" for one in found.set_aside)
+    for line in (*map(str, found.differences), *aside):
+        sys.stdout.write(f"{printable(line)}\n")
+    outcome = "equal" if found.equal else f"{len(found.differences)} differ"
+    sys.stdout.write(f"compared {found.looked_at} objects: {outcome}\n")
+    sys.stdout.flush()
+    return found.equal
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class QueueOptions:
+    """Queues, where the cluster has them."""
+
+    queue_policy: QueuePolicyName = "capacity"
+    """What a queue deserves: what is written in it (capacity), or a share by weight
+    (proportion)."""
+    reservation_timeout: str = "10m"
+    """How long quota is held for pods that were let in and find no node; 0s is for ever."""
+
+    def settings(self) -> QueueSettings:
+        """What the scheduler is told."""
+        try:
+            timeout = parse_duration(self.reservation_timeout)
+        except DurationError as error:
+            raise BadInput(f"--reservation-timeout: {error}") from None
+        return QueueSettings(self.queue_policy, timeout)

@@ -19,8 +19,9 @@ from bayplan.base.clock import WallClock
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.base.garbage import RARELY
 from bayplan.checks.cluster import LONG_AGO, latest_moment
-from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import (
+from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.cluster import (
     Gates,
     Missing,
     Partial,
@@ -29,10 +30,9 @@ from bayplan.cli.cluster import (
     load_objects,
     profile_from,
 )
-from bayplan.cli.daemon import listen_address
-from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.live import ask
-from bayplan.cli.output import notices, printable
+from bayplan.cli.options.daemon import listen_address
+from bayplan.cli.options.live import ask
+from bayplan.cli.text.output import notices, printable
 from bayplan.client.client import Client, Tuning
 from bayplan.client.serving.binding import ListenError, bind
 from bayplan.client.signals import until_signalled

@@ -15,14 +15,12 @@ from cyclopts import Parameter
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.apiserver import WhoMay
-from bayplan.cli.cluster import Gates, Missing, profile_from
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.flags import Switch
-from bayplan.cli.output import printable, show
-from bayplan.cli.simulated.living import Wish, input_checked, live, made
-from bayplan.cli.simulated.serving import cloud_places
+from bayplan.cli.options.cluster import Gates, Missing, profile_from
+from bayplan.cli.options.flags import Switch
+from bayplan.cli.simulated.cluster import Wish, cloud_places, input_checked, live, made, recorded
 from bayplan.cli.simulated.tables import report_table
-from bayplan.cli.simulated.watching import recorded
+from bayplan.cli.text.output import printable, show
 from bayplan.client.daemon import fastest_loop
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.report import summarize

@@ -10,15 +10,15 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.cli.cluster import (
+from bayplan.cli.errors import EXIT_OK, BadInput
+from bayplan.cli.options.cluster import (
     Gates,
     Missing,
     Output,
     profile_from,
 )
-from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.output import Format, emit, is_read_by_people, notices, printable, show, table
-from bayplan.cli.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
+from bayplan.cli.text.output import Format, emit, is_read_by_people, notices, printable, show, table
 from bayplan.fit import Snapshot
 from bayplan.fit.state.volume_report import VolumeReport, VolumeUse
 from bayplan.fit.volumes.limits import LimitSource

@@ -20,11 +20,11 @@ from bayplan.admission.daemon import WebhookDaemon
 from bayplan.admission.rules import AdmissionSettings
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.base.garbage import RARELY
-from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import Gates, gates_from
-from bayplan.cli.daemon import LogOptions, listen_address, run_daemon
 from bayplan.cli.errors import BadInput
-from bayplan.cli.output import printable
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.cluster import Gates, gates_from
+from bayplan.cli.options.daemon import LogOptions, listen_address, run_daemon
+from bayplan.cli.text.output import printable
 from bayplan.client.client import Client
 from bayplan.client.daemon import DaemonProcess, HealthEndpoint
 from bayplan.client.errors import ClientError

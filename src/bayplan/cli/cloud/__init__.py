@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from bayplan.cli.flags import FLAGS
+from bayplan.cli.options.flags import FLAGS
 
 _LIST = """List node groups with their bounds, sizes and prices, or the instances of one group.
 
@@ -22,8 +22,8 @@ The kinds, and by what each can be aimed, are in docs/cluster-file.md. Faults ar
 ConfigMap kube-system/bayplan-faults of the cluster that the kubeconfig names."""
 _RECOVER = """End faults that `bayplan cloud fail` began, or list those there are."""
 COMMANDS = {
-    "list": ("listing:list_groups", _LIST),
-    "resize": ("resizing:resize", _RESIZE),
+    "list": ("list:list_groups", _LIST),
+    "resize": ("resize:resize", _RESIZE),
     "fail": ("faults:fail", _FAIL),
     "recover": ("faults:recover", _RECOVER),
 }

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import EXIT_NO, BadInput
-from bayplan.cli.output import notices, printable
+from bayplan.cli.text.output import notices, printable
 from bayplan.nodegroups import InvalidRequestError, NodeGroupError, NotFoundError, Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
 from bayplan.nodegroups.externalgrpc.config import VARIABLE, read_config

@@ -15,9 +15,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bayplan.base.values import JsonValue
-from bayplan.cli.cluster import Output
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.output import Format, emit, notices, printable, show, table
+from bayplan.cli.options.cluster import Output
+from bayplan.cli.text.output import Format, emit, notices, printable, show, table
 from bayplan.client import Client, connect, merge
 from bayplan.client.errors import ClientError, ConfigError, InvalidError, NotFoundError
 from bayplan.client.resources import CONFIG_MAPS

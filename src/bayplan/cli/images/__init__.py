@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from bayplan.cli.flags import FLAGS
+from bayplan.cli.options.flags import FLAGS
 
 _GC = """Remove images that nobody uses, if the disk is full enough.
 
@@ -25,7 +25,7 @@ in use, whatever its handler, and forgets the records of their pulls. Exits with
 left; the agent goes on warning then."""
 COMMANDS = {
     "pull": ("pull:pull", "Pull an image for a runtime handler."),
-    "list": ("listing:list_images", "List images, with the runtime handler each is for."),
+    "list": ("list:list_images", "List images, with the runtime handler each is for."),
     "status": ("status:status", "Say whether an image is there; exits with 1 if it is not."),
     "info": ("info:info", _INFO),
     "rm": ("remove:remove", "Remove images, each with all its tags, of one runtime handler."),

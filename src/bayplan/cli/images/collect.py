@@ -7,7 +7,6 @@ from datetime import timedelta
 from bayplan.base.clock import WallClock
 from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.output import (
     Format,
@@ -18,6 +17,7 @@ from bayplan.cli.images.output import (
     show_table,
     shown_handler,
 )
+from bayplan.cli.options.flags import Switch
 from bayplan.images.collection.collector import Collector, Outcome
 from bayplan.images.collection.filesystem import InvalidDiskCapacityError, probe_disk
 from bayplan.images.collection.policy import CollectionPolicy

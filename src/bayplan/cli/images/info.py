@@ -7,9 +7,8 @@ from pathlib import Path
 
 from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
-from bayplan.cli.images.finding import find, image_to_pull
+from bayplan.cli.images.lookup import find, image_to_pull
 from bayplan.cli.images.offers import show_offers
 from bayplan.cli.images.output import (
     Format,
@@ -20,6 +19,7 @@ from bayplan.cli.images.output import (
     show_data,
 )
 from bayplan.cli.images.status import show_image
+from bayplan.cli.options.flags import Switch
 from bayplan.images.runtime.cri import CriRuntime, ImageDetails
 from bayplan.images.runtime.objects import ImageSpec
 

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from bayplan.base.values import JsonValue
-from bayplan.cli.output import Format as Style
-from bayplan.cli.output import emit, notices, printable, show, table
+from bayplan.cli.text.output import Format as Style
+from bayplan.cli.text.output import emit, notices, printable, show, table
 from bayplan.images.runtime.objects import FilesystemUsage, Image
 
 Format = Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.images.connection import Connection, with_runtime
-from bayplan.cli.images.finding import image_to_pull
+from bayplan.cli.images.lookup import image_to_pull
 from bayplan.cli.images.output import Format, say, show_data
 from bayplan.cli.images.progress import pull_bars
 from bayplan.images.credentials.keyring import credentials_for, keyring_of_file

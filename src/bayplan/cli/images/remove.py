@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
-from bayplan.cli.images.finding import find
+from bayplan.cli.images.lookup import find
 from bayplan.cli.images.output import complain, say
+from bayplan.cli.options.flags import Switch
 from bayplan.images.collection.records import used_by_containers
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.errors import RuntimeCallError

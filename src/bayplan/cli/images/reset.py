@@ -10,11 +10,11 @@ from cyclopts import Parameter
 
 from bayplan.base.clock import WallClock
 from bayplan.base.values import JsonValue
-from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.output import Format, complain, say, show_data, warn
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.flags import Switch
 from bayplan.client.errors import ClientError
 from bayplan.images.agent.live import LiveWorkloads
 from bayplan.images.agent.reset import PATIENCE, Reset, ResetReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK
 from bayplan.cli.images.connection import Connection, with_runtime
-from bayplan.cli.images.finding import find
+from bayplan.cli.images.lookup import find
 from bayplan.cli.images.output import Format, human_size, image_data, say, show_data, shown_handler
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageSpec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,13 +13,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import bayplan
-from bayplan.cli.cluster import Gates
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput, Unwritable
-from bayplan.cli.output import notices, printable, show, table
+from bayplan.cli.options.cluster import Gates
 from bayplan.cli.simulate.on_cluster import OnCluster, made_on_cluster
-from bayplan.cli.simulate.progress import told
-from bayplan.cli.simulate.recording import check_place, recorded
+from bayplan.cli.text.output import notices, printable, show, table
+from bayplan.cli.text.progress import show_runs
 from bayplan.client.signals import ended_by_signals
+from bayplan.lab.lab import DaemonFailedError
 from bayplan.lab.measuring import Measured
 from bayplan.lab.measuring.figures import FIGURES
 from bayplan.lab.reporting.csvfiles import write_csv
@@ -28,7 +29,10 @@ from bayplan.lab.reporting.wording import number, signed
 from bayplan.lab.simulating.orders import Inputs, Order
 from bayplan.lab.simulating.pool import Failure, run_all
 from bayplan.lab.simulating.results import Results
+from bayplan.lab.simulating.running import carry_out
 from bayplan.lab.simulating.variants import SimulationRequest, inputs_of
+from bayplan.observe.recorder import Recorder
+from bayplan.recordings import RecordingWriter
 
 _REPEATED = {"consume_multiple": False, "show_default": False}
 
@@ -184,7 +188,7 @@ def _made(
     inputs: Inputs, folder: Path, jobs: int
 ) -> tuple[list[tuple[Order, Measured]], list[Failure]]:
     orders = inputs.orders()
-    with told(len(orders)) as tell:
+    with show_runs(len(orders)) as tell:
         failures = run_all(orders, folder, bayplan.__version__, min(jobs, len(orders)), tell)
     results = Results(folder, bayplan.__version__)
     found = ((order, results.find(order)) for order in orders)
@@ -240,3 +244,30 @@ def _rows(made: Report) -> list[list[str]]:
                 row.append(signed(variant.differences[name].mean, figure.unit))
         rows.append(row)
     return rows
+
+
+FLUSH_SECONDS = 600.0
+"""Of virtual time; nobody reads the file meanwhile."""
+
+
+def check_place(path: Path | None) -> None:
+    """BadInput if no recording can be made there, which is better said before all runs."""
+    if path is not None and path.exists():
+        raise BadInput(f"--record {path}: is there already")
+    if path is not None and not path.parent.is_dir():
+        raise BadInput(f"--record {path}: there is no folder {path.parent}")
+
+
+def recorded(order: Order, path: Path) -> None:
+    """Make the run again, into that file."""
+    logging.disable(logging.CRITICAL)
+    recorder = Recorder(
+        lambda clock: RecordingWriter(path, name=order.title, start=clock.now()),
+        flush_seconds=FLUSH_SECONDS,
+    )
+    try:
+        carry_out(order, beside=[recorder.lead])
+    except DaemonFailedError as problem:
+        raise Unwritable(f"--record {path}: {problem.__cause__}") from problem
+    finally:
+        logging.disable(logging.NOTSET)

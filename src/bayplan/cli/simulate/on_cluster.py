@@ -11,11 +11,11 @@ from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
-from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import BadInput
-from bayplan.cli.flags import Switch
-from bayplan.cli.output import printable
-from bayplan.cli.simulate.progress import told
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.options.flags import Switch
+from bayplan.cli.text.output import printable
+from bayplan.cli.text.progress import show_runs
 from bayplan.client.client import Tuning
 from bayplan.client.errors import ClientError
 from bayplan.kube.names import is_subdomain
@@ -81,7 +81,7 @@ def made_on_cluster(
 async def _made(
     wish: OnCluster, place: Place, packed: bytes, orders: list[Order]
 ) -> tuple[list[tuple[Order, Measured]], list[Failure]]:
-    with told(len(orders)) as tell:
+    with show_runs(len(orders)) as tell:
 
         def done(count: int) -> None:
             for number in range(count):

@@ -7,9 +7,9 @@ import logging
 from pathlib import Path
 
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.output import notices, printable
+from bayplan.cli.options.access import ClusterAccess
+from bayplan.cli.text.output import notices, printable
 from bayplan.client.errors import ClientError
 from bayplan.lab.simulating.remote.packing import PackingError, unpack_inputs
 from bayplan.lab.simulating.remote.working import hand_in, packed_result

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from bayplan.cli.simulated.doings import IDLE, MOST_EVENTS, Doings
+from bayplan.cli.simulated.activity import IDLE, MOST_EVENTS, Doings
 from bayplan.cli.simulated.tables import (
     Rows,
     Why,

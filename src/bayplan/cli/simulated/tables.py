@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from bayplan.base.durations import format_duration
-from bayplan.cli.output import printable, table
+from bayplan.cli.text.output import printable, table
 from bayplan.embedded.simulation.report import Booting, NodeLine, Summary, Waiting
 
 Why = Callable[[Waiting], str]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bayplan.cli.cloud.connection import Cloud, ask
-from bayplan.cli.cloud.listing import FAILED, state_of
+from bayplan.cli.cloud.list import FAILED, state_of
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.output import show
+from bayplan.cli.text.output import show
 from bayplan.nodegroups import Instance, InstanceState, NodeRef, Provider
 
 _ORDER = {FAILED: 0, "creating": 1, "running": 2}

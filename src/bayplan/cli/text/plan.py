@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bayplan.autoscaler.offline import Shown
 from bayplan.autoscaler.plan import LeftPending, Mixed, Plan, Removal, ScaleUp
-from bayplan.cli.output import indented, printable, table
+from bayplan.cli.text.output import indented, printable, table
 from bayplan.reports.plan import total_cost
 
 MOST_NODES_SHOWN = 20

@@ -1,32 +1,23 @@
-"""`bayplan node-agent --limits`: its options, and the agent that they ask for."""
+"""Options about attach limits: what node agents publish, and what is expected of new nodes."""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from cyclopts import Parameter
-from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.autoscaler.cloudstate.reader import Expects, as_it_is
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.cli.cluster import gates_from
-from bayplan.cli.daemon import LeaderOptions, listen_address
 from bayplan.cli.errors import BadInput
-from bayplan.cli.flags import Switch
-from bayplan.client.daemon import HealthEndpoint, Lead, elected, process_identity
-from bayplan.client.election.record import LeaderSettings
-from bayplan.client.pages import Pages
+from bayplan.cli.options.cluster import gates_from
+from bayplan.cli.options.flags import Switch
 from bayplan.kube.attachtables import LimitsSection, PrefixName
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
-from bayplan.node.agent import NAME, LimitsAgent, SettingsSource
+from bayplan.node.agent import SettingsSource
 from bayplan.node.expecting import expecting
 from bayplan.node.settings import SettingsFromFile, settings_of
-
-log = logging.getLogger(__name__)
-LEASE = LeaderSettings(name=NAME)
 
 
 @Parameter(name="*")
@@ -97,53 +88,3 @@ class ExpectedLimits:
         if not self.expect_limits:
             return as_it_is
         return expecting(self.terms.settings(feature_gates), self.expect_limits_cloud or "")
-
-
-@dataclass(frozen=True, slots=True)
-class LimitsPublisher:
-    """What the command line asked for."""
-
-    agent: LimitsAgent
-    leader: LeaderSettings
-    identity: str
-
-    @classmethod
-    def of(
-        cls,
-        options: LimitOptions,
-        leader: LeaderOptions,
-        node: str,
-        feature_gates: str,
-        registry: CollectorRegistry,
-    ) -> LimitsPublisher:
-        """BadInput if it makes no sense."""
-        identity = process_identity()
-        whom = "" if options.all_nodes else node
-        settings = options.terms.settings(feature_gates, csi_nodes=options.write_csinodes)
-        agent = LimitsAgent(settings, node=whom, registry=registry, instance=identity)
-        usual = LeaderSettings(elect=options.all_nodes, name=LEASE.name)
-        return cls(agent, leader.over(usual), identity)
-
-    def lead(self) -> Lead:
-        """Publish until cancelled; of several that publish for all nodes, one does."""
-        return elected(self.agent.lead, self.leader, self.identity)
-
-
-def health_endpoint(
-    listen: str, registry: CollectorRegistry, publisher: LimitsPublisher | None
-) -> HealthEndpoint | None:
-    """Health and metrics of the agent; None if they are not to be served."""
-    if not listen:
-        return None
-
-    def why_not() -> str:
-        starting = publisher is not None and publisher.agent.is_starting
-        return "not every node has been looked at yet" if starting else ""
-
-    pages = Pages(why_not, lambda: generate_latest(registry))
-    return HealthEndpoint(
-        "--listen",
-        *listen_address(listen),
-        pages,
-        lambda url: log.info("serving health and metrics at %s", url),
-    )

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bayplan.cli.cloud.connection import Cloud, ask
-from bayplan.cli.cluster import Output
 from bayplan.cli.errors import EXIT_OK
-from bayplan.cli.output import Format, emit, show, table
+from bayplan.cli.options.cluster import Output
+from bayplan.cli.text.output import Format, emit, show, table
 from bayplan.nodegroups import (
     Instance,
     NodeGroup,

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.cli.access import ClusterAccess
-from bayplan.cli.cluster import Partial, Source, load_objects, report_problems, those_left_out
 from bayplan.cli.errors import BadInput
-from bayplan.cli.output import printable
-from bayplan.cli.progress import Bar
-from bayplan.cli.reaching import reaching
+from bayplan.cli.options.access import ClusterAccess, reaching
+from bayplan.cli.options.cluster import (
+    Partial,
+    Source,
+    load_objects,
+    report_problems,
+    those_left_out,
+)
+from bayplan.cli.text.output import printable
+from bayplan.cli.text.progress import Bar
 from bayplan.kube.codec import DEFAULT_NAMESPACE
 from bayplan.kube.loading import Loaded
 
@@ -99,7 +104,7 @@ class ClusterSource:
 
     def _live(self, needs: Needs, namespace: str, progress: Bar) -> Loaded:
         # Most questions are about dumps, and need no client.
-        from bayplan.cli.live import read_live  # noqa: PLC0415
+        from bayplan.cli.options.live import read_live  # noqa: PLC0415
 
         access, patience = ClusterAccess(self.kubeconfig, self.context), self.patience()
         with progress as bar:

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from bayplan.autoscaler.plan import Plan
 from bayplan.base.durations import format_duration
-from bayplan.cli.output import printable
 from bayplan.cli.simulated.tables import Rows
+from bayplan.cli.text.output import printable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.control.storages import EVENTS
 from bayplan.embedded.simulation.report import Waiting

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.checks import CheckReport, Example, Finding, Severity
-from bayplan.cli.output import counted, indented, printable
+from bayplan.cli.text.output import counted, indented, printable
 
 MOST_EXAMPLES = 3
 """With more, a table names the first; `-o wide` shows all that are kept."""

@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from bayplan.base.pacing import RetryPolicy
-from bayplan.cli.access import ClusterAccess
 from bayplan.cli.errors import BadInput
-from bayplan.cli.output import printable
-from bayplan.cli.reaching import reaching
+from bayplan.cli.options.access import ClusterAccess, reaching
+from bayplan.cli.text.output import printable
 from bayplan.client.client import Client, Tuning, connect
 from bayplan.client.errors import ForbiddenError, TimedOutError
 from bayplan.client.wire.requests import Limits

@@ -15,8 +15,7 @@ from typing import BinaryIO, cast
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.cli.errors import BadInput
-from bayplan.cli.output import printable
+from bayplan.base.errors import InputError
 from bayplan.kube.codec import ObjectError, encode
 from bayplan.kube.loading import DumpNotes, LeftOut, Unseen
 from bayplan.kube.meta import KubeObject
@@ -123,6 +122,6 @@ def _compressed(plain: BinaryIO, target: Path) -> Iterator[BinaryIO]:
         yield cast("BinaryIO", stream)
 
 
-def _unwritable(path: str, error: Exception) -> BadInput:
+def _unwritable(path: str, error: Exception) -> InputError:
     said = error.strerror if isinstance(error, OSError) else str(error)
-    return BadInput(f"--to {printable(path[:200])}: {said}")
+    return InputError(f"--to {path[:200]}: {said}")

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import BadInput
-from bayplan.cli.output import printable
+from bayplan.cli.text.output import printable
 from bayplan.client.daemon import DaemonProcess
 from bayplan.client.election.record import LeaderSettings, Timing
 from bayplan.client.logs import LogFormat, log_to_stderr

@@ -4,18 +4,19 @@ say, preemption, and the nearest fixes as commands.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
-from bayplan.cli.explain_nodes import node_table
-from bayplan.cli.fix_text import fix_blocks
-from bayplan.cli.output import counted, indented, printable, table
-from bayplan.fit.explanation import Standing
+from bayplan.cli.text.output import counted, hanging, indented, printable, table, unwrapped
+from bayplan.fit.explanation import Explanation, Fix, NodeAnswer, Standing
+from bayplan.fit.fixes import Risk
 from bayplan.fit.preemption import Preemption
+from bayplan.fit.refusal import Refusal
 from bayplan.reports.pending import OUTCOMES, EquivalentPods, count_pods, outcome_of
 
 if TYPE_CHECKING:
@@ -169,3 +170,123 @@ def _preemption(preemption: Preemption | None) -> Iterator[RenderableType]:
         text += f" For {preemption.budgets_broken} of them a disruption budget says no."
     yield ""
     yield _indented(text)
+
+
+MOST_NODES_SHOWN = 20
+"""With more, a table shows the ways in which nodes refuse; `-o wide` shows every node."""
+MOST_FITTING_SHOWN = 3
+MOST_DETAILS_SHOWN = 3
+
+_NodeRow = list[str | Text]
+
+
+def node_table(found: Explanation, *, wide: bool) -> Table:
+    """Every node, or every way of refusing."""
+    return table(["NODE", "SCORE", "REFUSED BY", "REASON"], _rows(found, wide=wide))
+
+
+def _rows(found: Explanation, *, wide: bool) -> list[_NodeRow]:
+    if wide or len(found.nodes) <= MOST_NODES_SHOWN:
+        return [_row(answer, found.node, wide=wide) for answer in found.nodes]
+    fitting = [answer for answer in found.nodes if answer.fits]
+    shown = [_row(answer, found.node, wide=wide) for answer in fitting[:MOST_FITTING_SHOWN]]
+    if len(fitting) > MOST_FITTING_SHOWN:
+        shown.append([f"{len(fitting) - MOST_FITTING_SHOWN} more that fit", "", "", ""])
+    return shown + _grouped([answer for answer in found.nodes if not answer.fits])
+
+
+def _row(answer: NodeAnswer, chosen: str | None, *, wide: bool) -> _NodeRow:
+    style = "green" if answer.name == chosen else ""
+    name = Text(printable(answer.name), style=style)
+    if answer.refusal is None:
+        said = _points(answer) if wide else ""
+        return [name, str(answer.scores["total"]), "", said]
+    return [name, "-", answer.refusal.plugin, _reason(answer.refusal, "; ".join(answer.details))]
+
+
+def _reason(refusal: Refusal, details: str) -> str:
+    return ": ".join(filter(None, (", ".join(refusal.reasons), details)))
+
+
+def _points(answer: NodeAnswer) -> str:
+    return ", ".join(f"{name} {given}" for name, given in answer.scores.items() if name != "total")
+
+
+def _grouped(answers: list[NodeAnswer]) -> list[_NodeRow]:
+    """One row for each way of refusing, the most usual first, with the facts behind it."""
+    groups: dict[Refusal, list[NodeAnswer]] = defaultdict(list)
+    for answer in answers:
+        if answer.refusal is not None:
+            groups[answer.refusal].append(answer)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return [
+        [_several(some), "-", refusal.plugin, _reason(refusal, _facts(some))]
+        for refusal, some in ordered
+    ]
+
+
+def _several(answers: list[NodeAnswer]) -> str:
+    first = answers[0].name
+    return first if len(answers) == 1 else f"{len(answers)} nodes, such as {first}"
+
+
+def _facts(answers: list[NodeAnswer]) -> str:
+    """What is behind the refusals: the most usual, each with how many nodes it is true of."""
+    facts = Counter("; ".join(answer.details) for answer in answers if answer.details)
+    if len(facts) == 1 and facts.total() == len(answers):
+        return next(iter(facts))
+    usual = facts.most_common(MOST_DETAILS_SHOWN)
+    said = [f"{fact} ({counted})" for fact, counted in usual]
+    return "; ".join([*said, "…"] if len(facts) > len(usual) else said)
+
+
+RISKS = {
+    Risk.EVICTS: "a pod that runs is ended",
+    Risk.UNBALANCES: "pods are spread less evenly",
+    Risk.RELAXES_A_RULE: "something that was asked for is given up",
+    Risk.COSTS: "there is more to pay for",
+    Risk.RESTARTS: "all pods of the workload are replaced, those that run too",
+    Risk.RUNS_WITH_LESS: "the pod has less than it asked for",
+    Risk.OPENS_A_NODE: "other pods may go to that node as well",
+    Risk.OVERLOADS: "the node is asked for more than it may be able to do",
+    Risk.NEEDS_HANDS: "no command alone does it",
+}
+
+
+def fix_blocks(found: Explanation, most: int) -> Iterator[RenderableType]:
+    """The nearest fixes, or how far was looked for them."""
+    if not found.fixes:
+        if found.sought is not None:
+            yield ""
+            yield indented(Text(printable(found.sought.summary)))
+        return
+    yield ""
+    yield indented(Text("Nearest fixes, each tried on a copy of this cluster:", style="bold"))
+    for number, fix in enumerate(found.fixes[:most], 1):
+        yield from _fix(number, fix)
+    if len(found.fixes) > most:
+        yield indented(Text(f"{len(found.fixes) - most} more: explain that pod alone."))
+
+
+def _command(command: str) -> Iterator[RenderableType]:
+    """A command to be copied; one of several lines as it is, since its end must begin a line."""
+    lines = command.splitlines()
+    margin = "     " if len(lines) == 1 else ""
+    for line in lines:
+        yield unwrapped(Text(f"{margin}{printable(line)}", style="cyan"))
+
+
+def _fix(number: int, fix: Fix) -> Iterator[RenderableType]:
+    yield indented(hanging(f"{number}.", Text(printable(fix.summary))))
+    for step in fix.steps:
+        yield from _command(step.command)
+    risks = dict.fromkeys(risk for step in fix.steps for risk in step.risks)
+    if risks:
+        said = "; ".join(_risk(risk, fix) for risk in risks)
+        yield indented(hanging("", Text(f"Risk: {said}.", style="dim")))
+
+
+def _risk(risk: Risk, fix: Fix) -> str:
+    if risk is Risk.NEEDS_HANDS and any(step.command for step in fix.steps):
+        return "it takes more than the command"
+    return RISKS[risk]

@@ -21,7 +21,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from bayplan.cli.output import hanging, printable, show, table, unwrapped
+from bayplan.cli.text.output import hanging, printable, show, table, unwrapped
 from bayplan.lab.stories import AnyStory, Check, Figures, Frame, Row
 
 WITH = "with Bayplan"

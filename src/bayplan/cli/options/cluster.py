@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from bayplan.cli.errors import BadInput
-from bayplan.cli.output import Format, notices, printable
-from bayplan.cli.progress import Bar
+from bayplan.cli.text.output import Format, notices, printable
+from bayplan.cli.text.progress import Bar
 from bayplan.fit import MissingDriver, Profile
 from bayplan.fit.profile import OUR_SCHEDULER
 from bayplan.fit.rules import KUBERNETES_VERSION

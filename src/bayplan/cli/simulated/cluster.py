@@ -6,9 +6,12 @@ import asyncio
 import contextlib
 import logging
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,25 +20,30 @@ from rich.live import Live
 
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.apiserver import WhoMay, kubeconfig_place
-from bayplan.cli.daemon import listen_address
 from bayplan.cli.errors import BadInput, Unwritable
-from bayplan.cli.output import show
-from bayplan.cli.simulated.doings import Watching
+from bayplan.cli.options.cluster import judged_as
+from bayplan.cli.options.daemon import listen_address
+from bayplan.cli.simulated.activity import Watching
 from bayplan.cli.simulated.screen import cluster_table
-from bayplan.cli.simulated.serving import served
 from bayplan.cli.simulated.tables import report_table
-from bayplan.cli.simulated.watching import lab_page, recorded
+from bayplan.cli.text.output import notices, printable, show
+from bayplan.client import Client
 from bayplan.client.signals import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity.tokens import TokenFileError
 from bayplan.embedded.apiserver.store.database import StoreError
-from bayplan.embedded.cloud.serving import CloudPlaces
+from bayplan.embedded.cloud.serving import CloudPlaces, serve_cloud
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.report import summarize
 from bayplan.embedded.simulation.simulation import Simulation
-from bayplan.lab import Lab, LiveLab
+from bayplan.fit import Profile
+from bayplan.lab import Daemon, Lab, LiveLab
 from bayplan.lab.crew import Aboard, Crew, muster
+from bayplan.nodegroups import Provider, UnavailableError
+from bayplan.nodegroups.externalgrpc.config import VARIABLE
 from bayplan.observe import follow
+from bayplan.observe.recorder import Recorder
+from bayplan.recordings import RecordingFullError, RecordingWriter
 
 REFRESH_SECONDS = 1.0
 L = TypeVar("L", bound=Lab)
@@ -153,3 +161,80 @@ def _stop_on_signals(lab: Lab) -> None:
     loop = asyncio.get_running_loop()
     for number in ending_signals():
         loop.add_signal_handler(number, lab.stop)
+
+
+def cloud_places(socket: Path | None, address: str | None) -> CloudPlaces | None:
+    """Where the command line wants the cloud; None if it does not."""
+    if socket is None and address is None:
+        return None
+    return CloudPlaces(
+        socket, None if address is None else listen_address(address, "--cloud-address")
+    )
+
+
+@asynccontextmanager
+async def served(provider: Provider, places: CloudPlaces | None) -> AsyncIterator[None]:
+    """Serve the cloud if it is wanted, and say where."""
+    if places is None:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="bayplan-cloud-") as folder:
+        try:
+            async with serve_cloud(provider, places, Path(folder), datetime.now(UTC)) as cloud:
+                sys.stdout.write(f"serving the cloud at {' and '.join(cloud.addresses)}\n")
+                sys.stdout.write(f"export {VARIABLE}={cloud.config}\n")
+                sys.stdout.flush()
+                yield
+        except UnavailableError as problem:
+            raise BadInput(str(problem)) from problem
+
+
+NAME = "simulated cluster"
+SELDOM = 600.0
+"""Seconds of virtual time from one flush of a recording to the next: nobody reads it meanwhile."""
+
+
+@asynccontextmanager
+async def lab_page(lab: Lab, rules: Profile, *, wanted: bool = True) -> AsyncIterator[None]:
+    """Serve the page of a cluster in this process, with its cloud, and say where."""
+    if not wanted:
+        yield
+        return
+    # Slow to import, and seldom wanted.
+    from bayplan.cli.ui import served_page  # noqa: PLC0415
+    from bayplan.ui.live import LiveSource, live_page  # noqa: PLC0415
+    from bayplan.ui.report_answers import answers  # noqa: PLC0415
+    from bayplan.ui.serving import Serving  # noqa: PLC0415
+
+    source = LiveSource(
+        NAME,
+        kind="simulation",
+        profile=judged_as(rules, None),
+        answers=answers(rules),
+        provider=lab.simulation.provider,
+    )
+    async with live_page(lab.client(), source) as page, served_page(page, Serving()):
+        yield
+
+
+def recorded(daemons: Sequence[Daemon], path: Path | None, *, virtual: bool) -> list[Daemon]:
+    """The daemons of a lab, and one that records it; BadInput if the file cannot be made."""
+    if path is None:
+        return list(daemons)
+    if path.exists() or not path.absolute().parent.is_dir():
+        raise BadInput(f"--record {path}: must be a new file in a folder that is there")
+    recorder = Recorder(
+        lambda clock: RecordingWriter(path, name=NAME, start=clock.now()),
+        flush_seconds=SELDOM if virtual else 1.0,
+    )
+
+    async def lead(client: Client) -> None:
+        try:
+            await recorder.lead(client)
+        except (OSError, RecordingFullError) as problem:
+            said = getattr(problem, "strerror", None) or str(problem)
+            goes_on = "what came before is there, and the cluster goes on without it"
+            notices().print(printable(f"--record {path}: {said}; {goes_on}"), style="yellow")
+
+    # The last, so that the others have the same random numbers as without it.
+    return [*daemons, lead]

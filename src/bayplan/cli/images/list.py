@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bayplan.cli.errors import EXIT_OK
-from bayplan.cli.flags import Switch
 from bayplan.cli.images.connection import Connection, with_runtime
-from bayplan.cli.images.finding import matches
+from bayplan.cli.images.lookup import matches
 from bayplan.cli.images.output import (
     Format,
     human_size,
@@ -18,6 +17,7 @@ from bayplan.cli.images.output import (
     show_table,
     shown_handler,
 )
+from bayplan.cli.options.flags import Switch
 from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image

@@ -1,12 +1,17 @@
-"""What to do next where a cluster cannot be asked: one line for each way in which that can be."""
+"""Which cluster a command talks to, and what to do next where it cannot be asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts import Parameter
 
 from bayplan.cli.errors import BadInput
-from bayplan.cli.output import printable
+from bayplan.cli.text.output import printable
 from bayplan.client.errors import (
     ClientError,
     ConfigError,
@@ -20,6 +25,31 @@ from bayplan.client.errors import (
     UnreachableError,
     UntrustedError,
 )
+
+if TYPE_CHECKING:
+    from bayplan.client.client import Client, Tuning
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """The API server to talk to."""
+
+    kubeconfig: Path | None = None
+    """The kubeconfig; else $KUBECONFIG, the pod's service account, or ~/.kube/config."""
+    context: str | None = None
+    """The kubeconfig's context."""
+
+    def connect(self, tuning: Tuning | None = None) -> Client:
+        """A client of the cluster."""
+        # Commands about dumps have this class too, and need no client.
+        from bayplan.client.client import connect  # noqa: PLC0415
+
+        try:
+            return connect(self.kubeconfig, context=self.context, tuning=tuning)
+        except ConfigError as error:
+            raise BadInput(str(error)) from error
+
 
 _OR_DUMP = "or give a dump with -f FILE"
 _NEXT: tuple[tuple[type[ClientError], str], ...] = (

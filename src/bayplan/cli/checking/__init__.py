@@ -1,1 +1,0 @@
-"""What `bayplan check` prints: tables for people, and the same for programs."""

@@ -9,8 +9,8 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.validation.pods.equality import same_spec
-from bayplan.embedded.apiserver.validation.pods.totals import pod_requests
+from bayplan.embedded.apiserver.validation.pods.resources import pod_requests
+from bayplan.embedded.apiserver.validation.pods.updates import same_spec
 from bayplan.kube import quantity
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"

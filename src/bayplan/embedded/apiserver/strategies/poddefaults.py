@@ -8,8 +8,8 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.storage import SOURCES
 from bayplan.embedded.apiserver.strategies.strategy import child, fill, items, round_amounts
 from bayplan.embedded.apiserver.validation.pods.choices import CONTAINERS
-from bayplan.embedded.apiserver.validation.pods.handlers import PROBES
-from bayplan.embedded.apiserver.validation.pods.totals import shown_total
+from bayplan.embedded.apiserver.validation.pods.containers import PROBES
+from bayplan.embedded.apiserver.validation.pods.resources import shown_total
 from bayplan.embedded.apiserver.validation.resources import is_huge_page
 from bayplan.kube.imagereferences import DEFAULT_TAG, InvalidReferenceError, parse_image
 

@@ -21,22 +21,22 @@ from bayplan.embedded.apiserver.validation.pods.annotations import (
     profile_match_problems,
     static_problems,
 )
-from bayplan.embedded.apiserver.validation.pods.resizing import (
-    ephemeral_change_problems,
-    is_static,
-    resize_problems,
-    resized,
-    static_pod_problem,
-    with_ephemeral,
-)
+from bayplan.embedded.apiserver.validation.pods.resources import qos_class
 from bayplan.embedded.apiserver.validation.pods.spec import (
     creation_problems,
     new_pod_problems,
     pod_spec_problems,
 )
 from bayplan.embedded.apiserver.validation.pods.status import pod_status_problems
-from bayplan.embedded.apiserver.validation.pods.totals import qos_class
-from bayplan.embedded.apiserver.validation.pods.updates import spec_change_problems
+from bayplan.embedded.apiserver.validation.pods.updates import (
+    ephemeral_change_problems,
+    is_static,
+    resize_problems,
+    resized,
+    spec_change_problems,
+    static_pod_problem,
+    with_ephemeral,
+)
 from bayplan.embedded.apiserver.validation.pods.warnings import name_warnings, spec_warnings
 
 _WORTH_KEEPING = 16 * 1024

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.strategy import child, items
-from bayplan.embedded.apiserver.validation.pods.affinity import PREFERRED, REQUIRED
 from bayplan.embedded.apiserver.validation.pods.annotations import APP_ARMOR, annotated_profile
 from bayplan.embedded.apiserver.validation.pods.choices import CONTAINERS, containers_of
+from bayplan.embedded.apiserver.validation.pods.scheduling import PREFERRED, REQUIRED
 
 
 def drop_disabled(spec: JsonObject) -> None:

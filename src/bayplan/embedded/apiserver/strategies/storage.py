@@ -5,11 +5,11 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.strategy import Now, Strategy, child, fill, round_amounts
 from bayplan.embedded.apiserver.validation import claims, storage
-from bayplan.embedded.apiserver.validation.volumechanges import (
+from bayplan.embedded.apiserver.validation.volumes import (
     volume_change_problems,
+    volume_problems,
     volume_warnings,
 )
-from bayplan.embedded.apiserver.validation.volumes import volume_problems
 
 SOURCES: dict[str, JsonObject] = {
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},

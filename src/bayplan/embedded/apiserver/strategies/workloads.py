@@ -11,8 +11,11 @@ from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill
 from bayplan.embedded.apiserver.validation.claims import claim_spec_warnings
 from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
 from bayplan.embedded.apiserver.validation.pods.warnings import template_warnings
-from bayplan.embedded.apiserver.validation.workloads import budgets, counts, rollouts, statefulsets
-from bayplan.embedded.apiserver.validation.workloads.jobchanges import job_change_problems
+from bayplan.embedded.apiserver.validation.workloads import rollouts, templates
+from bayplan.embedded.apiserver.validation.workloads.jobchanges import (
+    job_change_problems,
+    job_status_problems,
+)
 from bayplan.embedded.apiserver.validation.workloads.jobs import (
     NAME_LABELS,
     UID_LABELS,
@@ -21,7 +24,6 @@ from bayplan.embedded.apiserver.validation.workloads.jobs import (
     job_problems,
     new_cron_job_problems,
 )
-from bayplan.embedded.apiserver.validation.workloads.jobstatus import job_status_problems
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _MANY_COMPLETIONS = 100_000
@@ -241,14 +243,14 @@ WORKLOADS = {
         default=_defaults(_deployment),
         validate=rollouts.deployment_problems,
         validate_update=rollouts.selector_change_problems,
-        validate_status=counts.deployment_status_problems,
+        validate_status=templates.deployment_status_problems,
         warnings=_warnings,
     ),
     "replicasets.apps": Strategy(
         default=_defaults(_replica_set),
         validate=rollouts.replica_set_problems,
         validate_update=rollouts.selector_change_problems,
-        validate_status=counts.replica_set_status_problems,
+        validate_status=templates.replica_set_status_problems,
         warnings=_warnings,
     ),
     "statefulsets.apps": Strategy(
@@ -256,10 +258,10 @@ WORKLOADS = {
         default=_defaults(_stateful_set),
         prepare_create=_new_stateful_set,
         prepare_update=_changed_stateful_set,
-        validate=statefulsets.stateful_set_problems,
-        validate_new=statefulsets.new_stateful_set_problems,
-        validate_update=statefulsets.stateful_set_change_problems,
-        validate_status=counts.stateful_set_status_problems,
+        validate=rollouts.stateful_set_problems,
+        validate_new=rollouts.new_stateful_set_problems,
+        validate_update=rollouts.stateful_set_change_problems,
+        validate_status=templates.stateful_set_status_problems,
         warnings=_stateful_set_warnings,
     ),
     "daemonsets.apps": Strategy(
@@ -268,14 +270,14 @@ WORKLOADS = {
         prepare_update=_changed_daemon_set,
         validate=rollouts.daemon_set_problems,
         validate_update=rollouts.selector_change_problems,
-        validate_status=counts.daemon_set_status_problems,
+        validate_status=templates.daemon_set_status_problems,
         warnings=_template_warnings,
     ),
     "replicationcontrollers": Strategy(
         orphans=True,
         default=_controller,
         validate=rollouts.controller_problems,
-        validate_status=counts.replica_set_status_problems,
+        validate_status=templates.replica_set_status_problems,
         warnings=_warnings,
     ),
     "controllerrevisions.apps": Strategy(
@@ -301,8 +303,8 @@ WORKLOADS = {
     ),
     "poddisruptionbudgets.policy": Strategy(
         name_rule=path_segment,
-        validate=budgets.budget_problems,
-        validate_status=budgets.budget_status_problems,
+        validate=rollouts.budget_problems,
+        validate_status=rollouts.budget_status_problems,
         metadata_last=True,
     ),
 }

@@ -1,13 +1,14 @@
-"""IP addresses: which are well formed, as strictly as Kubernetes takes them today."""
+"""IP addresses, as strictly as Kubernetes takes them, and the ranges that nodes have for pods."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from bayplan.embedded.apiserver.errors import Cause
-from bayplan.embedded.apiserver.validation.causes import bad_value
+from bayplan.embedded.apiserver.validation.causes import bad_value, internal
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -71,3 +72,74 @@ def address_warnings(text: str, at: str) -> list[str]:
         shape = f'should be in RFC 5952 canonical format ("{address}")'
         return [f'{at}: IPv6 address "{text}" {shape}']
     return []
+
+
+_ZEROS_IN_RANGE = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class _Range(NamedTuple):
+    """A range as it was written."""
+
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address
+    network: Network
+
+
+def _read(text: str) -> _Range | None:
+    address, _, bits = text.partition("/")
+    if not re.fullmatch("[0-9]+", bits) or "%" in address:
+        return None
+    if ":" not in address:
+        address = _ZEROS_IN_RANGE.sub("", address)
+    try:
+        found = ipaddress.ip_interface(f"{address}/{int(bits)}")
+    except ValueError:
+        return None
+    return _Range(found.ip, found.network)
+
+
+def cidr_problems(text: str, field: str) -> list[Cause]:
+    """What is wrong with a range of addresses, by the rules for fields that were once lax."""
+    found = _read(text)
+    why = ""
+    if found is None:
+        why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+    elif _has_leading_zeros(text):
+        why = "must not have leading 0s in IP or prefix length"
+    elif getattr(found.address, "ipv4_mapped", None) is not None:
+        why = "must not have an IPv4-mapped IPv6 address"
+    elif found.address != found.network.network_address:
+        why = "must not have bits set beyond the prefix length"
+    return [bad_value(field, text, why)] if why else []
+
+
+def _has_leading_zeros(text: str) -> bool:
+    address, _, bits = text.partition("/")
+    lax = ":" not in address and _ZEROS_IN_RANGE.search(address) is not None
+    return lax or (len(bits) > 1 and bits.startswith("0"))
+
+
+def dual_stack_problems(texts: list[str], field: str) -> list[Cause]:
+    """Several ranges must be two, one of each family."""
+    ranges, found = [_read(text) for text in texts], list[Cause]()
+    for index, (text, one) in enumerate(zip(texts, ranges, strict=True)):
+        if one is None:
+            why = f"invalid CIDR[{index}]: <nil> (invalid CIDR address: {text})"
+            said = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
+            found.append(internal(field, said))
+            break
+    families = {one.network.version for one in ranges if one is not None}
+    if None in ranges or len(families) < 2 or len(texts) > 2:
+        why = "may specify no more than one CIDR for each IP family"
+        found.append(bad_value(field, texts, why))
+    return found
+
+
+def cidr_warnings(text: str, field: str) -> list[str]:
+    """A range that is not written as it should be."""
+    found = _read(text)
+    if found is None or found.network.version == 4 or str(found.network) == text:
+        return []
+    why = f'should be in RFC 5952 canonical format ("{found.network}")'
+    return [f'{field}: IPv6 CIDR value "{text}" {why}']

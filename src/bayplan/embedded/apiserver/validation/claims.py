@@ -18,7 +18,7 @@ from bayplan.embedded.apiserver.validation.names import (
     qualified_name,
     subdomain,
 )
-from bayplan.embedded.apiserver.validation.quantities import (
+from bayplan.embedded.apiserver.validation.numbers import (
     basic_problems,
     is_fraction,
     negative_amount,
@@ -26,8 +26,12 @@ from bayplan.embedded.apiserver.validation.quantities import (
 )
 from bayplan.embedded.apiserver.validation.resources import is_native
 from bayplan.embedded.apiserver.validation.selectors import selector_problems
-from bayplan.embedded.apiserver.validation.volumechanges import CLASS_ADVICE, OLD_CLASS
-from bayplan.embedded.apiserver.validation.volumes import VOLUME_MODES, access_mode_problems
+from bayplan.embedded.apiserver.validation.volumes import (
+    CLASS_ADVICE,
+    OLD_CLASS,
+    VOLUME_MODES,
+    access_mode_problems,
+)
 from bayplan.kube import quantity
 
 _RESIZING = (

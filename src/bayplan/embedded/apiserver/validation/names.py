@@ -1,4 +1,4 @@
-"""Which names, labels and annotations are well formed, and what is said of those that are not.
+"""Which names, labels, annotations and paths of files are well formed, and what is said of others.
 
 Each rule says what is wrong with a text, in kube-apiserver's words, each thing by itself; nothing
 if it is well formed.
@@ -180,3 +180,22 @@ def annotation_problems(annotations: JsonObject, field: str) -> list[Cause]:
     ]
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     return [*found, too_long(field, ANNOTATIONS_BYTES)] if size > ANNOTATIONS_BYTES else found
+
+
+def backstep_problems(path: str, at: str) -> list[Cause]:
+    """A path never goes up."""
+    return [bad_value(at, path, "must not contain '..'")] if ".." in path.split("/") else []
+
+
+def descending_problems(path: str, at: str) -> list[Cause]:
+    """A path that leads down from somewhere."""
+    found = [bad_value(at, path, "must be a relative path")] if path.startswith("/") else []
+    return found + backstep_problems(path, at)
+
+
+def local_path_problems(path: str, at: str) -> list[Cause]:
+    """A path inside a volume whose own files begin with two dots."""
+    found = descending_problems(path, at)
+    if path.startswith("..") and not path.startswith("../"):
+        found.append(bad_value(at, path, "must not start with '..'"))
+    return found

@@ -7,6 +7,11 @@ import re
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode
 from bayplan.embedded.apiserver.schema.internal import internal_form
+from bayplan.embedded.apiserver.validation.addresses import (
+    cidr_problems,
+    cidr_warnings,
+    dual_stack_problems,
+)
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
     duplicate,
@@ -20,12 +25,7 @@ from bayplan.embedded.apiserver.validation.names import (
     qualified_name,
     too_many_letters,
 )
-from bayplan.embedded.apiserver.validation.networks import (
-    cidr_problems,
-    cidr_warnings,
-    dual_stack_problems,
-)
-from bayplan.embedded.apiserver.validation.quantities import NOT_POSITIVE
+from bayplan.embedded.apiserver.validation.numbers import NOT_POSITIVE
 from bayplan.embedded.apiserver.validation.resources import amount_problems
 from bayplan.kube.names import MAX_NAME
 

@@ -14,7 +14,6 @@ from bayplan.embedded.apiserver.validation.causes import (
     required,
 )
 from bayplan.embedded.apiserver.validation.names import dns_label, label_problems, name_problems
-from bayplan.embedded.apiserver.validation.nodeselectors import label_deprecation
 from bayplan.embedded.apiserver.validation.numbers import (
     negative,
 )
@@ -23,6 +22,7 @@ from bayplan.embedded.apiserver.validation.resources import (
     container_resource_problems,
     requirement_problems,
 )
+from bayplan.embedded.apiserver.validation.selectors import label_deprecation
 
 _HIGHEST = 1_000_000_000
 _SYSTEM = "system-"

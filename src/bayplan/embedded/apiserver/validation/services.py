@@ -22,7 +22,7 @@ from bayplan.embedded.apiserver.validation.names import (
     subdomain,
 )
 from bayplan.embedded.apiserver.validation.numbers import repeats
-from bayplan.embedded.apiserver.validation.pods.handlers import port_problems
+from bayplan.embedded.apiserver.validation.pods.containers import port_problems
 
 HEADLESS = "None"
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")

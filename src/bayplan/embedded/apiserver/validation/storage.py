@@ -17,14 +17,13 @@ from bayplan.embedded.apiserver.validation.causes import (
     too_long,
 )
 from bayplan.embedded.apiserver.validation.names import name_problems, qualified_name, subdomain
-from bayplan.embedded.apiserver.validation.nodeselectors import (
+from bayplan.embedded.apiserver.validation.numbers import negative, negative_amount, repeats
+from bayplan.embedded.apiserver.validation.selectors import (
     expression_deprecations,
     label_deprecation,
+    selector_problems,
     topology_problems,
 )
-from bayplan.embedded.apiserver.validation.numbers import negative, repeats
-from bayplan.embedded.apiserver.validation.quantities import negative_amount
-from bayplan.embedded.apiserver.validation.selectors import selector_problems
 from bayplan.embedded.apiserver.validation.volumes import driver_name_problems, volume_spec_problems
 
 _BYTES = 256 * 1024

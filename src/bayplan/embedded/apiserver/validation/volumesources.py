@@ -17,8 +17,7 @@ from bayplan.embedded.apiserver.validation.causes import (
     out_of_range,
     required,
 )
-from bayplan.embedded.apiserver.validation.names import dns_label, name_problems
-from bayplan.embedded.apiserver.validation.paths import backstep_problems
+from bayplan.embedded.apiserver.validation.names import backstep_problems, dns_label, name_problems
 
 SourceRule = Callable[[JsonObject, str], list[Cause]]
 """Says what is wrong with a source, told under a field."""

@@ -9,7 +9,7 @@ import msgspec
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, quoted
-from bayplan.embedded.apiserver.validation.paths import descending_problems
+from bayplan.embedded.apiserver.validation.names import descending_problems
 from bayplan.embedded.apiserver.validation.pods.choices import containers_of
 from bayplan.embedded.apiserver.validation.pods.scheduling import toleration_problems
 from bayplan.embedded.apiserver.validation.pods.security import app_armor_problems

@@ -1,4 +1,6 @@
-"""What is wrong with Deployments, ReplicaSets, ReplicationControllers and DaemonSets.
+"""What is wrong with workloads that keep pods running, and with PodDisruptionBudgets.
+
+Deployments, ReplicaSets, ReplicationControllers, DaemonSets and StatefulSets, and their changes.
 
 They share a selector, a template that it must match, and a way to roll out changes; each has its
 own words where Kubernetes has.
@@ -17,6 +19,9 @@ from bayplan.embedded.apiserver.validation.causes import (
     not_supported,
     required,
 )
+from bayplan.embedded.apiserver.validation.claims import claim_spec_problems
+from bayplan.embedded.apiserver.validation.conditions import condition_problems
+from bayplan.embedded.apiserver.validation.names import dns_label, name_problems
 from bayplan.embedded.apiserver.validation.numbers import (
     int_or_percent,
     int_or_percent_problems,
@@ -170,3 +175,160 @@ def revision_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     """What a ControllerRevision keeps is never changed."""
     before, after = old.get("data"), new.get("data")
     return [] if before == after else [immutable("data", after)]
+
+
+_STATEFUL_SET_MAY_CHANGE = frozenset(
+    (
+        "replicas",
+        "template",
+        "updateStrategy",
+        "minReadySeconds",
+        "ordinals",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+    )
+)
+
+
+def stateful_set_problems(stateful_set: JsonObject) -> list[Cause]:
+    """What is wrong with a StatefulSet, new or old."""
+    spec = stateful_set["spec"]
+    found = _management_problems(spec)
+    found += _stateful_update_problems(spec["updateStrategy"], "spec.updateStrategy")
+    found += _retention_problems(spec.get("persistentVolumeClaimRetentionPolicy") or {})
+    found += negative(spec, ("replicas", "minReadySeconds"), "spec")
+    found += negative(spec.get("ordinals") or {}, ["start"], "spec.ordinals")
+    found += required_selector_problems(spec.get("selector"), "statefulset")
+    return found + _stateful_template_problems(spec)
+
+
+def new_stateful_set_problems(stateful_set: JsonObject) -> list[Cause]:
+    """What else is wrong with a new StatefulSet: what cannot change is not looked at again."""
+    spec = stateful_set["spec"]
+    found: list[Cause] = []
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        where = f"spec.volumeClaimTemplates[{index}].spec"
+        found += claim_spec_problems(claim.get("spec") or {}, where)
+    if spec.get("serviceName"):
+        found += name_problems(dns_label, spec["serviceName"], "spec.serviceName")
+    return found
+
+
+def _management_problems(spec: JsonObject) -> list[Cause]:
+    policy = spec.get("podManagementPolicy")
+    if policy in {"OrderedReady", "Parallel"}:
+        return []
+    return [bad_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")]
+
+
+def _stateful_update_problems(strategy: JsonObject, field: str) -> list[Cause]:
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    if kind == "RollingUpdate":
+        return _rolling_stateful_problems(rolling or {}, f"{field}.rollingUpdate")
+    if kind != "OnDelete":
+        shown = internal_form(strategy, "apps.StatefulSetUpdateStrategy")
+        return [bad_value(field, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+    if rolling is None:
+        return []
+    shown = internal_form(rolling, "apps.RollingUpdateStatefulSetStrategy")
+    why = "only allowed for updateStrategy 'RollingUpdate'"
+    return [bad_value(f"{field}.rollingUpdate", shown, why)]
+
+
+def _rolling_stateful_problems(rolling: JsonObject, field: str) -> list[Cause]:
+    found = negative(rolling, ["partition"], field)
+    unavailable, where = rolling.get("maxUnavailable"), f"{field}.maxUnavailable"
+    if unavailable is None:
+        return found
+    found += int_or_percent_problems(unavailable, where)
+    if int_or_percent(unavailable) == 0:
+        found.append(bad_value(where, unavailable, "cannot be 0"))
+    return found + over_hundred_percent(unavailable, where)
+
+
+def _retention_problems(policy: JsonObject) -> list[Cause]:
+    return [
+        not_supported(
+            f"spec.persistentVolumeClaimRetentionPolicy.{name}", value, ("Retain", "Delete")
+        )
+        for name in ("whenDeleted", "whenScaled")
+        if (value := policy.get(name)) not in {"Retain", "Delete"}
+    ]
+
+
+def _stateful_template_problems(spec: JsonObject) -> list[Cause]:
+    selector = spec.get("selector")
+    if selector_problems(selector, "spec.selector"):
+        return [bad_value("spec.selector", selector, "")]
+    template = _as_pods_will_be(spec)
+    found = mismatched_labels(selector, template, "spec.template")
+    return found + staying_template_problems(template, "spec.template", "StatefulSet")
+
+
+def _as_pods_will_be(spec: JsonObject) -> JsonObject:
+    """The template with what the controller will set: the claims' volumes, and no host names."""
+    template: JsonObject = spec["template"]
+    pod = {
+        name: value
+        for name, value in (template.get("spec") or {}).items()
+        if name not in ("subdomain", "hostname")
+    }
+    names = [
+        (claim.get("metadata") or {}).get("name") or ""
+        for claim in spec.get("volumeClaimTemplates") or ()
+    ]
+    if names:
+        claimed = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+        others = [one for one in pod.get("volumes") or () if one.get("name") not in names]
+        pod["volumes"] = claimed + others
+    return {**template, "spec": pod}
+
+
+def stateful_set_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+    """Most of a StatefulSet stays as it was made."""
+    before, after = old["spec"], new["spec"]
+    changed = (name for name in {*before, *after} if before.get(name) != after.get(name))
+    if all(name in _STATEFUL_SET_MAY_CHANGE for name in changed):
+        return []
+    why = (
+        "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+        "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+        "'minReadySeconds' are forbidden"
+    )
+    return [forbidden_field("spec", why)]
+
+
+_AMOUNTS = ("minAvailable", "maxUnavailable")
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+
+
+def budget_problems(budget: JsonObject) -> list[Cause]:
+    """What is wrong with a budget."""
+    spec = budget.get("spec") or {}
+    found = _amount_problems(spec)
+    found += selector_problems(spec.get("selector"), "spec.selector")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _POLICIES:
+        found.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES))
+    return found
+
+
+def _amount_problems(spec: JsonObject) -> list[Cause]:
+    said = [(name, spec[name]) for name in _AMOUNTS if spec.get(name) is not None]
+    found: list[Cause] = []
+    if len(said) == len(_AMOUNTS):
+        shown = internal_form(spec, "policy.PodDisruptionBudgetSpec")
+        why = "minAvailable and maxUnavailable cannot be both set"
+        found.append(bad_value("spec", shown, why))
+    for name, amount in said:
+        found += int_or_percent_problems(amount, f"spec.{name}")
+        found += over_hundred_percent(amount, f"spec.{name}")
+    return found
+
+
+def budget_status_problems(new: JsonObject, _old: JsonObject) -> list[Cause]:
+    """What is wrong with a budget's status."""
+    status = new.get("status") or {}
+    found = condition_problems(status.get("conditions") or (), "status.conditions")
+    return found + negative(status, _COUNTS, "status")

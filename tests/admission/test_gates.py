@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bayplan.admission.drafts import POD
 from bayplan.admission.pods import gate_patch
 from bayplan.client.objects import encode
-from bayplan.embedded.apiserver.patch.jsonpatch import apply_json_patch
+from bayplan.embedded.apiserver.patch.patches import apply_json_patch
 from tests.admission.reviews import GATE, ask, make_app, review
 
 FOREIGN = "example.com/wait"

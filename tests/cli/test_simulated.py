@@ -15,7 +15,7 @@ from bayplan.cli.simulated.activity import Watching
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import headline, report_table
 from bayplan.client import merge
-from bayplan.embedded.control.storages import NODES, PODS
+from bayplan.embedded.control.view import NODES, PODS
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.embedded.simulation.report import Waiting, summarize
 from bayplan.kube.queueing import Queue

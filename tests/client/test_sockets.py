@@ -15,7 +15,7 @@ import pytest
 
 from bayplan.client.serving.authority import Authority
 from bayplan.client.serving.sockets import Uvicorn, address_of, https, listen
-from bayplan.embedded.apiserver.identity.credentials import server_context
+from bayplan.embedded.apiserver.identity import server_context
 from tests.patience import PATIENCE
 
 

@@ -11,17 +11,15 @@ from types import TracebackType
 
 from bayplan.base.clock import START
 from bayplan.client.serving.authority import Authority
-from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.apiserver.kinds.fields import CatalogFields
+from bayplan.embedded.apiserver.kinds.catalog import Catalog, CatalogFields
 from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.cloud.boot import Boot
-from bayplan.embedded.cloud.cloud import Cloud
+from bayplan.embedded.cloud.cloud import Boot, Cloud
 from bayplan.embedded.cloud.provider import CloudProvider
 from bayplan.embedded.control.controller import Do, Stage
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.view import View
-from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.csi.volumes import Driver
 from bayplan.embedded.nodes.fleet import Fleet
 from bayplan.embedded.nodes.machines import GPU_LABEL, GroupDriver, InstanceType, NodeGroup
 from bayplan.kube.nodes import Taint

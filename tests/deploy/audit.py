@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Decision
+from bayplan.embedded.apiserver.authorization.rbac import Attributes, Decision
 
 ACCOUNTS = "system:serviceaccount:"
 

@@ -6,8 +6,7 @@ from random import Random
 
 from bayplan.base.clock import Clock, WallClock
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
-from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.apiserver.kinds.fields import CatalogFields
+from bayplan.embedded.apiserver.kinds.catalog import Catalog, CatalogFields
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.request import ADMIN, Call
 from bayplan.embedded.apiserver.rest.backend import Backend

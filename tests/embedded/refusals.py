@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from bayplan.embedded.apiserver.errors import ApiError
-from bayplan.embedded.apiserver.rest import writing
+from bayplan.embedded.apiserver.rest import writes
 from bayplan.embedded.apiserver.rest.backend import Backend
 from tests.embedded.backends import call_of, new_backend
 
@@ -74,7 +74,7 @@ async def refusal_of_change(
 
 async def made(backend: Backend, resource: str, obj: Json) -> Json:
     """A new object, as it is stored."""
-    entry = await writing.create(backend, call_of(backend, resource), copy.deepcopy(obj))
+    entry = await writes.create(backend, call_of(backend, resource), copy.deepcopy(obj))
     return entry.object()
 
 
@@ -83,5 +83,5 @@ async def changed(
 ) -> Json:
     """An object with other values at dotted paths, as it is stored."""
     call = call_of(backend, resource, name, subresource)
-    entry = await writing.change(backend, call, lambda obj: with_changes(obj, changes))
+    entry = await writes.change(backend, call, lambda obj: with_changes(obj, changes))
     return entry.object()

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.identity.tokens import TokenFileError, Tokens
+from bayplan.embedded.apiserver.identity import TokenFileError, Tokens
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.http_client import Http
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
 from bayplan.embedded.apiserver.request import DeleteOptions
-from bayplan.embedded.apiserver.rest import deleting, writing
+from bayplan.embedded.apiserver.rest import deletion, writes
 from bayplan.embedded.apiserver.rest.backend import Backend
 from tests.embedded.backends import call_of, new_backend
 
@@ -57,11 +57,11 @@ async def live_through(family: Family) -> Backend:
     made: list[Any] = []
     for number, owners in enumerate(family.owners):
         body = child(number, [made[owner] for owner in owners])
-        made.append(await writing.create(backend, call_of(backend, "configmaps"), body))
+        made.append(await writes.create(backend, call_of(backend, "configmaps"), body))
     for number, policy in family.deleted:
         call = call_of(backend, "configmaps", f"c{number}")
         if backend.store.get(call.key) is not None:
-            await deleting.delete(backend, call, DeleteOptions(propagation=policy))
+            await deletion.delete(backend, call, DeleteOptions(propagation=policy))
         await collector.settled()
     await collector.stop()
     backend.store.close()

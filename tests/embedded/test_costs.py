@@ -24,8 +24,7 @@ from bayplan.embedded.apiserver.jsontypes import decode, encode
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.request import ADMIN
-from bayplan.embedded.apiserver.rest.labels import parse_labels
-from bayplan.embedded.apiserver.rest.selectors import parse_fields
+from bayplan.embedded.apiserver.rest.selectors import parse_fields, parse_labels
 from bayplan.embedded.asgi import Asked, calling
 from tests.embedded.yardstick import SOON, yardstick
 

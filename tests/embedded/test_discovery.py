@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
-from bayplan.embedded.apiserver.tables.values import duration
+from bayplan.embedded.apiserver.tables.columns import duration
 from tests.embedded.http_client import Http
 from tests.embedded.test_objects import CMS, config_map
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.clock import LoopClock
-from bayplan.embedded.apiserver.controllers.events import EventReaper
-from bayplan.embedded.apiserver.rest import writing
+from bayplan.embedded.apiserver.controllers.garbage import EventReaper
+from bayplan.embedded.apiserver.rest import writes
 from tests.embedded.backends import call_of, new_backend
 
 pytestmark = pytest.mark.virtual
@@ -19,7 +19,7 @@ async def test_events_older_than_an_hour_go_when_newer_ones_come() -> None:
     reaper.start()
 
     async def happen(name: str) -> None:
-        await writing.create(backend, call_of(backend, "events"), {"metadata": {"name": name}})
+        await writes.create(backend, call_of(backend, "events"), {"metadata": {"name": name}})
         await reaper.settled()
 
     await happen("old")

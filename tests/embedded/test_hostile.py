@@ -20,7 +20,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import clone
 from bayplan.embedded.apiserver.patch.patches import Patch
-from bayplan.embedded.apiserver.rest import writing
+from bayplan.embedded.apiserver.rest import writes
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.backends import call_of, kind_of, new_backend
@@ -231,14 +231,14 @@ def test_no_json_value_is_ever_an_internal_error(value: Any, kind: str) -> None:
             await write(backend)
 
     async def write(backend: Backend) -> None:
-        await writing.create(backend, call_of(backend, "pods"), clone(POD))
+        await writes.create(backend, call_of(backend, "pods"), clone(POD))
         if kind == "create":
-            await writing.create(
+            await writes.create(
                 backend, call_of(backend, "pods"), value if isinstance(value, dict) else {}
             )
         else:
             change = Patch(kind, value, kind_of(backend, "pods"))
-            await writing.change(backend, call_of(backend, "pods", "a"), change.on)
+            await writes.change(backend, call_of(backend, "pods", "a"), change.on)
 
     with suppress(ApiError):
         asyncio.run(attempt())

@@ -29,7 +29,7 @@ from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.errors import ApiError as Refusal
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.request import User
-from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
+from bayplan.embedded.apiserver.rest.backend import AdmissionRequest
 from bayplan.embedded.asgi import PIECES, Asked, CutShort, calling
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.kube.pods import Pod

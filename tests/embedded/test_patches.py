@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import clone
 from bayplan.embedded.apiserver.patch.apply import Intent, apply, first_apply
-from bayplan.embedded.apiserver.patch.jsonpatch import apply_json_patch
-from bayplan.embedded.apiserver.patch.managed import Manager, Ownership, track
-from bayplan.embedded.apiserver.patch.patches import apply_merge_patch
-from bayplan.embedded.apiserver.patch.shapes import Typed
+from bayplan.embedded.apiserver.patch.managedfields import Manager, Ownership, Typed, track
+from bayplan.embedded.apiserver.patch.patches import apply_json_patch, apply_merge_patch
 from bayplan.embedded.apiserver.patch.strategic import apply_strategic_patch
 from bayplan.embedded.apiserver.schema.types import require_type
 

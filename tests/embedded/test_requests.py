@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.embedded.apiserver.errors import ApiError
-from bayplan.embedded.apiserver.rest.labels import parse_labels
+from bayplan.embedded.apiserver.rest.selectors import parse_labels
 from tests.embedded.http_client import Http
 
 CMS = "/api/v1/namespaces/default/configmaps"

@@ -15,8 +15,7 @@ from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.embedded.apiserver.schema import protobuf, times
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
 from bayplan.embedded.apiserver.schema.internal import difference, internal_form
-from bayplan.embedded.apiserver.schema.roots import root_type
-from bayplan.embedded.apiserver.schema.types import ObjectType, require_type
+from bayplan.embedded.apiserver.schema.types import ObjectType, require_type, root_type
 
 POD = require_type("core.Pod")
 _RENAMED = {

@@ -11,10 +11,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.embedded.apiserver.http.wire.coalescing import CoalescingTransport
+from bayplan.embedded.apiserver.http.wire.protocol import CoalescingTransport
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
+from bayplan.embedded.apiserver.rest.reads import Watch, WatchOptions
 from bayplan.embedded.apiserver.rest.selectors import Selector
-from bayplan.embedded.apiserver.rest.watching import Watch, WatchOptions
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.store.store import Store
 from tests.embedded.test_store import Step, carry_out, new_store

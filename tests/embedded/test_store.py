@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.errors import ApiError
-from bayplan.embedded.apiserver.rest.labels import parse_labels
-from bayplan.embedded.apiserver.rest.selectors import Selector
-from bayplan.embedded.apiserver.rest.watching import seen_as
+from bayplan.embedded.apiserver.rest.reads import seen_as
+from bayplan.embedded.apiserver.rest.selectors import Selector, parse_labels
 from bayplan.embedded.apiserver.store.database import Database, StoreError
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.store import StaleWrite, Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bayplan.embedded.apiserver.rest.templates import MOST
+from bayplan.embedded.apiserver.rest.backend import MOST
 from tests.embedded.http_client import Http
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.writing import change, create
+from bayplan.embedded.apiserver.rest.writes import change, create
 from bayplan.embedded.apiserver.validation.workloads.jobchanges import (
     IndexesError,
     count_indexes,

@@ -22,7 +22,7 @@ from bayplan.client import Client, Informers, untyped
 from bayplan.client.config import from_kubeconfig
 from bayplan.client.errors import ServerFaultError, UnreachableError
 from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.identity.credentials import server_context
+from bayplan.embedded.apiserver.identity import server_context
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.kube.coordination import Lease
 from bayplan.kube.nodes import Node

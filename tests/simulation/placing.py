@@ -5,9 +5,8 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Bind, Controller, Plan
-from bayplan.embedded.control.storages import NODES, PODS
-from bayplan.embedded.control.view import View
-from bayplan.embedded.nodes.objects import condition_status
+from bayplan.embedded.control.view import NODES, PODS, View
+from bayplan.embedded.nodes.registration import condition_status
 
 
 class FirstFit(Controller[str]):

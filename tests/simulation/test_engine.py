@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from bayplan.base.clock import LoopClock
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Create, Plan, RequeueAfter
-from bayplan.embedded.control.engine import Engine
+from bayplan.embedded.control.engine import Engine, Timeline
 from bayplan.embedded.control.sink import Sink
-from bayplan.embedded.control.storages import CONFIG_MAPS
-from bayplan.embedded.control.timeline import Timeline
+from bayplan.embedded.control.view import CONFIG_MAPS
 from tests.embedded.backends import new_backend
 from tests.simulation.worlds import World, world
 

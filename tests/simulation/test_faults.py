@@ -13,9 +13,9 @@ from bayplan.embedded.cloud.templates import template
 from bayplan.embedded.control.controller import Delete, Tell, Update
 from bayplan.embedded.control.faults import FAULT_KINDS, Fault, FaultBoard
 from bayplan.embedded.control.sink import Refused
-from bayplan.embedded.control.storages import ATTACHMENTS, CSI_NODES, NODES
+from bayplan.embedded.control.view import ATTACHMENTS, CSI_NODES, NODES
 from bayplan.embedded.simulation.clusterfile.faults import Targets
-from bayplan.embedded.simulation.faultcontrol import CONTROL, FaultControl
+from bayplan.embedded.simulation.schedule import CONTROL, FaultControl
 from bayplan.nodegroups import NodeGroupError, QuotaExceededError
 from tests.simulation.worlds import CLUSTER, DRIVER, World, claim, pod, world
 

@@ -11,19 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.request import DeleteOptions
-from bayplan.embedded.apiserver.rest import deleting
+from bayplan.embedded.apiserver.rest import deletion
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.controller import Delete, Plan, RequeueAfter, Stage, Update
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.sink import Sink
-from bayplan.embedded.control.storages import JOBS, PODS
-from bayplan.embedded.control.view import View
+from bayplan.embedded.control.view import JOBS, PODS, View
 from bayplan.embedded.nodes import podstatus
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR
-from bayplan.embedded.workloads.jobindexes import format_indexes, index_of, parse_indexes
-from bayplan.embedded.workloads.joborphans import JobOrphans
-from bayplan.embedded.workloads.jobs import Jobs
-from bayplan.embedded.workloads.jobtally import TRACKING
+from bayplan.embedded.workloads.jobcounts import TRACKING, format_indexes, index_of, parse_indexes
+from bayplan.embedded.workloads.jobs import JobOrphans, Jobs
 from bayplan.lab import run_virtually
 from tests.clocks import VirtualClock
 from tests.embedded.backends import call_of, new_backend
@@ -424,7 +421,7 @@ async def _watch(w: World, seconds: int) -> set[str]:
 
 async def _delete_job(w: World, propagation: str) -> None:
     backend = w.run.plane.backend
-    await deleting.delete(
+    await deletion.delete(
         backend, call_of(backend, JOBS, "sum"), DeleteOptions(propagation=propagation)
     )
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.embedded.control.storages import LEASES, NODES
+from bayplan.embedded.control.view import LEASES, NODES
+from bayplan.embedded.nodes.health import Leases
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR, STOPS_IN
-from bayplan.embedded.nodes.leases import Leases
 from bayplan.kube.codec import KINDS, decode_as
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import NodeRef

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.storages import (
+from bayplan.embedded.control.view import (
     ATTACHMENTS,
     CLAIMS,
     DEPLOYMENTS,

@@ -9,7 +9,7 @@ import pytest
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.controller import Create, Delete, Do
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.storages import PODS
+from bayplan.embedded.control.view import PODS
 from bayplan.embedded.simulation.clusterfile import ScheduledFault, WorkloadSpec
 from bayplan.embedded.simulation.schedule import FaultSchedule, WorkloadSchedule
 from tests.simulation.worlds import World, pod, world

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, CSI_NODES, VOLUMES
+from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, CSI_NODES, VOLUMES
 from tests.simulation.worlds import CLUSTER, DRIVER, claim, pod, world
 
 pytestmark = pytest.mark.whole

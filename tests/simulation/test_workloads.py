@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.embedded.control.storages import (
+from bayplan.embedded.control.view import (
     BUDGETS,
     CLAIMS,
     DAEMON_SETS,

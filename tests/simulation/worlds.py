@@ -10,7 +10,7 @@ from typing import Any
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.controller import Bind, Delete, Update
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.storages import CLAIMS, EVENTS, NODES, PODS
+from bayplan.embedded.control.view import CLAIMS, EVENTS, NODES, PODS
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.embedded.simulation.schedule import creation
 from bayplan.lab import Daemon, VirtualLab

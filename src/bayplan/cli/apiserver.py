@@ -21,8 +21,7 @@ from bayplan.cli.options.flags import Switch
 from bayplan.client.daemon import fastest_loop
 from bayplan.client.signals import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.identity.kubeconfig import check_place
-from bayplan.embedded.apiserver.identity.tokens import TokenFileError
+from bayplan.embedded.apiserver.identity import TokenFileError, check_place
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
 

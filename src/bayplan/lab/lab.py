@@ -19,10 +19,10 @@ from typing import Self
 
 from bayplan.client.client import Client, Tuning
 from bayplan.client.daemon import Lead as Daemon
-from bayplan.embedded.apiserver.identity.tokens import AUTHENTICATED
+from bayplan.embedded.apiserver.identity import AUTHENTICATED
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.request import ADMIN, User
-from bayplan.embedded.control.dice import dice
+from bayplan.embedded.control.engine import dice
 from bayplan.embedded.inprocess import in_process_client
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.simulation import Simulation

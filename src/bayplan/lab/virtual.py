@@ -22,12 +22,12 @@ from typing import TextIO, TypeVar
 
 from bayplan.base.clock import START, LoopClock
 from bayplan.base.virtualloop import VirtualLoop
-from bayplan.embedded.apiserver.admission.webhooks.inprocess import InProcessPoster
-from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Decision
+from bayplan.embedded.apiserver.admission.webhooks.dispatch import InProcessPoster
+from bayplan.embedded.apiserver.authorization.rbac import Attributes, Decision
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.asgi import App
-from bayplan.embedded.control.dice import dice
+from bayplan.embedded.control.engine import dice
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.log import RunLog
 from bayplan.lab.lab import Daemon, Lab

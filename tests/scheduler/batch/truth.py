@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.watchcache import Change
-from bayplan.embedded.control.storages import PODS
+from bayplan.embedded.control.view import PODS
 from bayplan.kube import quantity
 from tests.scheduler.batch.objects import OPT_IN
 

@@ -21,9 +21,9 @@ from bayplan.cli.text.output import Format, emit, notices, printable, show, tabl
 from bayplan.client import Client, connect, merge
 from bayplan.client.errors import ClientError, ConfigError, InvalidError, NotFoundError
 from bayplan.client.resources import CONFIG_MAPS
-from bayplan.embedded.apiserver.discovery.version import is_embedded
+from bayplan.embedded.apiserver.discovery import is_embedded
 from bayplan.embedded.control.faults import FaultKind
-from bayplan.embedded.simulation.faultcontrol import CONTROL
+from bayplan.embedded.simulation.schedule import CONTROL
 
 _NAME = re.compile(r"[-._a-zA-Z0-9]{1,100}")
 

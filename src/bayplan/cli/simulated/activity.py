@@ -17,7 +17,7 @@ from bayplan.base.durations import format_duration
 from bayplan.cli.simulated.tables import Rows
 from bayplan.cli.text.output import printable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.control.storages import EVENTS
+from bayplan.embedded.control.view import EVENTS
 from bayplan.embedded.simulation.report import Waiting
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.fit import Snapshot

@@ -30,7 +30,7 @@ from bayplan.cli.text.output import notices, printable, show
 from bayplan.client import Client
 from bayplan.client.signals import ending_signals
 from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.identity.tokens import TokenFileError
+from bayplan.embedded.apiserver.identity import TokenFileError
 from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.cloud.serving import CloudPlaces, serve_cloud
 from bayplan.embedded.simulation.clusterfile import ClusterSpec

@@ -9,8 +9,8 @@ from random import Random, SystemRandom
 from typing import Literal
 
 from bayplan.base.clock import Clock, WallClock
-from bayplan.embedded.apiserver.admission.webhooks.posting import HttpsPoster, Poster
-from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Decision
+from bayplan.embedded.apiserver.admission.webhooks.dispatch import HttpsPoster, Poster
+from bayplan.embedded.apiserver.authorization.rbac import Attributes, Decision
 from bayplan.embedded.apiserver.store.database import Durability
 from bayplan.embedded.apiserver.store.store import WATCH_CACHE_CAPACITY, Store
 

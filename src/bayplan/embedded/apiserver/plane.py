@@ -16,21 +16,19 @@ from typing import Protocol, Self
 
 from bayplan.embedded.apiserver.admission.builtin import BuiltinAdmission
 from bayplan.embedded.apiserver.admission.webhooks.dispatch import Webhooks
-from bayplan.embedded.apiserver.authorization.authorizer import AlwaysAllow, Audited, Authorizer
 from bayplan.embedded.apiserver.authorization.escalation import EscalationGuard
-from bayplan.embedded.apiserver.authorization.rbac import Rbac
+from bayplan.embedded.apiserver.authorization.rbac import AlwaysAllow, Audited, Authorizer, Rbac
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.controllers.definitions import DefinitionController
-from bayplan.embedded.apiserver.controllers.events import EventReaper
-from bayplan.embedded.apiserver.controllers.garbage import GarbageCollector
-from bayplan.embedded.apiserver.controllers.namespaces import NamespaceController
+from bayplan.embedded.apiserver.controllers.garbage import (
+    EventReaper,
+    GarbageCollector,
+    NamespaceController,
+)
 from bayplan.embedded.apiserver.http.app import App
-from bayplan.embedded.apiserver.http.endpoints import Endpoints
-from bayplan.embedded.apiserver.http.metrics import Metrics
-from bayplan.embedded.apiserver.identity.authenticator import Authenticator
-from bayplan.embedded.apiserver.identity.credentials import load_token, load_tokens
-from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.apiserver.kinds.fields import CatalogFields
+from bayplan.embedded.apiserver.http.endpoints import Endpoints, Metrics
+from bayplan.embedded.apiserver.identity import Authenticator, load_token, load_tokens
+from bayplan.embedded.apiserver.kinds.catalog import Catalog, CatalogFields
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.seed import seed
 from bayplan.embedded.apiserver.store.database import Database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.request import ADMIN, Call
-from bayplan.embedded.apiserver.rest import writing
+from bayplan.embedded.apiserver.rest import writes
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.store.entry import Key
 
@@ -43,4 +43,4 @@ async def seed(backend: Backend) -> None:
         for obj in objects:
             name = obj["metadata"]["name"]
             if kind is not None and backend.store.get(Key(kind.storage, "", name)) is None:
-                await writing.create(backend, Call(ADMIN, kind, name=name), clone(obj))
+                await writes.create(backend, Call(ADMIN, kind, name=name), clone(obj))

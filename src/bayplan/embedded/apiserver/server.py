@@ -20,10 +20,11 @@ from bayplan.client.serving.authority import KeyPair
 from bayplan.client.serving.sockets import Uvicorn, address_of, https, listen
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.http.wire.protocol import committing
-from bayplan.embedded.apiserver.identity.credentials import load_authority, server_context
-from bayplan.embedded.apiserver.identity.kubeconfig import (
+from bayplan.embedded.apiserver.identity import (
     check_place,
     kubeconfig,
+    load_authority,
+    server_context,
     write_private,
 )
 from bayplan.embedded.apiserver.plane import ControlPlane

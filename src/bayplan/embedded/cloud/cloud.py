@@ -1,4 +1,4 @@
-"""The cloud: buys and gives back instances, as an autoscaler's provider would ask it to.
+"""The cloud: buys and gives back instances, each of which boots into a machine.
 
 Asking for more than a group's maximum, or over a quota, is refused at once. A stock-out shows only
 later, as it does in real clouds: the instance is there, has an error and never runs, until somebody
@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
-from bayplan.embedded.cloud.account import Notes
-from bayplan.embedded.cloud.inventory import Inventory
-from bayplan.embedded.control.controller import Stage
+from bayplan.embedded.cloud.inventory import Inventory, Notes
+from bayplan.embedded.control.controller import Controller, Do, Plan, RequeueAfter, Stage
+from bayplan.embedded.nodes.fleet import Fleet
 from bayplan.embedded.nodes.machines import Instance, NodeGroup
-from bayplan.nodegroups import (
-    InvalidRequestError,
-    NotFoundError,
-    QuotaExceededError,
-    RefusedError,
-)
+from bayplan.nodegroups import InvalidRequestError, NotFoundError, QuotaExceededError, RefusedError
 
 
 class Cloud:
@@ -151,3 +147,47 @@ class Cloud:
 
 def _failed_first(one: Instance) -> bool:
     return one.state != "failed"
+
+
+STOCK_SECONDS = 5.0
+"""How long a cloud takes to find out that it has none left."""
+
+
+class Boot(Controller[str]):
+    """Turns instances into machines; keyed by instance name."""
+
+    name = "cloud"
+
+    def __init__(self, stage: Stage, cloud: Cloud, fleet: Fleet) -> None:
+        self._stage = stage
+        self._cloud = cloud
+        self._fleet = fleet
+
+    def first(self) -> Iterable[str]:
+        """All instances there are."""
+        return list(self._cloud.instances)
+
+    def decide(self, key: str) -> Plan:
+        """See whether an instance fails, boots, or is gone."""
+        one = self._cloud.instances.get(key)
+        if one is None:
+            return [Do(f"switch {key} off", partial(self._fleet.remove, key))]
+        if one.state == "creating":
+            return self._boot(one)
+        if one.state == "running" and key not in self._fleet.machines:
+            return [Do(f"switch {key} on", partial(self._fleet.add, one))]
+        return []
+
+    def _boot(self, one: Instance) -> Plan:
+        now = self._stage.seconds()
+        tried = min(one.launched + STOCK_SECONDS, one.starts or float("inf"))
+        if now < tried:
+            return [RequeueAfter(tried - now)]
+        if self._stage.faults.find("stock-out", group=one.group.name, zone=one.zone):
+            said = f"no {one.group.instance_type.name} left in {one.zone}"
+            return [Do(f"fail {one.name}", partial(self._cloud.fail, one.name, said))]
+        if one.starts is None:
+            return []
+        if now < one.starts:
+            return [RequeueAfter(one.starts - now)]
+        return [Do(f"start {one.name}", partial(self._cloud.start, one.name))]

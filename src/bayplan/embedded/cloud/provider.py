@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.embedded.cloud.cloud import Cloud
 from bayplan.embedded.cloud.templates import template
-from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.csi.volumes import Driver
 from bayplan.embedded.nodes import machines
 from bayplan.embedded.nodes.machines import GPU_LABEL, GROUP_LABEL, TYPE_LABEL
 from bayplan.kube.pods import Pod

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import msgspec
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.csi.volumes import Driver
 from bayplan.embedded.nodes.machines import Instance, NodeGroup
-from bayplan.embedded.nodes.objects import NOT_READY, conditions, node_object
+from bayplan.embedded.nodes.registration import NOT_READY, conditions, node_object
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import CSI_DRIVERS, Template, limits_text, template_of
 

@@ -11,10 +11,12 @@ What fails is asked again a second later, then two, then four, up to five minute
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 from collections import defaultdict, deque
 from collections.abc import Hashable
-from typing import Any, NamedTuple, TypeVar
+from random import Random
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from bayplan.base.clock import Clock
 from bayplan.base.pacing import doubled
@@ -22,11 +24,61 @@ from bayplan.embedded.apiserver.store.store import Store
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter
 from bayplan.embedded.control.sink import Refused, Sink
-from bayplan.embedded.control.timeline import Timeline
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Timeline(Generic[K]):
+    """Keys by their due times."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, K]] = []
+        self._current: dict[K, int] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    def set(self, key: K, due: float) -> None:
+        """Wake a key at that time, and at no other time that was set before."""
+        self._count += 1
+        self._current[key] = self._count
+        heapq.heappush(self._heap, (due, self._count, key))
+
+    def drop(self, key: K) -> None:
+        """Do not wake a key."""
+        self._current.pop(key, None)
+
+    def next_due(self) -> float | None:
+        """The earliest due time."""
+        heap = self._heap
+        while heap and self._current.get(heap[0][2]) != heap[0][1]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
+
+    def pop_due(self, now: float) -> list[K]:
+        """The keys whose time has come, in order; they are no longer set."""
+        found: list[K] = []
+        while (due := self.next_due()) is not None and due <= now:
+            key = heapq.heappop(self._heap)[2]
+            del self._current[key]
+            found.append(key)
+        return found
+
+
+def dice(seed: int, revision: int, whose: str = "") -> Random:
+    """Random numbers for a run that begins at a revision of its store.
+
+    A run that goes on with a data file must not throw what an earlier one threw: it would make the
+    same UIDs and names again, for other objects.
+    """
+    later = f"{seed} {revision} {whose}" if revision or whose else seed
+    return Random(later)  # noqa: S311 - not for secrets
+
 
 log = logging.getLogger(__name__)
 
-K = TypeVar("K", bound=Hashable)
+
 MOST_BACKOFF = 300.0
 _SLACK = 1e-5
 """A moment that is closer than this has come: sums of seconds are not exact."""

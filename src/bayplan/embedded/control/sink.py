@@ -1,4 +1,4 @@
-"""The one place that acts: carries out steps through the API server's in-process API.
+"""The one place that acts: carries out steps through the API, and records events.
 
 Every write passes validation, admission and the watch, as if it had come over HTTP. A write that
 comes too late (the object is gone, or is another one) is no failure: the change that overtook it
@@ -9,14 +9,17 @@ a creation that is tried but once is given up then, unless the server could not 
 from __future__ import annotations
 
 import logging
+from collections import Counter, OrderedDict
+from typing import Protocol
 
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.request import Call, DeleteOptions, User
-from bayplan.embedded.apiserver.rest import deleting, writing
+from bayplan.embedded.apiserver.request import ADMIN, Call, DeleteOptions, User
+from bayplan.embedded.apiserver.rest import deletion, writes
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.subresources.binding import bind
+from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.subresources import bind
 from bayplan.embedded.control.controller import (
     Bind,
     Create,
@@ -27,7 +30,91 @@ from bayplan.embedded.control.controller import (
     Tell,
     Update,
 )
-from bayplan.embedded.control.recorder import Recorder
+from bayplan.embedded.control.view import EVENTS
+
+_REMEMBERED = 4096
+
+
+class Writer(Protocol):
+    """What the recorder needs of the sink."""
+
+    async def create(self, storage: str, obj: JsonObject) -> None:
+        """Make an object."""
+        ...
+
+
+class Recorder:
+    """Writes events for one simulation."""
+
+    def __init__(self, backend: Backend, writer: Writer) -> None:
+        self._backend = backend
+        self._writer = writer
+        self._said: OrderedDict[Tell, Key] = OrderedDict()
+        self.warnings: Counter[str] = Counter()
+        """How often each was said since the beginning."""
+
+    async def record(self, told: Tell) -> None:
+        """Write an event, or count it once more; nothing if its object is gone."""
+        if told.type == "Warning":
+            self.warnings[told.reason] += 1
+        key = self._said.get(told)
+        if key is not None and self._backend.store.get(key) is not None:
+            await self._count(key)
+            return
+        event = self._event(told)
+        if event is not None:
+            await self._writer.create(EVENTS, event)
+            self._remember(told, event)
+
+    def _remember(self, told: Tell, event: JsonObject) -> None:
+        meta = event["metadata"]
+        key = Key(EVENTS, meta["namespace"], meta["name"])
+        self._said[told] = key
+        if len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+
+    def _event(self, told: Tell) -> JsonObject | None:
+        entry = self._backend.store.get(told.about)
+        kind = self._backend.catalog.stored(told.about.storage)
+        if entry is None or kind is None:
+            return None
+        about, now = told.about, self._backend.now()
+        suffix = f"{self._backend.rng.getrandbits(64):016x}"
+        return {
+            "metadata": {
+                "name": f"{about.name[:230]}.{suffix}",
+                "namespace": about.namespace or "default",
+            },
+            "involvedObject": {
+                "kind": kind.kind,
+                "apiVersion": kind.api_version,
+                "name": about.name,
+                "uid": entry.uid,
+                **({"namespace": about.namespace} if about.namespace else {}),
+            },
+            "reason": told.reason,
+            "message": told.message,
+            "type": told.type,
+            "source": {"component": told.source},
+            "reportingComponent": told.source,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+
+    async def _count(self, key: Key) -> None:
+        now = self._backend.now()
+
+        def once_more(event: JsonObject) -> JsonObject:
+            event["count"] = (event.get("count") or 1) + 1
+            event["lastTimestamp"] = now
+            return event
+
+        kind = self._backend.catalog.stored(EVENTS)
+        if kind is not None:
+            call = Call(ADMIN, kind, key.namespace, key.name)
+            await writes.change(self._backend, call, once_more, trusted=True)
+
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +153,11 @@ class Sink:
                 await self.create(storage, obj)
             case Update(key, edit, subresource):
                 call = self._call(key.storage, key.namespace, key.name, subresource)
-                await writing.change(self._backend, call, edit, trusted=True)
+                await writes.change(self._backend, call, edit, trusted=True)
             case Delete(key, uid, grace):
                 options = DeleteOptions(grace, "Background", uid)
                 call = self._call(key.storage, key.namespace, key.name)
-                await deleting.delete(self._backend, call, options)
+                await deletion.delete(self._backend, call, options)
             case Bind(key, node):
                 call = self._call(key.storage, key.namespace, key.name)
                 await bind(self._backend, call, {"target": {"kind": "Node", "name": node}})
@@ -86,7 +173,7 @@ class Sink:
         """Make an object; ApiError if the server does not want it."""
         namespace = obj["metadata"].get("namespace", "")
         call = self._call(storage, namespace, obj["metadata"].get("name", ""))
-        await writing.create(self._backend, call, obj)
+        await writes.create(self._backend, call, obj)
 
     def _call(self, storage: str, namespace: str, name: str, subresource: str = "") -> Call:
         return Call(USER, self._kind(storage), namespace, name, subresource)

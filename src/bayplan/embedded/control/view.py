@@ -14,7 +14,26 @@ from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.store import Store
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.facts import AttachmentFacts, PodFacts, read_attachment, read_pod
-from bayplan.embedded.control.storages import ATTACHMENTS, PODS
+from bayplan.kube.kinds import names_of
+
+PODS = names_of("Pod").resource
+NODES = names_of("Node").resource
+LEASES = names_of("Lease").resource
+CSI_NODES = names_of("CSINode").resource
+CSI_DRIVERS = names_of("CSIDriver").resource
+ATTACHMENTS = names_of("VolumeAttachment").resource
+CLASSES = names_of("StorageClass").resource
+CLAIMS = names_of("PersistentVolumeClaim").resource
+VOLUMES = names_of("PersistentVolume").resource
+EVENTS = names_of("Event").resource
+CONFIG_MAPS = names_of("ConfigMap").resource
+DEPLOYMENTS = names_of("Deployment").resource
+REPLICA_SETS = names_of("ReplicaSet").resource
+STATEFUL_SETS = names_of("StatefulSet").resource
+DAEMON_SETS = names_of("DaemonSet").resource
+JOBS = names_of("Job").resource
+BUDGETS = names_of("PodDisruptionBudget").resource
+
 
 Place: TypeAlias = tuple[str, ...]
 """What pods are found by: ("node", name), ("claim", namespace, name), …"""

@@ -21,8 +21,8 @@ from bayplan.embedded.control.controller import (
     Update,
 )
 from bayplan.embedded.control.facts import moment
-from bayplan.embedded.control.storages import CSI_NODES, NODES
-from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.control.view import CSI_NODES, NODES
+from bayplan.embedded.csi.volumes import Driver
 from bayplan.embedded.nodes.fleet import Fleet
 from bayplan.embedded.nodes.machines import GroupDriver, Instance
 

@@ -8,8 +8,7 @@ import msgspec
 
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.storages import NODES
-from bayplan.embedded.control.view import View
+from bayplan.embedded.control.view import NODES, View
 from bayplan.kube.pods import Pod
 from bayplan.kube.quantity import milli_value, value
 from bayplan.kube.requests import pod_requests

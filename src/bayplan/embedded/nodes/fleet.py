@@ -1,4 +1,4 @@
-"""The machines that are switched on, and when each was last heard of.
+"""The machines that are switched on, when each was last heard of, and those that die or flap.
 
 A machine that is well beats every ten seconds. That needs no work: when it last beat follows from
 when it came up, or from when it fell silent. Leases are written where somebody may read them (see
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from bayplan.embedded.control.controller import Stage
+from bayplan.embedded.control.controller import Controller, Do, Plan, RequeueAfter, Stage
 from bayplan.embedded.nodes.machines import Instance
 
 BEAT_SECONDS = 10.0
@@ -86,3 +87,44 @@ class Fleet:
     def _tell(self, name: str) -> None:
         for listener in self.listeners:
             listener(name)
+
+
+class Power(Controller[str]):
+    """Keyed by machine."""
+
+    name = "power"
+
+    def __init__(self, stage: Stage, fleet: Fleet) -> None:
+        self._stage = stage
+        self._fleet = fleet
+        self._flapping: dict[str, float] = {}
+
+    def decide(self, key: str) -> Plan:
+        """Let the machine be as the faults say."""
+        machine = self._fleet.find(key)
+        if machine is None:
+            self._flapping.pop(key, None)
+            return []
+        about = {"node": key, "group": machine.instance.group.name, "zone": machine.instance.zone}
+        dead = self._stage.faults.find("node-dies", **about) is not None
+        flap = self._stage.faults.find("node-flaps", **about)
+        if flap is None:
+            self._flapping.pop(key, None)
+            return self._switch(machine, dead=dead)
+        silent, left = self._phase(key, flap.period / 2)
+        return [*self._switch(machine, dead=dead or silent), RequeueAfter(left)]
+
+    def _switch(self, machine: Machine, *, dead: bool) -> Plan:
+        if dead != machine.up:
+            return []
+        if dead:
+            return [Do(f"silence {machine.name}", partial(self._fleet.silence, machine))]
+        return [Do(f"revive {machine.name}", partial(self._fleet.revive, machine))]
+
+    def _phase(self, key: str, half: float) -> tuple[bool, float]:
+        """Whether a flapping node is silent now, and for how long it stays as it is."""
+        now = self._stage.seconds()
+        since = now - self._flapping.setdefault(key, now)
+        # A hair is added so that a wake-up at the very end of a phase counts as the next one.
+        phase = int((since + 1e-6) // half)
+        return phase % 2 == 0, max(0.001, (phase + 1) * half - since)

@@ -1,14 +1,84 @@
-"""Health: a node that was not heard of for forty seconds is unknown, and so are its pods."""
+"""Leases of nodes, and their health: one that was not heard of for forty seconds is unknown.
+
+In virtual time nobody reads leases between two moments, and a day of them would be most of the
+work; whether a node is alive never depends on them (see `fleet`). `Leases.refresh` brings them up
+to date, which a report does at its end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter, Stage, Tell, Update
-from bayplan.embedded.control.storages import NODES
+from bayplan.embedded.control.controller import (
+    Controller,
+    Edit,
+    Plan,
+    RequeueAfter,
+    Stage,
+    Tell,
+    Update,
+)
+from bayplan.embedded.control.view import LEASES, NODES
 from bayplan.embedded.nodes import podstatus
-from bayplan.embedded.nodes.fleet import Fleet
-from bayplan.embedded.nodes.objects import condition_status, unknown_conditions, with_conditions
+from bayplan.embedded.nodes.fleet import BEAT_SECONDS, Fleet, Machine
+from bayplan.embedded.nodes.registration import (
+    LEASE_NAMESPACE,
+    condition_status,
+    unknown_conditions,
+    with_conditions,
+)
+from bayplan.kube.times import micro_time
+
+_SLICES = 10
+"""Renewals are spread over the interval, so that no moment has them all."""
+
+
+class Leases(Controller[int]):
+    """Renews the leases of one tenth of the machines at a time; keyed by that tenth."""
+
+    name = "leases"
+
+    def __init__(self, stage: Stage, fleet: Fleet, *, periodically: bool) -> None:
+        self._stage = stage
+        self._fleet = fleet
+        self._periodically = periodically
+
+    def first(self) -> Iterable[int]:
+        """All tenths."""
+        return range(_SLICES) if self._periodically else ()
+
+    def decide(self, key: int) -> Plan:
+        """Renew a tenth of the leases."""
+        machines = list(self._fleet.machines.values())[key::_SLICES]
+        wait = BEAT_SECONDS * (1 + key / _SLICES)
+        slot = self._stage.seconds() % BEAT_SECONDS
+        return [*self._renewals(machines), RequeueAfter(wait - slot)]
+
+    def refresh(self) -> Plan:
+        """Renew all leases."""
+        return self._renewals(list(self._fleet.machines.values()))
+
+    def _renewals(self, machines: list[Machine]) -> Plan:
+        now = self._stage.seconds()
+        return [
+            Update(Key(LEASES, LEASE_NAMESPACE, machine.name), _renew(machine.last_beat(now)))
+            for machine in machines
+            if machine.registered and machine.up
+        ]
+
+
+def _renew(beat: float) -> Edit:
+    renewed = micro_time(datetime.fromtimestamp(beat, UTC))
+
+    def edit(lease: JsonObject) -> JsonObject:
+        lease["spec"]["renewTime"] = renewed
+        return lease
+
+    return edit
+
 
 GRACE_SECONDS = 40.0
 _SOURCE = "node-controller"

@@ -27,7 +27,7 @@ from bayplan.embedded.control.controller import (
     Update,
 )
 from bayplan.embedded.control.facts import TERMINAL, PodFacts, moment
-from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, PODS
+from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, PODS
 from bayplan.embedded.nodes import podstatus
 from bayplan.embedded.nodes.fitting import Fitting
 from bayplan.embedded.nodes.fleet import Fleet

@@ -12,42 +12,35 @@ from bayplan.base.suggestions import nearest
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.cloud.boot import Boot
-from bayplan.embedded.cloud.cloud import Cloud
+from bayplan.embedded.cloud.cloud import Boot, Cloud
 from bayplan.embedded.cloud.provider import CloudProvider
 from bayplan.embedded.control.controller import Create, Stage
-from bayplan.embedded.control.dice import dice
-from bayplan.embedded.control.engine import Engine
+from bayplan.embedded.control.engine import Engine, dice
 from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.sink import Sink
-from bayplan.embedded.control.storages import CLAIMS, CLASSES, CSI_DRIVERS
-from bayplan.embedded.control.view import View
-from bayplan.embedded.csi.attachdetach import AttachDetach
-from bayplan.embedded.csi.attacher import Attacher
-from bayplan.embedded.csi.binder import Binder
-from bayplan.embedded.csi.protection import Protection
-from bayplan.embedded.csi.provisioner import Provisioner
-from bayplan.embedded.csi.reclaim import Reclaim
+from bayplan.embedded.control.view import CLAIMS, CLASSES, CSI_DRIVERS, View
+from bayplan.embedded.csi.attachment import AttachDetach, Attacher
+from bayplan.embedded.csi.provisioner import Binder, Provisioner
+from bayplan.embedded.csi.reclaim import Protection, Reclaim
 from bayplan.embedded.csi.registration import DriverRegistration
 from bayplan.embedded.csi.volumes import Volumes
-from bayplan.embedded.nodes.eviction import Eviction
-from bayplan.embedded.nodes.fleet import Fleet
-from bayplan.embedded.nodes.health import Health
+from bayplan.embedded.nodes.fleet import Fleet, Power
+from bayplan.embedded.nodes.health import Health, Leases
 from bayplan.embedded.nodes.kubelet import Kubelets
-from bayplan.embedded.nodes.leases import Leases
-from bayplan.embedded.nodes.power import Power
 from bayplan.embedded.nodes.registration import Registration
-from bayplan.embedded.nodes.taints import Taints
+from bayplan.embedded.nodes.taints import Eviction, Taints
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, WorkloadSpec
-from bayplan.embedded.simulation.faultcontrol import FaultControl
-from bayplan.embedded.simulation.schedule import FaultSchedule, WorkloadSchedule, creation
+from bayplan.embedded.simulation.schedule import (
+    FaultControl,
+    FaultSchedule,
+    WorkloadSchedule,
+    creation,
+)
 from bayplan.embedded.workloads.budgets import Budgets
 from bayplan.embedded.workloads.daemonsets import DaemonSets
-from bayplan.embedded.workloads.deployments import Deployments
+from bayplan.embedded.workloads.deployments import Deployments, ReplicaSets
 from bayplan.embedded.workloads.ephemeral import EphemeralClaims
-from bayplan.embedded.workloads.joborphans import JobOrphans
-from bayplan.embedded.workloads.jobs import Jobs
-from bayplan.embedded.workloads.replicasets import ReplicaSets
+from bayplan.embedded.workloads.jobs import JobOrphans, Jobs
 from bayplan.embedded.workloads.statefulsets import StatefulSets
 
 

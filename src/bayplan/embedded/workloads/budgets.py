@@ -10,7 +10,7 @@ from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter, Stage
 from bayplan.embedded.control.facts import PodFacts, moment
-from bayplan.embedded.control.storages import (
+from bayplan.embedded.control.view import (
     BUDGETS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -18,10 +18,10 @@ from bayplan.embedded.control.storages import (
     PODS,
     REPLICA_SETS,
 )
-from bayplan.embedded.workloads.scaling import scaled
-from bayplan.embedded.workloads.template import (
+from bayplan.embedded.workloads.base import (
     Condition,
     conditions_of,
+    scaled,
     status_change,
     with_condition,
 )

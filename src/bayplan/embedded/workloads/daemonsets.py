@@ -1,5 +1,9 @@
 """DaemonSets: one pod for every node that the template would go to.
 
+A node without a pod that is available counts as unavailable, whether its pod is starting, going or
+not made yet. Old pods that are not available go at once; of the others as many as may be
+unavailable besides.
+
 The pods are left to the scheduler, each tied to its node by an affinity to the node's name, and get
 the tolerations that Kubernetes gives them. Keyed by set and node, so that a node that comes or
 changes costs only its own; the empty node name stands for the set as a whole.
@@ -8,7 +12,7 @@ changes costs only its own; the empty node name stands for the set as a whole.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -25,12 +29,94 @@ from bayplan.embedded.control.controller import (
     Stage,
 )
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.storages import DAEMON_SETS, NODES, PODS
-from bayplan.embedded.workloads.base import available
-from bayplan.embedded.workloads.daemonpods import NODE_FIELD, daemon_pod, fits
-from bayplan.embedded.workloads.daemonupdates import Available, ByNode, replace_old, revision
-from bayplan.embedded.workloads.template import status_change, template_hash
+from bayplan.embedded.control.view import DAEMON_SETS, NODES, PODS
+from bayplan.embedded.workloads.base import (
+    available,
+    generate_name,
+    pod_from,
+    scaled,
+    status_change,
+    template_hash,
+)
+from bayplan.kube.codec.objects import without_nulls
+from bayplan.kube.daemons import daemon_tolerations, selects
 from bayplan.kube.nodes import Node
+from bayplan.kube.pods import PodSpec, Toleration
+from bayplan.kube.tolerations import find_untolerated
+
+NODE_FIELD = "simulation.bayplan.io/daemon-node"
+"""Which node a pod was made for, where a controller finds it without reading the affinity."""
+REVISION_HASH = "controller-revision-hash"
+
+_PLACING = ("nodeName", "nodeSelector", "affinity", "tolerations", "hostNetwork")
+# A node that is not ready yet gets its pod all the same: the taint will go.
+_PASSING = (
+    Toleration(key="node.kubernetes.io/not-ready", operator="Exists"),
+    Toleration(key="node.kubernetes.io/unreachable", operator="Exists"),
+)
+
+
+def daemon_pod(owner: JsonObject, node: str, digest: str) -> JsonObject:
+    """The pod of a set for one node."""
+    pod = pod_from(owner, generateName=generate_name(owner))
+    meta, spec = pod["metadata"], pod["spec"]
+    meta["labels"] = {**(meta.get("labels") or {}), REVISION_HASH: digest}
+    meta["annotations"] = {**(meta.get("annotations") or {}), NODE_FIELD: node}
+    spec["tolerations"] = msgspec.to_builtins(_tolerations(_placing(spec)))
+    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    wanted = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [wanted]}
+    return pod
+
+
+def fits(owner: JsonObject, node: Node) -> bool:
+    """Whether a set wants a pod on a node: by its selector, its affinity and the node's taints."""
+    spec = _placing(owner["spec"]["template"]["spec"])
+    if spec.node_name and spec.node_name != node.name:
+        return False
+    held = (*_tolerations(spec), *_PASSING)
+    return selects(spec, node) and find_untolerated(node.spec.taints, held) is None
+
+
+def _tolerations(spec: PodSpec) -> list[Toleration]:
+    return daemon_tolerations(spec.tolerations, host_network=spec.host_network)
+
+
+def _placing(spec: JsonObject) -> PodSpec:
+    """What a template says of where its pods go."""
+    said = {field: spec[field] for field in _PLACING if field in spec}
+    return msgspec.convert(without_nulls(said), PodSpec)
+
+
+ByNode = Mapping[str, list[tuple[Key, PodFacts]]]
+Available = Callable[[PodFacts], bool]
+
+
+def revision(pod: PodFacts) -> str:
+    """The template that a pod was made from."""
+    return (pod.metadata.labels or {}).get(REVISION_HASH, "")
+
+
+def replace_old(owner: JsonObject, wanted: ByNode, available: Available) -> Plan:
+    """Delete old pods, given those of every node that should have one."""
+    strategy = owner["spec"].get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return []
+    digest = template_hash(owner)
+    most = (strategy.get("rollingUpdate") or {}).get("maxUnavailable") or 1
+    spare = scaled(most, len(wanted), up=True)
+    unwell: list[tuple[Key, PodFacts]] = []
+    well: list[tuple[Key, PodFacts]] = []
+    for name in sorted(wanted):
+        active = [(key, pod) for key, pod in wanted[name] if pod.active]
+        old = [(key, pod) for key, pod in active if revision(pod) != digest]
+        if any(available(pod) for _, pod in active):
+            well += old
+        else:
+            spare -= 1
+            unwell += old
+    return [Delete(key, pod.uid) for key, pod in (*unwell, *well[: max(0, spare)])]
+
 
 COUNT_SECONDS = 1.0
 """Counting looks at every pod of a set, so it is done once for many changes."""

@@ -8,7 +8,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import Controller, Create, Plan, Stage
-from bayplan.embedded.control.storages import CLAIMS, PODS
+from bayplan.embedded.control.view import CLAIMS, PODS
 
 
 class EphemeralClaims(Controller[Key]):

@@ -12,9 +12,10 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.controller import Create, Delete, Plan, RequeueAfter
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.storages import CLAIMS, PODS, STATEFUL_SETS
-from bayplan.embedded.workloads.base import Workload, ordinal
-from bayplan.embedded.workloads.template import (
+from bayplan.embedded.control.view import CLAIMS, PODS, STATEFUL_SETS
+from bayplan.embedded.workloads.base import (
+    Workload,
+    ordinal,
     owner_reference,
     pod_from,
     status_change,

@@ -20,9 +20,9 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.storages import ATTACHMENTS, CLAIMS, CSI_NODES, EVENTS, NODES, PODS
-from bayplan.embedded.csi.claims import phase
-from bayplan.embedded.nodes.objects import condition_status
+from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, CSI_NODES, EVENTS, NODES, PODS
+from bayplan.embedded.csi.volumes import phase
+from bayplan.embedded.nodes.registration import condition_status
 from bayplan.embedded.simulation.report import driver_limits
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.kube.storage import SELECTED_NODE

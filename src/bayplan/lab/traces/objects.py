@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.control.storages import DEPLOYMENTS, JOBS
+from bayplan.embedded.control.view import DEPLOYMENTS, JOBS
 from bayplan.embedded.nodes.kubelet import RUNS_FOR
 from bayplan.kube.queueing import GROUP_MIN_MEMBER, QUEUE_ALLOCATION_GATE, QUEUE_NAME_ANNOTATIONS
 from bayplan.lab.traces.rows import Row

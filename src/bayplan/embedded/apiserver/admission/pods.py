@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from bayplan.embedded.apiserver.errors import ApiError, forbidden
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
-from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
+from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.validation.pods.resources import pod_requests
 from bayplan.embedded.apiserver.validation.pods.updates import same_spec

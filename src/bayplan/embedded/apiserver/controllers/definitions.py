@@ -11,7 +11,7 @@ from bayplan.embedded.apiserver.crds.definitions import STORAGE, kinds_of
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.request import ADMIN, Call, DeleteOptions
-from bayplan.embedded.apiserver.rest import deleting, writing
+from bayplan.embedded.apiserver.rest import deletion, writes
 from bayplan.embedded.apiserver.rest.backend import Backend
 from bayplan.embedded.apiserver.store.entry import Entry, Key
 from bayplan.embedded.apiserver.store.watchcache import Change
@@ -85,7 +85,7 @@ class DefinitionController:
 
     async def _delete(self, call: Call) -> None:
         try:
-            await deleting.delete(self._backend, call, DeleteOptions(propagation="Background"))
+            await deletion.delete(self._backend, call, DeleteOptions(propagation="Background"))
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -98,13 +98,13 @@ class DefinitionController:
 
         await self._change(name, drop)
 
-    async def _change(self, name: str, compute: writing.Compute, subresource: str = "") -> None:
+    async def _change(self, name: str, compute: writes.Compute, subresource: str = "") -> None:
         kind = self._backend.catalog.stored(STORAGE)
         if kind is None:
             return
         call = Call(ADMIN, kind, name=name, subresource=subresource)
         try:
-            await writing.change(self._backend, call, compute, trusted=True)
+            await writes.change(self._backend, call, compute, trusted=True)
         except ApiError as error:
             if error.code != 404:
                 raise

@@ -1,4 +1,4 @@
-"""The garbage collector: objects whose owners are gone go too, unless they were orphaned.
+"""What is removed: objects whose owners are gone, what was in a namespace, and old events.
 
 *Background*: the owner goes at once, its dependents follow. *Foreground*: the owner waits, marked
 by a finalizer, until the dependents that block it are gone. *Orphan*: the owner waits until its
@@ -7,17 +7,21 @@ dependents no longer name it.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from bayplan.embedded.apiserver.controllers.queue import Queued, WorkQueue
 from bayplan.embedded.apiserver.errors import ApiError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.request import Call, DeleteOptions, User
-from bayplan.embedded.apiserver.rest import deleting, writing
+from bayplan.embedded.apiserver.rest import deletion, writes
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.deleting import FOREGROUND, ORPHAN
+from bayplan.embedded.apiserver.rest.deletion import FOREGROUND, ORPHAN
 from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.kube.times import timestamp
 
-_USER = User(
+_COLLECTOR = User(
     "system:serviceaccount:kube-system:generic-garbage-collector",
     ("system:masters", "system:authenticated"),
 )
@@ -87,7 +91,7 @@ class GarbageCollector(Queued[Key]):
         if ORPHAN in finalizers:
             propagation = "Orphan"
         options = DeleteOptions(propagation=propagation, uid=entry.uid)
-        await deleting.delete(self._backend, self._call(entry), options)
+        await deletion.delete(self._backend, self._call(entry), options)
 
     async def _finish_owner(self, entry: Entry) -> bool:
         finalizers = entry.object()["metadata"].get("finalizers") or ()
@@ -113,7 +117,7 @@ class GarbageCollector(Queued[Key]):
             return obj
 
         if uids:
-            await writing.change(self._backend, self._call(dependent), forget, trusted=True)
+            await writes.change(self._backend, self._call(dependent), forget, trusted=True)
 
     async def _drop_finalizer(self, entry: Entry, name: str) -> None:
         def drop(obj: JsonObject) -> JsonObject:
@@ -121,13 +125,13 @@ class GarbageCollector(Queued[Key]):
             meta["finalizers"] = [one for one in meta.get("finalizers") or () if one != name]
             return obj
 
-        await writing.change(self._backend, self._call(entry), drop, trusted=True)
+        await writes.change(self._backend, self._call(entry), drop, trusted=True)
 
     def _call(self, entry: Entry) -> Call:
         kind = self._backend.catalog.stored(entry.key.storage)
         if kind is None:
             raise ApiError(404, "NotFound", f"nothing serves {entry.key.storage}")
-        return Call(_USER, kind, entry.key.namespace, entry.key.name)
+        return Call(_COLLECTOR, kind, entry.key.namespace, entry.key.name)
 
 
 def _waits(owner: Entry) -> bool:
@@ -138,3 +142,128 @@ def _waits(owner: Entry) -> bool:
 def _blocks(dependent: Entry, uid: str) -> bool:
     owners = dependent.object()["metadata"].get("ownerReferences") or ()
     return any(one.get("uid") == uid and one.get("blockOwnerDeletion") for one in owners)
+
+
+_NAMESPACE_CONTROLLER = User(
+    "system:serviceaccount:kube-system:namespace-controller",
+    ("system:masters", "system:authenticated"),
+)
+
+
+class NamespaceController(Queued[str]):
+    """Empties namespaces that are being deleted."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._store = backend.store
+        self._queue = WorkQueue("namespace-controller", self._work)
+
+    def start(self) -> None:
+        """Look at all namespaces once, and then at every change."""
+        for entry in self._store.list("namespaces"):
+            if entry.deleting:
+                self._queue.add(entry.key.name)
+        self._store.listeners.append(self._on_change)
+        self._queue.start()
+
+    def _on_change(self, change: Change) -> None:
+        key = change.entry.key
+        if key.storage == "namespaces":
+            if change.entry.deleting and not change.deleted:
+                self._queue.add(key.name)
+        elif change.deleted and key.namespace:
+            namespace = self._store.get(Key("namespaces", "", key.namespace))
+            if namespace is not None and namespace.deleting:
+                self._queue.add(key.namespace)
+
+    async def _work(self, name: str) -> bool:
+        entry = self._store.get(Key("namespaces", "", name))
+        if entry is None or not entry.deleting:
+            return True
+        for content in list(self._store.in_namespace(name)):
+            if not content.deleting:
+                await self._delete(content)
+        if not any(True for _ in self._store.in_namespace(name)):
+            await self._finalize(entry)
+        return True
+
+    async def _delete(self, entry: Entry) -> None:
+        kind = self._backend.catalog.stored(entry.key.storage)
+        if kind is None:
+            return
+        call = Call(_NAMESPACE_CONTROLLER, kind, entry.key.namespace, entry.key.name)
+        try:
+            await deletion.delete(self._backend, call, DeleteOptions(propagation="Background"))
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+    async def _finalize(self, entry: Entry) -> None:
+        kind = self._backend.catalog.stored("namespaces")
+        if kind is None:
+            return
+
+        def release(namespace: JsonObject) -> JsonObject:
+            namespace["spec"] = {}
+            return namespace
+
+        call = Call(_NAMESPACE_CONTROLLER, kind, name=entry.key.name, subresource="finalize")
+        try:
+            await writes.change(self._backend, call, release, trusted=True)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
+EVENTS = "events"
+TTL = timedelta(hours=1)
+_AT_ONCE = 200
+_PAUSE = 10.0
+"""Seconds until events are looked at again, after none was too old."""
+
+
+class EventReaper:
+    """Removes old events."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._store = backend.store
+        self._queue: WorkQueue[str] = WorkQueue("event-reaper", self._work)
+        self._due = float("-inf")
+        """Before then, on the clock, nothing is too old."""
+
+    def start(self) -> None:
+        """Look whenever an event is written."""
+        self._store.listeners.append(self._on_change)
+        self._queue.start()
+
+    async def settled(self) -> None:
+        """Return once everything that follows from the changes so far has been done."""
+        await self._queue.settled()
+
+    async def stop(self) -> None:
+        """Stop looking."""
+        await self._queue.stop()
+
+    def _on_change(self, change: Change) -> None:
+        if change.entry.key.storage != EVENTS or change.deleted:
+            return
+        if self._backend.clock.monotonic() >= self._due:
+            self._queue.add(EVENTS)
+
+    async def _work(self, _: str) -> bool:
+        """Remove what is too old, oldest first, and stop at the first that is not."""
+        clock = self._backend.clock
+        oldest = timestamp(clock.now() - TTL)
+        for entry in self._store.oldest(EVENTS, _AT_ONCE):
+            if entry.object()["metadata"].get("creationTimestamp", "") >= oldest:
+                self._due = clock.monotonic() + _PAUSE
+                break
+            self._remove(entry)
+        return True
+
+    def _remove(self, entry: Entry) -> None:
+        try:
+            self._store.remove(entry.key, entry.object(), entry)
+        except StaleWrite:
+            return

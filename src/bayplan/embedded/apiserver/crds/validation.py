@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from bayplan.base.patterns import compile_pattern
-from bayplan.embedded.apiserver.crds.effort import (
-    CHOICES_IN_A_STEP,
-    MATCHED_IN_A_STEP,
-    Effort,
-)
 from bayplan.embedded.apiserver.crds.formats import is_of_format
+from bayplan.embedded.apiserver.crds.pruning import CHOICES_IN_A_STEP, MATCHED_IN_A_STEP, Effort
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
 from bayplan.embedded.apiserver.validation.causes import (

@@ -7,8 +7,8 @@ import logging
 import time
 from typing import Any, NamedTuple
 
-from bayplan.embedded.apiserver.authorization.authorizer import Attributes, Authorizer
-from bayplan.embedded.apiserver.authorization.impersonation import acting_user
+from bayplan.embedded.apiserver.authorization.escalation import acting_user
+from bayplan.embedded.apiserver.authorization.rbac import Attributes, Authorizer
 from bayplan.embedded.apiserver.errors import (
     ApiError,
     PageNotFound,
@@ -20,17 +20,23 @@ from bayplan.embedded.apiserver.errors import (
     stopping,
     unauthorized,
 )
-from bayplan.embedded.apiserver.http.endpoints import OPEN_PATHS, Endpoints
+from bayplan.embedded.apiserver.http.endpoints import OPEN_PATHS, Endpoints, Metrics, RequestKey
 from bayplan.embedded.apiserver.http.handlers import HANDLERS, Answer, Exchange, Handler, verb_of
-from bayplan.embedded.apiserver.http.metrics import Metrics, RequestKey
-from bayplan.embedded.apiserver.http.query import Query, parse_query, write_options
-from bayplan.embedded.apiserver.http.requestinfo import RequestInfo, parse_path
-from bayplan.embedded.apiserver.http.reviews import Reviews
-from bayplan.embedded.apiserver.http.subresources import create_binding, subresource_handler
+from bayplan.embedded.apiserver.http.subresources import (
+    Reviews,
+    create_binding,
+    subresource_handler,
+)
+from bayplan.embedded.apiserver.http.urls import (
+    Query,
+    RequestInfo,
+    parse_path,
+    parse_query,
+    write_options,
+)
 from bayplan.embedded.apiserver.http.wire.bodies import Disconnected, Receive, media_type
-from bayplan.embedded.apiserver.http.wire.negotiation import negotiate
-from bayplan.embedded.apiserver.http.wire.responses import Send, Stream, error_response
-from bayplan.embedded.apiserver.identity.authenticator import Authenticator
+from bayplan.embedded.apiserver.http.wire.responses import Send, Stream, error_response, negotiate
+from bayplan.embedded.apiserver.identity import Authenticator
 from bayplan.embedded.apiserver.kinds.model import Kind
 from bayplan.embedded.apiserver.request import Call, User
 from bayplan.embedded.apiserver.rest.backend import Backend

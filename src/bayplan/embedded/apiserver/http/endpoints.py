@@ -2,17 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-from bayplan.embedded.apiserver.discovery import aggregated, legacy
-from bayplan.embedded.apiserver.discovery.version import version_info
+from bayplan.embedded.apiserver import discovery, openapi
+from bayplan.embedded.apiserver.discovery import version_info
 from bayplan.embedded.apiserver.errors import PageNotFound, method_not_allowed, no_such_path
-from bayplan.embedded.apiserver.http.metrics import Metrics
 from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
 from bayplan.embedded.apiserver.jsontypes import encode
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.apiserver.openapi import compact
-from bayplan.embedded.apiserver.openapi.documents import OpenApi
+from bayplan.embedded.apiserver.openapi import OpenApi
+from bayplan.embedded.apiserver.store.store import Store
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_REQUEST_LABELS = ("verb", "group", "resource", "subresource", "code")
+RequestKey = tuple[str, str, str, str, int]
+
+
+class Metrics:
+    """Counters that cost a request next to nothing; the library is loaded when they are read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._requests: dict[RequestKey, int] = defaultdict(int)
+        self._seconds: dict[RequestKey, float] = defaultdict(float)
+        self.in_flight = 0
+
+    def count(self, key: RequestKey, seconds: float) -> None:
+        """Note an answered request."""
+        self._requests[key] += 1
+        self._seconds[key] += seconds
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics, for a registry."""
+        from prometheus_client.core import (  # noqa: PLC0415 - slow to import, rarely needed
+            CounterMetricFamily,
+            GaugeMetricFamily,
+        )
+
+        requests = CounterMetricFamily(
+            "apiserver_request", "Requests answered.", labels=_REQUEST_LABELS
+        )
+        seconds = CounterMetricFamily(
+            "apiserver_request_seconds", "Time spent on requests.", labels=_REQUEST_LABELS
+        )
+        for key, number in self._requests.items():
+            labels = [str(part) for part in key]
+            requests.add_metric(labels, number)
+            seconds.add_metric(labels, self._seconds[key])
+        objects = GaugeMetricFamily(
+            "apiserver_storage_objects", "Objects stored.", labels=("resource",)
+        )
+        for storage, number in self._store.counts().items():
+            objects.add_metric([storage], number)
+        in_flight = GaugeMetricFamily(
+            "apiserver_current_inflight_requests", "Requests being answered.", self.in_flight
+        )
+        revision = GaugeMetricFamily(
+            "apiserver_storage_revision", "The newest resource version.", self._store.revision
+        )
+        yield from (requests, seconds, objects, in_flight, revision)
+
+    def text(self) -> bytes:
+        """The metrics as a scraper reads them."""
+        from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
+
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return generate_latest(registry)
+
 
 OPEN_PATHS = frozenset(("/healthz", "/livez", "/readyz", "/version"))
 """What anybody may ask, without saying who they are."""
@@ -68,8 +129,8 @@ class Endpoints:
     def _document(self, parts: list[str], accept: bytes | None) -> Response:
         found: bytes | None = None
         match parts:
-            case ["v2"] if compact.is_wanted(accept):
-                return Response(compact.head(), 200, compact.CONTENT_TYPE)
+            case ["v2"] if openapi.is_wanted(accept):
+                return Response(openapi.head(), 200, openapi.CONTENT_TYPE)
             case ["v2"]:
                 found = self._openapi.v2()
             case ["v3"]:
@@ -83,19 +144,19 @@ class Endpoints:
         return Response(found)
 
     def _discovery(self, parts: list[str], accept: bytes | None) -> Response:
-        version = aggregated.wanted_version(accept)
+        version = discovery.wanted_version(accept)
         match parts:
             case ["api" | "apis"] if version is not None:
-                document = aggregated.aggregated(self._catalog, version, core=parts == ["api"])
-                return Response(encode(document), 200, aggregated.content_type(version))
+                document = discovery.aggregated(self._catalog, version, core=parts == ["api"])
+                return Response(encode(document), 200, discovery.content_type(version))
             case ["api"]:
-                return json_response(legacy.api_versions(self.address))
+                return json_response(discovery.api_versions(self.address))
             case ["api", name]:
-                return json_response(legacy.api_resources(self._catalog, "", name))
+                return json_response(discovery.api_resources(self._catalog, "", name))
             case ["apis"]:
-                return json_response(legacy.api_groups(self._catalog))
+                return json_response(discovery.api_groups(self._catalog))
             case ["apis", group]:
-                return json_response(legacy.api_group(self._catalog, group))
+                return json_response(discovery.api_group(self._catalog, group))
             case ["apis", group, name]:
-                return json_response(legacy.api_resources(self._catalog, group, name))
+                return json_response(discovery.api_resources(self._catalog, group, name))
         raise PageNotFound

@@ -14,7 +14,8 @@ from bayplan.embedded.apiserver.errors import (
     method_not_allowed,
     unsupported_media_type,
 )
-from bayplan.embedded.apiserver.http.query import (
+from bayplan.embedded.apiserver.http.render import Renderer
+from bayplan.embedded.apiserver.http.urls import (
     Query,
     delete_options,
     flag,
@@ -22,8 +23,7 @@ from bayplan.embedded.apiserver.http.query import (
     selector,
     watch_options,
 )
-from bayplan.embedded.apiserver.http.render import Renderer
-from bayplan.embedded.apiserver.http.wire import reading
+from bayplan.embedded.apiserver.http.wire import bodies
 from bayplan.embedded.apiserver.http.wire.bodies import (
     Receive,
     TooDeep,
@@ -34,15 +34,14 @@ from bayplan.embedded.apiserver.http.wire.bodies import (
     media_type,
     read_body,
 )
-from bayplan.embedded.apiserver.http.wire.negotiation import Form
-from bayplan.embedded.apiserver.http.wire.responses import Response, Stream
+from bayplan.embedded.apiserver.http.wire.responses import Form, Response, Stream
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.patch.jsonpatch import MOST_OPERATIONS
 from bayplan.embedded.apiserver.patch.patches import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
+    MOST_OPERATIONS,
     STRATEGIC_PATCH,
     Patch,
     accepted,
@@ -50,12 +49,10 @@ from bayplan.embedded.apiserver.patch.patches import (
     shape_problem,
 )
 from bayplan.embedded.apiserver.request import Call, DeleteOptions
-from bayplan.embedded.apiserver.rest import applying, deleting, writing
-from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.conforming import conform, undecodable
-from bayplan.embedded.apiserver.rest.listing import list_page, parse_version
-from bayplan.embedded.apiserver.rest.templates import wording_of
-from bayplan.embedded.apiserver.rest.watching import Watch
+from bayplan.embedded.apiserver.rest import deletion, writes
+from bayplan.embedded.apiserver.rest.backend import Backend, wording_of
+from bayplan.embedded.apiserver.rest.conformance import conform, undecodable
+from bayplan.embedded.apiserver.rest.reads import Watch, list_page, parse_version
 from bayplan.embedded.apiserver.schema import unmarshal
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
 from bayplan.embedded.apiserver.schema.types import require_type
@@ -94,7 +91,7 @@ async def read_object(exchange: Exchange, kind: Kind | None = None) -> JsonObjec
 
 def _decoded(exchange: Exchange, body: bytes, kind: Kind) -> JsonObject:
     media = media_type(exchange.content_type)
-    return reading.read_object(body, media, kind, exchange.backend.catalog)
+    return bodies.read_object(body, media, kind, exchange.backend.catalog)
 
 
 def conformed(exchange: Exchange, body: bytes, kind: Kind | None = None) -> JsonObject:
@@ -138,14 +135,14 @@ async def create(exchange: Exchange) -> Answer:
     if obj is None:
         obj = conformed(exchange, body)
         backend.templates.keep(wording, call, obj)
-    entry = await writing.create(backend, call, obj, trusted=True)
+    entry = await writes.create(backend, call, obj, trusted=True)
     return exchange.renderer().one(entry, 201)
 
 
 async def update(exchange: Exchange) -> Answer:
     """An object replaced."""
     obj = conformed(exchange, await exchange.body())
-    entry, created = await writing.update(exchange.backend, exchange.call, obj, trusted=True)
+    entry, created = await writes.update(exchange.backend, exchange.call, obj, trusted=True)
     code = 201 if created else 200
     return exchange.renderer().one(entry, code)
 
@@ -192,9 +189,9 @@ async def patch(exchange: Exchange) -> Answer:
     """An object changed."""
     call, change = await read_patch(exchange)
     if change.media_type == APPLY_PATCH:
-        entry, created = await applying.apply(exchange.backend, call, change.content)
+        entry, created = await writes.apply(exchange.backend, call, change.content)
         return exchange.renderer().one(entry, 201 if created else 200)
-    entry = await writing.change(exchange.backend, call, change.on)
+    entry = await writes.change(exchange.backend, call, change.on)
     return exchange.renderer().one(entry)
 
 
@@ -207,7 +204,7 @@ async def _deletion(exchange: Exchange) -> tuple[Call, DeleteOptions]:
 
 def _delete_body(exchange: Exchange, raw: bytes) -> JsonObject:
     try:
-        body = reading.typed(decode_value(raw, media_type(exchange.content_type)))
+        body = bodies.typed(decode_value(raw, media_type(exchange.content_type)))
     except Unreadable as problem:
         told = f"couldn't get version/kind; json parse error: {problem}"
         raise bad_request(told) from problem
@@ -232,7 +229,7 @@ def with_options(call: Call, options: DeleteOptions) -> tuple[Call, DeleteOption
 async def delete(exchange: Exchange) -> Answer:
     """An object gone, or going."""
     call, options = await _deletion(exchange)
-    deleted = await deleting.delete(exchange.backend, call, options)
+    deleted = await deletion.delete(exchange.backend, call, options)
     return exchange.renderer().deleted(deleted)
 
 
@@ -247,7 +244,7 @@ async def delete_collection(exchange: Exchange) -> Answer:
             await asyncio.sleep(0)
         one = Call(call.user, call.kind, entry.key.namespace, entry.key.name, dry_run=call.dry_run)
         try:
-            await deleting.delete(backend, one, options)
+            await deletion.delete(backend, one, options)
         except ApiError as error:
             if error.code != 404:
                 raise

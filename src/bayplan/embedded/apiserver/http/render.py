@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 
 from bayplan.base.clock import Clock
 from bayplan.embedded.apiserver.errors import ApiError, bad_request
-from bayplan.embedded.apiserver.http.query import Query
-from bayplan.embedded.apiserver.http.wire.negotiation import Form
-from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
+from bayplan.embedded.apiserver.http.urls import Query
+from bayplan.embedded.apiserver.http.wire.responses import Form, Response, json_response
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode, encode
+from bayplan.embedded.apiserver.kinds.catalog import viewed
 from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.kinds.views import viewed
-from bayplan.embedded.apiserver.rest.deleting import Deleted
-from bayplan.embedded.apiserver.rest.listing import Page
-from bayplan.embedded.apiserver.schema.roots import package_of
+from bayplan.embedded.apiserver.rest.deletion import Deleted
+from bayplan.embedded.apiserver.rest.reads import Page
+from bayplan.embedded.apiserver.schema.types import package_of
 from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.embedded.apiserver.tables.render import partial, table

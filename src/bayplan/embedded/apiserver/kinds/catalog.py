@@ -1,10 +1,17 @@
-"""Which kinds are served now: the built-in table and whatever CRDs have added."""
+"""Which kinds are served now, what field selectors can ask for, and kinds that show others.
+
+`events.k8s.io` and the core group show the same events under other names; the versions of a custom
+resource differ in nothing but their version.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
 
+from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.embedded.apiserver.kinds.model import Kind
 
@@ -81,3 +88,150 @@ class Catalog:
             if kind.verbs != ("create",):
                 self._primary.setdefault(kind.storage, kind)
         self.generation += 1
+
+
+ALWAYS = ("metadata.name", "metadata.namespace")
+_UNSAID = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.successful": "0"}
+"""What selectors find where nothing was said; elsewhere, nothing."""
+
+
+def value_at(obj: JsonObject, path: str) -> JsonValue:
+    """The value at a dotted path, or None."""
+    return _value(obj, _parts(path))
+
+
+def _value(obj: JsonObject, parts: tuple[str, ...]) -> JsonValue:
+    found: JsonValue = obj
+    for part in parts:
+        found = found.get(part) if type(found) is dict else None
+        if found is None:
+            return None
+    return found
+
+
+@cache
+def _split(paths: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each path with its parts."""
+    return tuple((path, _parts(path)) for path in paths)
+
+
+@cache
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def as_field(value: JsonValue) -> str:
+    """A value in the form that a selector compares with."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def read_fields(obj: JsonObject, paths: tuple[str, ...]) -> dict[str, str]:
+    """The values at some paths; only those that are not empty, since absent means empty."""
+    found: dict[str, str] = {}
+    for path, parts in _split(paths):
+        value = _value(obj, parts)
+        if value is not None and value != "":
+            found[path] = as_field(value)
+        elif path in _UNSAID:
+            found[path] = _UNSAID[path]
+    return found
+
+
+class CatalogFields:
+    """Reads the selectable fields of any stored object."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __call__(self, storage: str, obj: JsonObject) -> dict[str, str]:
+        """The selectable fields of an object kept under a storage name."""
+        kind = self._catalog.stored(storage)
+        if kind is None or not kind.fields:
+            return {}
+        found = read_fields(obj, kind.fields)
+        if storage == "events":
+            reporter = value_at(obj, "source.component") or value_at(obj, "reportingComponent")
+            found["source"] = as_field(reporter)
+        return found
+
+
+Convert = Callable[[JsonObject], JsonObject]
+
+
+class View(NamedTuple):
+    """How to turn the kept form into the shown one, and back."""
+
+    shown: Convert
+    kept: Convert
+
+
+_EVENT_NAMES = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+
+
+def _renamed(obj: JsonObject, names: dict[str, str], api_version: str) -> JsonObject:
+    renamed = {names.get(key, key): value for key, value in obj.items()}
+    return {**renamed, "apiVersion": api_version}
+
+
+_TO_KEPT = {shown: kept for kept, shown in _EVENT_NAMES.items()}
+_REPORTED = ("reportingComponent", "reportingInstance")
+"""What the core group always says of an event, and `events.k8s.io` only if there is something."""
+
+
+def _shown_event(obj: JsonObject) -> JsonObject:
+    said = {name: value for name, value in obj.items() if name not in _REPORTED or value}
+    return _renamed(said, _EVENT_NAMES, "events.k8s.io/v1")
+
+
+def _kept_event(obj: JsonObject) -> JsonObject:
+    return {**dict.fromkeys(_REPORTED, ""), **_renamed(obj, _TO_KEPT, "v1")}
+
+
+_EVENTS = View(_shown_event, _kept_event)
+
+
+def viewed(kind: Kind) -> View | None:
+    """The view that a kind is; None where the kept form is the shown one."""
+    if kind.group == "events.k8s.io":
+        return _EVENTS
+    if kind.custom is not None and kind.custom.storage_version != kind.version:
+        return _version_view(kind)
+    return None
+
+
+def _version_view(kind: Kind) -> View:
+    kept = f"{kind.group}/{kind.custom.storage_version if kind.custom else kind.version}"
+    return View(
+        lambda obj: {**obj, "apiVersion": kind.api_version},
+        lambda obj: {**obj, "apiVersion": kept},
+    )
+
+
+def to_shown(kind: Kind, obj: JsonObject) -> JsonObject:
+    """A kept object as a kind shows it."""
+    view = viewed(kind)
+    return obj if view is None else view.shown(obj)
+
+
+def to_kept(kind: Kind, obj: JsonObject) -> JsonObject:
+    """An object of a kind as it is kept."""
+    view = viewed(kind)
+    return obj if view is None else view.kept(obj)
+
+
+def kept_field(kind: Kind, path: str) -> str:
+    """The kept name of a field that a kind shows under another one."""
+    if kind.group != "events.k8s.io":
+        return path
+    first, dot, rest = path.partition(".")
+    return _TO_KEPT.get(first, first) + dot + rest

@@ -9,7 +9,7 @@ from uuid import UUID
 from bayplan.embedded.apiserver.errors import Cause, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode, metadata_of
 from bayplan.embedded.apiserver.request import Call
-from bayplan.embedded.apiserver.rest.conforming import nameless
+from bayplan.embedded.apiserver.rest.conformance import nameless
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,

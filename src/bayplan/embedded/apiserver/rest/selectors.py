@@ -1,22 +1,245 @@
-"""Label and field selectors: as they stand in a query string, and inside objects."""
+"""Label and field selectors: as they stand in a query string, and inside objects.
+
+Asking takes time that does not grow with how many requirements there are: a query may hold
+thousands, and each object of a list is asked.
+
+They are read token by token, so that what is wrong can be said as kube-apiserver says it.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import msgspec
 
-from bayplan.embedded.apiserver.errors import bad_request
+from bayplan.embedded.apiserver.errors import ApiError, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.kinds.fields import ALWAYS
+from bayplan.embedded.apiserver.kinds.catalog import ALWAYS
 from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.rest.requirements import LabelRequirements
 from bayplan.embedded.apiserver.store.entry import Entry
-from bayplan.embedded.apiserver.validation.names import path_segment
+from bayplan.embedded.apiserver.validation.causes import bad_value
+from bayplan.embedded.apiserver.validation.names import label_value, path_segment, qualified_name
 from bayplan.kube.meta import LabelSelector
 from bayplan.kube.selectors.labels import compile_selector
 from bayplan.kube.selectors.requirement import SelectorError
+
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Which values a label that must be there may have."""
+
+    values: frozenset[str] | None = None
+    """One of these; None for any."""
+    above: int | None = None
+    below: int | None = None
+
+    def narrowed(self, operator: str, values: frozenset[str]) -> Bounds:
+        """These bounds and one more requirement."""
+        if operator == "in":
+            both = values if self.values is None else self.values & values
+            return Bounds(both, self.above, self.below)
+        if operator == ">":
+            above = [int(value) for value in values]
+            return replace(self, above=max(above if self.above is None else [*above, self.above]))
+        if operator == "<":
+            below = [int(value) for value in values]
+            return replace(self, below=min(below if self.below is None else [*below, self.below]))
+        return self
+
+    def hold(self, value: str) -> bool:
+        """Whether a label's value is one of them."""
+        if self.values is not None and value not in self.values:
+            return False
+        if self.above is None and self.below is None:
+            return True
+        number = whole_number(value)
+        if number is None:
+            return False
+        return (self.above is None or number > self.above) and (
+            self.below is None or number < self.below
+        )
+
+
+@dataclass(slots=True)
+class LabelRequirements:
+    """What an object's labels must and must not be."""
+
+    wanted: dict[str, Bounds] = field(default_factory=dict)
+    unwanted: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Values that a label must not have."""
+    absent: set[str] = field(default_factory=set)
+    """Labels that must not be there."""
+
+    def __bool__(self) -> bool:
+        return bool(self.wanted or self.unwanted or self.absent)
+
+    def add(self, key: str, operator: str, values: Iterable[str] = ()) -> None:
+        """Require one thing more."""
+        if operator == "absent":
+            self.absent.add(key)
+        elif operator == "notin":
+            self.unwanted[key] = self.unwanted.get(key, frozenset()) | frozenset(values)
+        else:
+            bounds = self.wanted.get(key) or Bounds()
+            self.wanted[key] = bounds.narrowed(operator, frozenset(values))
+
+    def hold(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels are as required; stops at the first label that is not there."""
+        for key, bounds in self.wanted.items():
+            value = labels.get(key)
+            if value is None or not bounds.hold(value):
+                return False
+        if not self.absent and not self.unwanted:
+            return True
+        return not any(
+            key in self.absent or value in self.unwanted.get(key, ())
+            for key, value in labels.items()
+        )
+
+
+def whole_number(text: str) -> int | None:
+    """A number of 64 bits, as Go reads it."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        return None
+    number = int(text)
+    return number if _SMALLEST <= number <= _LARGEST else None
+
+
+_TOKEN = re.compile(r"==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+")
+_OPERATORS = {"=": "in", "==": "in", "!=": "notin", "in": "in", "notin": "notin"} | {
+    ">": ">",
+    "<": "<",
+}
+_SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", ""))
+_BINARY = "in, notin, =, ==, !=, gt, lt"
+
+
+class _BadRequirement(Exception):  # noqa: N818 - it becomes a refusal
+    """What is wrong with one requirement."""
+
+
+class _Tokens:
+    """The pieces of a selector; empty at its end."""
+
+    def __init__(self, text: str) -> None:
+        self._items = _TOKEN.findall(text.partition("\0")[0])
+        self._at = 0
+
+    def peek(self) -> str:
+        return self._items[self._at] if self._at < len(self._items) else ""
+
+    def take(self) -> str:
+        item = self.peek()
+        self._at += 1
+        return item
+
+
+def parse_labels(text: str) -> LabelRequirements:
+    """The requirements of a selector; 400 if it cannot be read."""
+    tokens = _Tokens(text)
+    found = LabelRequirements()
+    while tokens.peek():
+        if _is_symbol(tokens.peek(), besides="!"):
+            raise _refusal(f"found '{tokens.peek()}', expected: !, identifier, or 'end of string'")
+        try:
+            _read_requirement(tokens, found)
+        except _BadRequirement as problem:
+            raise _refusal(f"unable to parse requirement: {problem}") from problem
+        after = tokens.take()
+        if after == ",":
+            if _is_symbol(tokens.peek(), besides="!"):
+                raise _refusal(f"found '{tokens.peek()}', expected: identifier after ','")
+        elif after:
+            raise _refusal(f"found '{after}', expected: ',' or 'end of string'")
+    return found
+
+
+def _refusal(message: str) -> ApiError:
+    return bad_request(message)
+
+
+def _is_symbol(token: str, besides: str | None = None) -> bool:
+    return token in _SYMBOLS and token != besides
+
+
+def _read_requirement(tokens: _Tokens, found: LabelRequirements) -> None:
+    key = tokens.take()
+    absent = key == "!"
+    if absent:
+        key = tokens.take()
+    if _is_symbol(key):
+        raise _BadRequirement(f"found '{key}', expected: identifier")
+    problems = qualified_name(key)
+    if problems:
+        raise _BadRequirement(_invalid("<nil>", key, "; ".join(problems)))
+    if tokens.peek() in ("", ","):
+        found.add(key, "absent" if absent else "exists")
+        return
+    operator = tokens.take()
+    if operator not in _OPERATORS:
+        raise _BadRequirement(f"found '{operator}', expected: {_BINARY}")
+    values = _set(tokens) if operator in ("in", "notin") else [_exact(tokens)]
+    _check(key, operator, values)
+    found.add(key, _OPERATORS[operator], values)
+
+
+def _exact(tokens: _Tokens) -> str:
+    if tokens.peek() in ("", ","):
+        return ""
+    value = tokens.take()
+    if _is_symbol(value):
+        raise _BadRequirement(f"found '{value}', expected: identifier")
+    return value
+
+
+def _set(tokens: _Tokens) -> list[str]:
+    opening = tokens.take()
+    if opening != "(":
+        raise _BadRequirement(f"found '{opening}' expected: '('")
+    values: list[str] = []
+    if tokens.peek() == ")":
+        tokens.take()
+        return [""]
+    if _is_symbol(tokens.peek(), besides=","):
+        raise _BadRequirement(f"found '{tokens.peek()}', expected: ',', ')' or identifier")
+    value = ""
+    while True:
+        token = tokens.take()
+        if token in (",", ")"):
+            values.append(value)
+            value = ""
+            if token == ")":  # noqa: S105
+                return sorted(set(values))
+        elif _is_symbol(token):
+            raise _BadRequirement(f"found '{token}', expected: ',', or identifier")
+        else:
+            value = token
+            if tokens.peek() not in (",", ")"):
+                raise _BadRequirement(f"found '{tokens.peek()}', expected: ',' or ')'")
+
+
+def _check(key: str, operator: str, values: list[str]) -> None:
+    found = []
+    for index, value in enumerate(values):
+        if operator in ("<", ">") and whole_number(value) is None:
+            why = "for 'Gt', 'Lt' operators, the value must be an integer"
+            found.append(_invalid(f"values[{index}]", value, why))
+        problems = label_value(value)
+        if problems:
+            found.append(_invalid(f"values[{index}][{key}]", value, "; ".join(problems)))
+    if found:
+        raise _BadRequirement(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+
+
+def _invalid(field: str, value: str, why: str) -> str:
+    return f"{field}: {bad_value(field, value, why).message}"
+
 
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _FIELD_SPLIT = re.compile(r"(?<!\\),")

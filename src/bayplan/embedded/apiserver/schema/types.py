@@ -183,3 +183,20 @@ def _flatten(type_: ObjectType, siblings: dict[str, ObjectType]) -> None:
             type_.embedded[each] = (name, *inner.embedded.get(each, ()))
     if "metadata" in type_.fields:
         type_.fields.update((meta.name, meta) for meta in TypeMeta)
+
+
+_PACKAGES = {
+    "": "core",
+    "rbac.authorization.k8s.io": "rbac",
+}
+
+
+def package_of(group: str) -> str:
+    """Under which name a group's types are kept."""
+    return _PACKAGES.get(group) or group.partition(".")[0]
+
+
+@cache
+def root_type(group: str, kind: str) -> ObjectType | None:
+    """The type of a built-in kind; None for kinds of which nothing is known."""
+    return find_type(f"{package_of(group)}.{kind}")

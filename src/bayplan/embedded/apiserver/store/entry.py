@@ -1,9 +1,14 @@
-"""A stored object: its bytes, and the little of it that is looked at without decoding them."""
+"""A stored object: its bytes, and the little of it that is looked at without decoding them.
+
+A snapshot is only a list of references to entries, so keeping some costs little; the oldest are
+dropped, and a client that comes back for one of those is told that its token has expired.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode
@@ -52,3 +57,26 @@ _NONE: dict[str, str] = {}
 def _shared(labels: dict[str, str]) -> dict[str, str]:
     """The same labels with shared strings: thousands of objects carry the same few."""
     return {sys.intern(key): sys.intern(value) for key, value in labels.items()}
+
+
+SnapshotKey = tuple[str, str, int]
+"""Storage name, namespace (or ""), revision."""
+
+
+class Snapshots:
+    """The lists that clients may still page through."""
+
+    def __init__(self, capacity: int = 32) -> None:
+        self._capacity = capacity
+        self._kept: OrderedDict[SnapshotKey, Sequence[Entry]] = OrderedDict()
+
+    def keep(self, key: SnapshotKey, entries: Sequence[Entry]) -> None:
+        """Remember a list until newer ones push it out."""
+        self._kept[key] = entries
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._capacity:
+            self._kept.popitem(last=False)
+
+    def get(self, key: SnapshotKey) -> Sequence[Entry] | None:
+        """A list as it was, if it is still known."""
+        return self._kept.get(key)

@@ -17,8 +17,7 @@ from itertools import islice
 from bayplan.embedded.apiserver.errors import bad_request, too_large
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode, excess
 from bayplan.embedded.apiserver.store.database import Database, Row
-from bayplan.embedded.apiserver.store.entry import Entry, FieldReader, Key
-from bayplan.embedded.apiserver.store.snapshots import Snapshots
+from bayplan.embedded.apiserver.store.entry import Entry, FieldReader, Key, Snapshots
 from bayplan.embedded.apiserver.store.watchcache import Change, WatchCache
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from bayplan.embedded.apiserver.crds.rules import (
     new_definition_problems,
 )
 from bayplan.embedded.apiserver.crds.schemas import unknown_formats
-from bayplan.embedded.apiserver.crds.shapes import misshapen
+from bayplan.embedded.apiserver.crds.structure import misshapen
 from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items

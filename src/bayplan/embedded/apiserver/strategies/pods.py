@@ -1,27 +1,26 @@
-"""Pods: how they begin, and the few ways in which they may change."""
+"""Pods: how they begin, the few ways in which they may change, and how their status does."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from bayplan.embedded.apiserver.errors import Cause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod, default_pod_addresses
-from bayplan.embedded.apiserver.strategies.podsettling import (
-    drop_disabled,
-    merge_label_keys,
-    settle_app_armor,
-)
-from bayplan.embedded.apiserver.strategies.podstatus import keep_unsaid
-from bayplan.embedded.apiserver.strategies.strategy import Now, Part, Strategy
+from bayplan.embedded.apiserver.strategies.strategy import Now, Part, Strategy, child, items
 from bayplan.embedded.apiserver.validation.pods.annotations import (
+    APP_ARMOR,
+    annotated_profile,
     annotation_change_problems,
     annotation_meanings_problems,
     profile_match_problems,
     static_problems,
 )
+from bayplan.embedded.apiserver.validation.pods.choices import CONTAINERS, containers_of
 from bayplan.embedded.apiserver.validation.pods.resources import qos_class
+from bayplan.embedded.apiserver.validation.pods.scheduling import PREFERRED, REQUIRED
 from bayplan.embedded.apiserver.validation.pods.spec import (
     creation_problems,
     new_pod_problems,
@@ -38,6 +37,89 @@ from bayplan.embedded.apiserver.validation.pods.updates import (
     with_ephemeral,
 )
 from bayplan.embedded.apiserver.validation.pods.warnings import name_warnings, spec_warnings
+
+
+def set_condition(status: JsonObject, condition: JsonObject, now: str) -> None:
+    """Let a condition hold; its time is when it last became something else."""
+    conditions = list(status.get("conditions") or ())
+    wanted = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
+    for index, one in enumerate(conditions):
+        if one.get("type") == condition["type"]:
+            if one.get("status") == condition["status"]:
+                wanted["lastTransitionTime"] = one.get("lastTransitionTime")
+            conditions[index] = wanted
+            break
+    else:
+        conditions.append(wanted)
+    status["conditions"] = conditions
+
+
+def keep_unsaid(new: JsonObject, old: JsonObject) -> None:
+    """Keep what a writer of the status leaves out: the class of service, and generations seen."""
+    status, before = new.setdefault("status", {}), old.get("status") or {}
+    for name in ("qosClass", "observedGeneration"):
+        if not status.get(name) and before.get(name):
+            status[name] = before[name]
+    seen: dict[str, list[int]] = {}
+    for one in before.get("conditions") or ():
+        seen.setdefault(one.get("type") or "", []).append(one.get("observedGeneration") or 0)
+    for one in status.get("conditions") or ():
+        known = seen.get(one.get("type") or "")
+        generation = known.pop(0) if known else 0
+        if generation and not one.get("observedGeneration"):
+            one["observedGeneration"] = generation
+
+
+def drop_disabled(spec: JsonObject) -> None:
+    """Take out what belongs to features that are off by default in Kubernetes."""
+    spec.pop("schedulingGroup", None)
+    for name in CONTAINERS:
+        for container in items(spec, name):
+            lifecycle = container.get("lifecycle")
+            if lifecycle and lifecycle.pop("stopSignal", None) and not lifecycle:
+                del container["lifecycle"]
+    for volume in items(spec, "volumes"):
+        for source in items(volume.get("projected") or {}, "sources"):
+            source.pop("clusterTrustBundle", None)
+            source.pop("podCertificate", None)
+
+
+def merge_label_keys(pod: JsonObject) -> None:
+    """Put into selectors what they ask of labels by the values that this pod has."""
+    labels = pod["metadata"].get("labels") or {}
+    for term in _selecting(pod["spec"]):
+        selector = term.get("labelSelector")
+        if selector is None:
+            continue
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in term.get(field) or ():
+                if key in labels:
+                    wanted = {"key": key, "operator": operator, "values": [labels[key]]}
+                    selector.setdefault("matchExpressions", []).append(wanted)
+
+
+def _selecting(spec: JsonObject) -> Iterator[JsonObject]:
+    affinity = spec.get("affinity") or {}
+    for name in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(name) or {}
+        for term in terms.get(PREFERRED) or ():
+            yield term.get("podAffinityTerm") or {}
+        yield from terms.get(REQUIRED) or ()
+    yield from spec.get("topologySpreadConstraints") or ()
+
+
+def settle_app_armor(pod: JsonObject) -> None:
+    """Let the field say what an old annotation says."""
+    annotations, spec = pod["metadata"].get("annotations") or {}, pod["spec"]
+    if (spec.get("os") or {}).get("name") == "windows" or not annotations:
+        return
+    whole = spec["securityContext"].get("appArmorProfile")
+    for container, _ in containers_of(spec, ""):
+        profile = annotated_profile(annotations.get(f"{APP_ARMOR}{container.get('name')}"))
+        own = (container.get("securityContext") or {}).get("appArmorProfile")
+        if profile is not None and own is None and profile != whole:
+            child(container, "securityContext")["appArmorProfile"] = profile
+
 
 _WORTH_KEEPING = 16 * 1024
 """Bytes of a spec whose judgement is kept."""

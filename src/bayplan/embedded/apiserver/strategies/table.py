@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from bayplan.embedded.apiserver.crds.definitions import STORAGE as CUSTOM_DEFINITIONS
 from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.strategies.cluster import CLUSTER
+from bayplan.embedded.apiserver.strategies.cluster import CLUSTER, NETWORKING, NODES, SCHEDULING
 from bayplan.embedded.apiserver.strategies.configuration import CONFIGURATION
 from bayplan.embedded.apiserver.strategies.definitions import DEFINITIONS
-from bayplan.embedded.apiserver.strategies.networking import NETWORKING
-from bayplan.embedded.apiserver.strategies.nodes import NODES
 from bayplan.embedded.apiserver.strategies.pods import PODS
-from bayplan.embedded.apiserver.strategies.scheduling import SCHEDULING
 from bayplan.embedded.apiserver.strategies.storage import STORAGE
 from bayplan.embedded.apiserver.strategies.strategy import Strategy
 from bayplan.embedded.apiserver.strategies.workloads import WORKLOADS

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
-from bayplan.embedded.apiserver.strategies.podsettling import drop_disabled
+from bayplan.embedded.apiserver.strategies.pods import drop_disabled
 from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
 from bayplan.embedded.apiserver.validation.claims import claim_spec_warnings
 from bayplan.embedded.apiserver.validation.names import dns_label, path_segment

@@ -6,8 +6,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
-from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column, column
-from bayplan.embedded.apiserver.tables.values import NONE, age, joined, labels
+from bayplan.embedded.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    age,
+    column,
+    joined,
+    labels,
+)
 
 _ROLE = "node-role.kubernetes.io/"
 _MODES = {

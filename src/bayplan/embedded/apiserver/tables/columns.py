@@ -1,16 +1,82 @@
-"""A column: its name, and how its cell is read from an object."""
+"""A column of a table: its name, how its cell is read from an object, and how it is written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cache
+from datetime import UTC, datetime
+from functools import cache, lru_cache
 from importlib import resources
+from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
-from bayplan.embedded.apiserver.tables.values import age
+
+NONE = "<none>"
+
+
+def parse_time(text: JsonValue) -> datetime | None:
+    """A timestamp, if it is one."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def age(since: JsonValue, now: datetime) -> str:
+    """How long ago, as kubectl says it: 5s, 3m20s, 4h, 12d."""
+    moment = parse_time(since)
+    if moment is None:
+        return "<unknown>"
+    seconds = int((now - moment).total_seconds())
+    return duration(seconds) if seconds >= 0 else "0s"
+
+
+def duration(seconds: int) -> str:
+    """A duration in at most two units, the coarser the longer it is."""
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    steps = (
+        (seconds < 120, f"{seconds}s"),
+        (minutes < 10, _pair(minutes, "m", seconds % 60, "s")),
+        (minutes < 180, f"{minutes}m"),
+        (hours < 8, _pair(hours, "h", minutes % 60, "m")),
+        (hours < 48, f"{hours}h"),
+        (hours < 192, _pair(days, "d", hours % 24, "h")),
+        (days < 730, f"{days}d"),
+        (days < 2920, _pair(days // 365, "y", days % 365, "d")),
+    )
+    return next((text for fits, text in steps if fits), f"{days // 365}y")
+
+
+def _pair(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+
+
+def joined(values: Iterable[JsonValue]) -> str:
+    """Values with commas between them."""
+    return ",".join(str(value) for value in values) or NONE
+
+
+def labels(selector: JsonObject | None) -> str:
+    """A selector or a set of labels as `a=b,c=d`."""
+    selector = selector or {}
+    pairs = selector.get("matchLabels", {} if "matchExpressions" in selector else selector) or {}
+    return joined(f"{key}={value}" for key, value in pairs.items())
+
+
+def template_images(obj: JsonObject) -> tuple[str, str]:
+    """The names and the images of a workload's containers."""
+    pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    containers = pod.get("containers") or []
+    return (
+        joined(one.get("name", "") for one in containers),
+        joined(one.get("image", "") for one in containers),
+    )
+
 
 Cell = Callable[[JsonObject, datetime], JsonValue]
 
@@ -67,3 +133,61 @@ def column(
 
 NAME = Column("Name", lambda obj, _: obj["metadata"].get("name", ""), format="name")
 AGE = Column("Age", lambda obj, now: age(obj["metadata"].get("creationTimestamp"), now))
+
+
+_STEP = re.compile(
+    r"\.(?P<name>(?:\\.|[^.\[\]\\])+)"
+    r"|\[(?P<index>-?\d+)\]"
+    r"|\[(?P<all>\*)\]"
+    r"|\['(?P<quoted>[^']+)'\]"
+    r"|\[\?\(@\.(?P<key>[\w.]+)\s*==\s*[\"'](?P<value>[^\"']*)[\"']\)\]"
+)
+
+
+class Step(NamedTuple):
+    """One step of a path: a name, an index, all, or those whose key has a value."""
+
+    name: str | None = None
+    place: int | None = None
+    key: str | None = None
+    value: str = ""
+
+
+@lru_cache(1024)
+def parse(path: str) -> tuple[Step, ...]:
+    """A path's steps; an unreadable rest is ignored."""
+    return tuple(_step(found) for found in _STEP.finditer(path.strip("{}")))
+
+
+def _step(found: re.Match[str]) -> Step:
+    name = found["name"] or found["quoted"]
+    if name is not None:
+        return Step(name=re.sub(r"\\(.)", r"\1", name))
+    if found["index"] is not None:
+        return Step(place=int(found["index"]))
+    return Step(key=found["key"], value=found["value"] or "")
+
+
+def read(obj: JsonObject, path: str) -> JsonValue:
+    """The value at a path: the first of several, None if there is none."""
+    return next(_walk(obj, parse(path)), None)
+
+
+def _walk(value: JsonValue, steps: tuple[Step, ...]) -> Iterator[JsonValue]:
+    if not steps:
+        yield value
+        return
+    for inner in _children(value, steps[0]):
+        yield from _walk(inner, steps[1:])
+
+
+def _children(value: JsonValue, step: Step) -> list[JsonValue]:
+    if step.name is not None:
+        return [value[step.name]] if isinstance(value, dict) and step.name in value else []
+    if not isinstance(value, list):
+        return []
+    if step.place is not None:
+        return value[step.place : step.place + 1 or None]
+    if step.key is None:
+        return value
+    return [one for one in value if isinstance(one, dict) and one.get(step.key) == step.value]

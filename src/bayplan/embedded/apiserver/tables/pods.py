@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column, column
-from bayplan.embedded.apiserver.tables.values import NONE, age
+from bayplan.embedded.apiserver.tables.columns import AGE, NAME, NONE, Column, age, column
 
 _OVER = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 

@@ -8,10 +8,8 @@ from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.model import Kind, PrinterColumn
-from bayplan.embedded.apiserver.tables import access, cluster, networking, pods, workloads
-from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column
-from bayplan.embedded.apiserver.tables.jsonpath import read
-from bayplan.embedded.apiserver.tables.values import age
+from bayplan.embedded.apiserver.tables import access, cluster, pods, workloads
+from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column, age, read
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "pods": pods.POD,
@@ -30,10 +28,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "configmaps": cluster.CONFIG_MAP,
     "secrets": cluster.SECRET,
     "events": cluster.EVENT,
-    "ingresses.networking.k8s.io": networking.INGRESS,
-    "ingressclasses.networking.k8s.io": networking.INGRESS_CLASS,
-    "networkpolicies.networking.k8s.io": networking.NETWORK_POLICY,
-    "horizontalpodautoscalers.autoscaling": networking.AUTOSCALER,
+    "ingresses.networking.k8s.io": access.INGRESS,
+    "ingressclasses.networking.k8s.io": access.INGRESS_CLASS,
+    "networkpolicies.networking.k8s.io": access.NETWORK_POLICY,
+    "horizontalpodautoscalers.autoscaling": access.AUTOSCALER,
     "endpoints": access.ENDPOINTS,
     "endpointslices.discovery.k8s.io": access.ENDPOINT_SLICE,
     "resourcequotas": access.QUOTA,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
-from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column, column
-from bayplan.embedded.apiserver.tables.values import (
+from bayplan.embedded.apiserver.tables.columns import (
+    AGE,
+    NAME,
     NONE,
+    Column,
     age,
+    column,
     duration,
     labels,
     parse_time,

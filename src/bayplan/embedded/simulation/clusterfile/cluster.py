@@ -15,7 +15,7 @@ import msgspec
 
 from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, read_text, shaped
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.csi.volumes import Driver
 from bayplan.embedded.nodes.machines import NodeGroup
 from bayplan.embedded.simulation.clusterfile.faults import (
     FaultSection,

@@ -8,9 +8,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from bayplan.base.configfiles import FieldProblem
-from bayplan.embedded.csi.drivers import Driver
-from bayplan.embedded.nodes.machines import Cloud, GroupDriver, InstanceType, NodeGroup
-from bayplan.embedded.simulation.clusterfile.nodecheck import check_nodes
+from bayplan.embedded.apiserver.rest import metadata
+from bayplan.embedded.apiserver.strategies.table import strategy_of
+from bayplan.embedded.control.view import NODES
+from bayplan.embedded.csi.volumes import Driver
+from bayplan.embedded.nodes.machines import Cloud, GroupDriver, Instance, InstanceType, NodeGroup
+from bayplan.embedded.nodes.registration import node_object
 from bayplan.kube.configvalues import (
     Count,
     Duration,
@@ -24,6 +27,20 @@ from bayplan.kube.configvalues import (
 )
 from bayplan.kube.meta import Quantity
 from bayplan.nodegroups.sections import OptionsSection, TaintSection
+
+_MOST = 99_999
+"""Numbers of nodes go on beyond a group's maximum, since none is used twice."""
+_NEVER = "1970-01-01T00:00:00Z"
+
+
+def check_nodes(group: NodeGroup, path: str) -> None:
+    """A node of the group in each of its zones has to be one that can be registered."""
+    strategy = strategy_of(NODES)
+    for zone in group.zones:
+        node = node_object(Instance(f"{group.name}-{_MOST}", group, zone, 0.0, None), _NEVER)
+        for cause in (*metadata.problems(node, strategy), *strategy.validate(node)):
+            said = f"its nodes would be refused: {cause.field}: {cause.message}"
+            raise FieldProblem(path, said)
 
 
 class InstanceTypeSection(Section):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from bayplan.base.configfiles import FieldProblem
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.csi.drivers import Driver
+from bayplan.embedded.csi.volumes import Driver
 from bayplan.kube.configvalues import (
     Duration,
     Name,

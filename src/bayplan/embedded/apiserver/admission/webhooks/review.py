@@ -1,16 +1,149 @@
-"""AdmissionReview: the question to a webhook, and its answer."""
+"""Which webhooks a write concerns, what they are asked, and what they answer.
+
+Every write asks, and configurations hardly ever change: they are decoded once, and what their rules
+say of a kind, an operation and a subresource is found out once. Only selectors look at the write.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
-from bayplan.embedded.apiserver.admission.webhooks.matching import Hook
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode
+from bayplan.embedded.apiserver.kinds.catalog import to_shown
 from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.kinds.views import to_shown
-from bayplan.embedded.apiserver.rest.chain import AdmissionRequest
+from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend
+from bayplan.embedded.apiserver.rest.selectors import select
+from bayplan.embedded.apiserver.store.entry import Entry, Key
+
+_EXEMPT = "admissionregistration.k8s.io"
+"""A webhook must not be able to lock its own configuration."""
+Write: TypeAlias = tuple[str, str, str, str, str]
+"""What rules look at: operation, group, version, resource and subresource."""
+
+
+class Hook(NamedTuple):
+    """A webhook that wants to see a write, and the kind as which it wants to see it."""
+
+    configuration: str
+    hook: JsonObject
+    kind: Kind
+
+    @property
+    def name(self) -> str:
+        """The webhook's name."""
+        return str(self.hook.get("name", ""))
+
+
+class Configurations:
+    """The webhook configurations of one storage name."""
+
+    def __init__(self, backend: Backend, storage: str) -> None:
+        self._backend = backend
+        self._storage = storage
+        self._listed: Sequence[Entry] = ()
+        self._generation = -1
+        self._hooks: list[tuple[str, JsonObject]] = []
+        self._ruled: dict[Write, list[Hook]] = {}
+
+    def matching(self, request: AdmissionRequest) -> list[Hook]:
+        """The webhooks that a write concerns, in order."""
+        self._refresh()
+        if not self._hooks or request.call.kind.group == _EXEMPT:
+            return []
+        return [one for one in self._by_rules(request) if _selected(self._backend, one, request)]
+
+    def _refresh(self) -> None:
+        """Begin anew if a configuration changed, or what is served."""
+        listed = self._backend.store.list(self._storage)  # the same list until one changes
+        generation = self._backend.catalog.generation
+        if listed is self._listed and generation == self._generation:
+            return
+        self._listed, self._generation, self._ruled = listed, generation, {}
+        self._hooks = [
+            (entry.key.name, hook)
+            for entry in listed
+            for hook in entry.object().get("webhooks") or ()
+        ]
+
+    def _by_rules(self, request: AdmissionRequest) -> list[Hook]:
+        call, kind = request.call, request.call.kind
+        write = (request.operation, kind.group, kind.version, kind.plural, call.subresource)
+        found = self._ruled.get(write)
+        if found is None:
+            wanted = (
+                (name, hook, _wanted_kind(self._backend, hook, request))
+                for name, hook in self._hooks
+            )
+            found = [Hook(name, hook, one) for name, hook, one in wanted if one is not None]
+            self._ruled[write] = found
+        return found
+
+
+def _wanted_kind(backend: Backend, hook: JsonObject, request: AdmissionRequest) -> Kind | None:
+    own = request.call.kind
+    kinds = [own]
+    if hook.get("matchPolicy") == "Equivalent":
+        kinds += [kind for kind in backend.catalog.sharing(own.storage) if kind is not own]
+    for kind in kinds:
+        if any(_rule_matches(rule, kind, request) for rule in hook.get("rules") or ()):
+            return kind
+    return None
+
+
+def _rule_matches(rule: JsonObject, kind: Kind, request: AdmissionRequest) -> bool:
+    scope = rule.get("scope") or "*"
+    return (
+        _has(rule, "operations", request.operation)
+        and _has(rule, "apiGroups", kind.group)
+        and _has(rule, "apiVersions", kind.version)
+        and scope in ("*", "Namespaced" if kind.namespaced else "Cluster")
+        and any(
+            _resource_matches(pattern, kind.plural, request.call.subresource)
+            for pattern in rule.get("resources") or ()
+        )
+    )
+
+
+def _has(rule: JsonObject, field: str, value: str) -> bool:
+    values = rule.get(field) or ()
+    return "*" in values or value in values
+
+
+def _resource_matches(pattern: str, plural: str, subresource: str) -> bool:
+    resource, _, wanted = pattern.partition("/")
+    return resource in ("*", plural) and wanted in (subresource, "*" if subresource else "")
+
+
+def _selected(backend: Backend, found: Hook, request: AdmissionRequest) -> bool:
+    hook = found.hook
+    spaces, objects = hook.get("namespaceSelector") or {}, hook.get("objectSelector") or {}
+    labels = _namespace_labels(backend, request)
+    if spaces and labels is not None and not select(spaces, labels):
+        return False
+    if not objects:
+        return True
+    either = (request.object, request.old_object)
+    return any(select(objects, _labels(obj)) for obj in either if obj is not None)
+
+
+def _namespace_labels(backend: Backend, request: AdmissionRequest) -> dict[str, str] | None:
+    """The labels of the namespace that a write is in; None if it is in none."""
+    call = request.call
+    if call.kind.storage == "namespaces":
+        return _labels(request.object or request.old_object or {})
+    if not call.kind.namespaced:
+        return None
+    entry = backend.store.get(Key("namespaces", "", call.namespace))
+    return entry.labels if entry is not None else {}
+
+
+def _labels(obj: JsonObject) -> dict[str, str]:
+    return (obj.get("metadata") or {}).get("labels") or {}
+
 
 API_VERSION = "admission.k8s.io/v1"
 

@@ -1,1 +1,0 @@
-"""Discovery: the documents by which clients learn what is served here."""

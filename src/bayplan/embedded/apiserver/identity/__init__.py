@@ -1,1 +1,0 @@
-"""Who clients are: certificates and tokens, and the kubeconfig that carries them."""

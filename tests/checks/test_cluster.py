@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.autoscaler.providers.declared.files import parse_groups
+from bayplan.autoscaler.providers.declared.sources import parse_groups
 from bayplan.checks import CheckedCluster, Finding, Severity, check
 from bayplan.checks.finding import who
 from bayplan.fit import Profile

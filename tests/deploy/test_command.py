@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import yaml
 
-from bayplan.autoscaler.providers.opening import PROVIDERS
+from bayplan.autoscaler.providers.registry import PROVIDERS
 from bayplan.cli.main import build_app, run
 from bayplan.deploy.components import DAEMONS
 from bayplan.deploy.values import Autoscaler, Values

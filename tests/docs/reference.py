@@ -17,7 +17,7 @@ from bayplan.autoscaler.options import (
     ScaleDownOptions,
     ScaleUpOptions,
 )
-from bayplan.autoscaler.providers.declared.sections import GroupSection
+from bayplan.autoscaler.providers.declared.declaration import GroupSection
 from bayplan.autoscaler.providers.options import ProviderOptions
 from bayplan.client.config.kubeconfig_types import KubeConfig
 from bayplan.embedded.simulation.clusterfile.cluster import ClusterFile

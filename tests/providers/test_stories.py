@@ -21,7 +21,7 @@ from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptions
 from bayplan.autoscaler.providers.declared.sources import NODE_GROUPS
-from bayplan.autoscaler.providers.opening import open_provider
+from bayplan.autoscaler.providers.registry import open_provider
 from bayplan.base.clock import LoopClock
 from bayplan.client import Client, Informers, Untyped, connect, merge
 from bayplan.embedded.apiserver.config import PlaneConfig, ServerConfig

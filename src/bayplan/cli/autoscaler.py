@@ -21,7 +21,7 @@ from bayplan.autoscaler.estimate.limits import TotalsError, read_totals
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
-from bayplan.autoscaler.providers.opening import check_options, open_provider
+from bayplan.autoscaler.providers.registry import check_options, open_provider
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import BadInput
 from bayplan.cli.options.access import ClusterAccess

@@ -32,6 +32,7 @@ from bayplan.deploy.words import (
     Strict,
     Toleration,
 )
+from bayplan.nodegroups.clouds import CloudName
 
 _STAYS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 REPOSITORY = "registry.example.com/bayplan"
@@ -82,7 +83,7 @@ class Autoscaler(Workload, kw_only=True):
     """How many run; of several, one leads."""
     resources: Resources = msgspec.field(default_factory=lambda: _requests("250m", "256Mi"))
     pod_annotations: Annotations = msgspec.field(default_factory=lambda: dict(_STAYS))
-    cloud_provider: Literal["externalgrpc", "clusterapi", "aws"] = "externalgrpc"
+    cloud_provider: CloudName = "externalgrpc"
     cloud_config_secret: NoName = "bayplan-cloud"  # noqa: S105 - the name of one
     cluster_api: bool = False
     expander: Expanders = "least-waste"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.files import read_groups
+from bayplan.autoscaler.providers.declared.sources import read_groups
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.base.errors import InputError
 

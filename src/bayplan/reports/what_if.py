@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bayplan.autoscaler.providers.declared.applying import template_from
+from bayplan.autoscaler.providers.declared.templates import template_from
 from bayplan.base.errors import InputError
 from bayplan.base.suggestions import no_such
 from bayplan.fit import Snapshot

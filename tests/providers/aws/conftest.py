@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from bayplan.autoscaler.providers.aws.opening import open_aws
+from bayplan.autoscaler.providers.aws import open_provider
 from bayplan.autoscaler.providers.aws.sdk import Limits, new_session
 from bayplan.autoscaler.providers.options import ProviderOptions
 from bayplan.client import Client
@@ -114,7 +114,7 @@ class Opened:
     ) -> Opening:
         options = ProviderOptions("aws", None, nodes, discovery)
         known = {"AWS_REGION": REGION}
-        return Opening(open_aws(options, self._client, known, limits, self._session))
+        return Opening(open_provider(options, self._client, known, limits, self._session))
 
     async def later(self, provider: Provider, seconds: float = 61.0) -> None:
         """The next round, so much later."""

@@ -266,7 +266,7 @@ except ProviderOptionError as error:
 
 
 async def test_aws_is_imported_only_by_those_who_use_it() -> None:
-    code = "import bayplan.autoscaler.providers.aws.opening, sys; print('boto3' in sys.modules)"
+    code = "import bayplan.autoscaler.providers.aws.provider, sys; print('boto3' in sys.modules)"
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from aiohttp import web
 
-from bayplan.autoscaler.providers.aws.opening import open_aws
+from bayplan.autoscaler.providers.aws import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client
 from bayplan.nodegroups import GroupOptions, NodeGroup, NotFoundError, NotOfferedError
@@ -108,7 +108,7 @@ async def test_flags_that_make_no_sense_are_refused(
     client: Client, nodes: tuple[str, ...], discovery: tuple[str, ...], said: str
 ) -> None:
     with pytest.raises(ProviderOptionError, match=said):
-        async with open_aws(ProviderOptions("aws", None, nodes, discovery), client, {}):
+        async with open_provider(ProviderOptions("aws", None, nodes, discovery), client, {}):
             pass
 
 
@@ -118,7 +118,7 @@ async def test_without_a_region_nothing_can_be_asked(
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     with pytest.raises(ProviderOptionError, match="which region"):
-        async with open_aws(ProviderOptions("aws", None, ("0:1:a",)), client, {}):
+        async with open_provider(ProviderOptions("aws", None, ("0:1:a",)), client, {}):
             pass
 
 

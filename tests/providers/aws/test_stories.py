@@ -10,7 +10,7 @@ import pytest
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptions
-from bayplan.autoscaler.providers.opening import open_provider
+from bayplan.autoscaler.providers.registry import open_provider
 from bayplan.client import Client, Untyped
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon

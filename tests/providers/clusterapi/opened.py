@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bayplan.autoscaler.providers.clusterapi.opening import open_cluster_api
+from bayplan.autoscaler.providers.clusterapi import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptions
 from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
 from tests.providers.clusterapi.capi import Capi
@@ -18,7 +18,7 @@ async def opened(
     capi: Capi, *discovery: str, config: Path | None = None, **environment: str
 ) -> AsyncIterator[Provider]:
     options = ProviderOptions("clusterapi", config, node_group_auto_discovery=discovery)
-    async with open_cluster_api(options, capi.workload, environment) as provider:
+    async with open_provider(options, capi.workload, environment) as provider:
         await provider.refresh()
         yield provider
 

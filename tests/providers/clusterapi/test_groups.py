@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.autoscaler.providers.clusterapi.opening import open_cluster_api
+from bayplan.autoscaler.providers.clusterapi import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client
 from bayplan.nodegroups import GroupOptions, NodeGroup, NotFoundError, NotOfferedError, Provider
@@ -257,7 +257,7 @@ async def test_another_group_of_the_api_has_other_words(client: Client) -> None:
         async with opened(Capi(client), CAPI_GROUP="test.k8s.io"):
             pass
     with pytest.raises(ProviderOptionError, match="--nodes"):
-        async with open_cluster_api(ProviderOptions("clusterapi", nodes=("1:2:a",)), client, {}):
+        async with open_provider(ProviderOptions("clusterapi", nodes=("1:2:a",)), client, {}):
             pass
 
 

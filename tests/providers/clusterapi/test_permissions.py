@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.autoscaler.providers import ProviderOptions
 from bayplan.autoscaler.providers.declared.sources import NODE_GROUPS
-from bayplan.autoscaler.providers.opening import open_provider
+from bayplan.autoscaler.providers.registry import open_provider
 from bayplan.client import Client, Untyped, connect
 from bayplan.client.errors import ForbiddenError
 from bayplan.embedded.apiserver.config import ServerConfig

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.autoscaler.providers.declared.declaration import declare
-from bayplan.autoscaler.providers.declared.files import parse_groups, read_groups
+from bayplan.autoscaler.providers.declared.sources import parse_groups, read_groups
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.kube.nodes import Taint
 

@@ -11,7 +11,7 @@ import pytest
 
 from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
 from bayplan.autoscaler.providers.declared.sources import NODE_GROUPS
-from bayplan.autoscaler.providers.opening import open_provider
+from bayplan.autoscaler.providers.registry import open_provider
 from bayplan.client import Client, Untyped, merge
 from bayplan.client.errors import InvalidError
 from bayplan.nodegroups import Provider

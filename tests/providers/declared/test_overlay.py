@@ -7,10 +7,9 @@ from datetime import timedelta
 import pytest
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.files import parse_groups
 from bayplan.autoscaler.providers.declared.overlay import Overlay
 from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
-from bayplan.autoscaler.providers.declared.sources import FileDeclarations
+from bayplan.autoscaler.providers.declared.sources import FileDeclarations, parse_groups
 from bayplan.base.clock import START
 from bayplan.nodegroups import (
     CSI_DRIVERS,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.autoscaler.providers import ProviderOptions
-from bayplan.autoscaler.providers.opening import open_provider
+from bayplan.autoscaler.providers.registry import open_provider
 from bayplan.base.clock import START
 from bayplan.client import Client
 from bayplan.nodegroups import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from bayplan.autoscaler.providers.declared.applying import group_of, template_from
 from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.autoscaler.providers.declared.templates import group_of, template_from
 from bayplan.checks.cluster import CheckedCluster
 from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, shortened
 from bayplan.fit import batches

@@ -1,1 +1,5 @@
-"""AWS: node groups are Auto Scaling groups, asked through boto3 (the extra `aws`)."""
+"""AWS: node groups are Auto Scaling groups."""
+
+from bayplan.autoscaler.providers.aws.provider import check_options, open_provider
+
+__all__ = ["check_options", "open_provider"]

@@ -1,33 +1,176 @@
-"""What AWS has of the groups that are ours, asked once a minute and after every change.
+"""The groups that the flags ask for and their instances, read once a minute and after every change.
+
+`--nodes=MIN:MAX:NAME` names a group with its bounds; of the others, those are taken that have all
+the tags of one `--node-group-auto-discovery=asg:tag=a,b=c`, with their values where they are said.
 
 A group that AWS does not tell of any more is gone. An answer about a group that cannot be read
-leaves that group out, and is told; whoever cannot be asked at all leaves everything as it was.
+leaves that group out, and is told; if AWS cannot be asked at all, everything stays as it was.
+
+A placeholder stands for an instance that the group is meant to have and has not got. If the group's
+newest tries to launch failed, it carries their error: out of stock, over a quota, or whatever else
+AWS said.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import msgspec
 
-from bayplan.autoscaler.providers.aws.instances import error_in, instances_of, missing
-from bayplan.autoscaler.providers.aws.kinds import Activity, AutoScalingGroup, checked
-from bayplan.autoscaler.providers.aws.machines import Machine, Machines, find_all
+from bayplan.autoscaler.providers.aws.kinds import Activity, AutoScalingGroup, Member, checked
+from bayplan.autoscaler.providers.aws.launch import Machine, Machines, find_all
 from bayplan.autoscaler.providers.aws.sdk import Sdk
-from bayplan.autoscaler.providers.aws.specs import Wanted
-from bayplan.autoscaler.providers.aws.tags import Said, read_tags
+from bayplan.autoscaler.providers.aws.templates import Said, read_tags
+from bayplan.autoscaler.providers.options import ProviderOptionError
 from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
+    ErrorClass,
     GroupProblem,
     Instance,
     InstanceError,
+    InstanceState,
     NodeGroup,
     NodeGroupError,
     NotFoundError,
 )
+
+_NODES, _DISCOVERY = "--nodes", "--node-group-auto-discovery"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A group that is named, and its bounds."""
+
+    name: str
+    min_size: int
+    max_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All that the flags ask for."""
+
+    named: Mapping[str, Named]
+    tagged: tuple[Mapping[str, str], ...]
+    """By flag, tags and their values; an empty value is any."""
+
+
+def read_specs(nodes: Sequence[str], discovery: Sequence[str]) -> Wanted:
+    """What the flags ask for; ProviderOptionError if that cannot be read."""
+    named = {one.name: one for one in map(_named, nodes)}
+    if len(named) < len(nodes):
+        raise ProviderOptionError(f"{_NODES}: a group is there twice")
+    if not named and not discovery:
+        raise ProviderOptionError(f"--cloud-provider aws: give {_NODES} or {_DISCOVERY}")
+    return Wanted(named, tuple(map(_tags, discovery)))
+
+
+def _named(text: str) -> Named:
+    least, _, rest = text.partition(":")
+    most, _, name = rest.partition(":")
+    if not (_is_size(least) and _is_size(most) and name):
+        raise ProviderOptionError(f"{_NODES} {text[:80]!r}: must be MIN:MAX:NAME")
+    if int(least) > int(most):
+        raise ProviderOptionError(f"{_NODES} {text[:80]!r}: {least} is more than {most}")
+    return Named(name, int(least), int(most))
+
+
+def _tags(text: str) -> Mapping[str, str]:
+    kind, _, rest = text.partition(":")
+    word, _, tags = rest.partition("=")
+    if kind != "asg" or word != "tag" or not tags:
+        raise ProviderOptionError(f"{_DISCOVERY} {text[:80]!r}: must be asg:tag=KEY,KEY=VALUE")
+    pairs = (one.partition("=") for one in tags.split(","))
+    found = {key.strip(): value.strip() for key, _, value in pairs}
+    if "" in found:
+        raise ProviderOptionError(f"{_DISCOVERY} {text[:80]!r}: a tag has no key")
+    return found
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 6
+
+
+PLACEHOLDER = "i-placeholder"
+_NO_STOCK = ("InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity",
+             "InsufficientReservedInstanceCapacity", "UnfulfillableCapacity",
+             "do not have sufficient", "no Spot capacity")  # fmt: skip
+_QUOTA = ("VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded",
+          "vCPU limit", "instance limit", "spot instance count exceeded")  # fmt: skip
+_FAILED, _DONE = "Failed", "Successful"
+_LONGEST = 500
+
+
+def is_going(member: Member) -> bool:
+    """Whether an instance is on its way out."""
+    return member.lifecycle_state.startswith("Terminat")
+
+
+def staying(group: AutoScalingGroup) -> list[Member]:
+    """The instances that count for the group's size."""
+    return [one for one in group.instances if not is_going(one)]
+
+
+def missing(group: AutoScalingGroup) -> int:
+    """How many are wanted and not there."""
+    return max(0, group.desired_capacity - len(staying(group)))
+
+
+def instances_of(group: AutoScalingGroup, error: InstanceError | None) -> list[Instance]:
+    """All of them, those that are only wanted last."""
+    there = [Instance(provider_id(one), _state(one)) for one in group.instances]
+    wanted = range(len(there), len(there) + missing(group))
+    zone = group.availability_zones[0] if group.availability_zones else ""
+    name = group.auto_scaling_group_name
+    placeholders = (f"aws:///{zone}/{PLACEHOLDER}-{name}-{number}" for number in wanted)
+    return there + [Instance(one, InstanceState.CREATING, error) for one in placeholders]
+
+
+def provider_id(member: Member) -> str:
+    """What an instance's node calls it."""
+    return f"aws:///{member.availability_zone}/{member.instance_id}"
+
+
+def instance_id(provider_id: str) -> str:
+    """The instance in a provider ID, `aws:///zone/i-…`; empty if it is none of AWS."""
+    scheme, _, rest = provider_id.partition(":///")
+    parts = rest.split("/")
+    return parts[1] if scheme == "aws" and len(parts) > 1 else ""
+
+
+def error_in(activities: Sequence[Activity], since: datetime) -> InstanceError | None:
+    """Why a group does not get what it wants, newest activity first; None if it may still."""
+    for one in activities:
+        if one.start_time is None or one.start_time < since or one.status_code == _DONE:
+            return None
+        if one.status_code == _FAILED:
+            return _error(one)
+    return None
+
+
+def _error(one: Activity) -> InstanceError:
+    said = one.status_message or one.description
+    kind, code = ErrorClass.OTHER, "LaunchFailed"
+    if _mentions(said, _QUOTA):
+        kind, code = ErrorClass.QUOTA, "QuotaExceeded"
+    elif _mentions(said, _NO_STOCK):
+        kind, code = ErrorClass.OUT_OF_RESOURCES, "InsufficientInstanceCapacity"
+    return InstanceError(kind, code, said[:_LONGEST])
+
+
+def _mentions(text: str, words: Iterable[str]) -> bool:
+    return any(one.lower() in text.lower() for one in words)
+
+
+def _state(member: Member) -> InstanceState:
+    if is_going(member):
+        return InstanceState.DELETING
+    pending = member.lifecycle_state.startswith("Pending")
+    return InstanceState.CREATING if pending else InstanceState.RUNNING
+
 
 FRESH = 60.0
 """Seconds that an answer is good for."""

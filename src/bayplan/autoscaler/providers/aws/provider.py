@@ -6,21 +6,29 @@ the group as it is now, and says the whole size, so that saying it twice is sayi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import Any
 
-from bayplan.autoscaler.providers.aws.instances import (
+from bayplan.autoscaler.providers.aws.inventory import (
     PLACEHOLDER,
+    Asg,
+    Inventory,
+    Wanted,
     instance_id,
     is_going,
+    read_specs,
     staying,
 )
-from bayplan.autoscaler.providers.aws.inventory import Asg, Inventory
-from bayplan.autoscaler.providers.aws.sdk import Sdk
+from bayplan.autoscaler.providers.aws.sdk import Limits, Sdk, new_session
 from bayplan.autoscaler.providers.aws.templates import EBS_DRIVER, template
-from bayplan.autoscaler.providers.drivers import InstalledDrivers
-from bayplan.autoscaler.providers.texts import options_over
+from bayplan.autoscaler.providers.descriptions import options_over
+from bayplan.autoscaler.providers.informers import InstalledDrivers
+from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.base.suggestions import no_such
+from bayplan.client import Client
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import (
     GroupOptions,
@@ -32,6 +40,7 @@ from bayplan.nodegroups import (
     NodeRef,
     NotFoundError,
     NotOfferedError,
+    Provider,
     RefusedError,
     Template,
 )
@@ -193,3 +202,39 @@ class Aws:
 def _check_count(group: str, count: int) -> None:
     if count <= 0:
         raise InvalidRequestError(f"node group {group}: cannot be resized by {count}")
+
+
+@asynccontextmanager
+async def open_provider(
+    options: ProviderOptions,
+    client: Client,
+    environment: Mapping[str, str] = os.environ,
+    limits: Limits | None = None,
+    session: Any = None,
+) -> AsyncIterator[Provider]:
+    """Answer for the groups that the options name or describe; boto3's session may be handed in."""
+    wanted = check_options(options)
+    session = session or new_session()
+    sdk = Sdk(session, _region(environment, session), client.clock, client.rng, limits)
+    try:
+        yield Aws(sdk, Inventory(sdk, wanted, client.clock), InstalledDrivers(client))
+    finally:
+        sdk.close()
+
+
+def check_options(options: ProviderOptions) -> Wanted:
+    """The groups that the options name or describe."""
+    if options.cloud_config is not None:
+        raise ProviderOptionError(
+            "--cloud-config: AWS is set up by its own variables and files, as AWS_REGION,"
+            " AWS_PROFILE and AWS_ENDPOINT_URL"
+        )
+    return read_specs(options.nodes, options.node_group_auto_discovery)
+
+
+def _region(known: Mapping[str, str], session: Any) -> str:
+    said = known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION")
+    region = said or session.region_name
+    if not region:
+        raise ProviderOptionError("--cloud-provider aws: which region? set AWS_REGION")
+    return str(region)

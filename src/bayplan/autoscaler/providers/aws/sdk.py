@@ -2,8 +2,12 @@
 
 boto3 is blocking, and imported only here. Questions are asked again by itself when AWS is busy or
 fails. What changes something is sent once, and again only if AWS says that it refused it for being
-busy: a termination that came through must not be counted twice. Nobody's credentials are in what is
+busy: a termination that came through must not be counted twice. No credentials are in what is
 raised, and boto3's own debugging, which would show them, stays off.
+
+AWS's refusals become the provider's errors, by the codes that AWS documents. Of a refusal, its code
+and as much of its message as helps are told. Where a message could quote what was signed, only the
+code is.
 """
 
 from __future__ import annotations
@@ -17,10 +21,69 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
-from bayplan.autoscaler.providers.aws.failing import ThrottledError, error_from
 from bayplan.autoscaler.providers.options import ProviderOptionError
 from bayplan.base.clock import Clock
-from bayplan.nodegroups import UnavailableError
+from bayplan.nodegroups import (
+    InvalidRequestError,
+    NodeGroupError,
+    NotFoundError,
+    QuotaExceededError,
+    RefusedError,
+    UnavailableError,
+)
+
+_THROTTLED = frozenset(
+    {"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException"}
+)
+_LATER = frozenset(
+    {
+        "InternalFailure",
+        "InternalError",
+        "ServiceUnavailable",
+        "Unavailable",
+        "RequestTimeout",
+        "ScalingActivityInProgress",
+        "ResourceContention",
+    }
+)
+_QUOTA = frozenset({"LimitExceeded", "ResourceLimitExceeded", "VcpuLimitExceeded"})
+_ABOUT_KEYS = frozenset(
+    {"SignatureDoesNotMatch", "IncompleteSignature", "InvalidSignatureException"}
+)
+_LONGEST = 300
+_NOT_FOUND = ("not found", "does not exist")
+
+
+class ThrottledError(UnavailableError):
+    """AWS refused for being asked too much: nothing was done."""
+
+
+def error_from(error: Exception) -> NodeGroupError:
+    """The provider's error for one of boto3's."""
+    response = getattr(error, "response", None)
+    if not isinstance(response, dict):
+        # boto3's own: no connection, no credentials, an answer that cannot be read.
+        return UnavailableError(f"AWS cannot be asked: {type(error).__name__}")
+    said = response.get("Error") or {}
+    code, message = str(said.get("Code", "")), str(said.get("Message", ""))
+    text = code if code in _ABOUT_KEYS else f"{code}: {message[:_LONGEST]}"
+    status = (response.get("ResponseMetadata") or {}).get("HTTPStatusCode", 0)
+    return _kind(code, message, status)(f"AWS: {text}")
+
+
+def _kind(code: str, message: str, status: int) -> type[NodeGroupError]:
+    if code in _THROTTLED:
+        return ThrottledError
+    if code in _LATER or status >= 500:
+        return UnavailableError
+    if code in _QUOTA:
+        return QuotaExceededError
+    if code.endswith("NotFound") or any(one in message.lower() for one in _NOT_FOUND):
+        return NotFoundError
+    if code == "ValidationError":
+        return InvalidRequestError
+    return RefusedError
+
 
 T = TypeVar("T")
 _Call = Callable[..., Mapping[str, Any]]

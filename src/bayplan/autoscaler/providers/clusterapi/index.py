@@ -7,31 +7,35 @@ of it costs what is asked about, however many machines there are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import count
 
-from bayplan.autoscaler.providers.clusterapi.groups import (
-    Group,
-    Reading,
-    group_id,
-    is_rolling_out,
-    read_group,
-)
-from bayplan.autoscaler.providers.clusterapi.ids import normalized
-from bayplan.autoscaler.providers.clusterapi.kinds import (
+from bayplan.autoscaler.providers.clusterapi.objects import (
+    ApiNames,
     Machine,
     MachineDeployment,
     MachinePool,
     MachineSet,
     Scalable,
+    machine_key,
+    normalized,
 )
-from bayplan.autoscaler.providers.clusterapi.templates import describe
-from bayplan.autoscaler.providers.clusterapi.words import Words
-from bayplan.client import Change
+from bayplan.autoscaler.providers.clusterapi.scaling import translated
+from bayplan.autoscaler.providers.clusterapi.templates import (
+    Group,
+    Reading,
+    describe,
+    group_id,
+    is_rolling_out,
+    read_group,
+)
+from bayplan.base.suggestions import no_such
+from bayplan.client import Change, Client
 from bayplan.client.errors import MalformedError
 from bayplan.client.events.recorder import reference_to
 from bayplan.client.informers.informer import UnfitHandler
-from bayplan.nodegroups import GroupProblem
+from bayplan.kube.nodes import Node
+from bayplan.nodegroups import GroupProblem, InvalidRequestError, NodeRef, NotFoundError
 
 _SETS, _POOLS = MachineSet.__name__, MachinePool.__name__
 
@@ -39,7 +43,7 @@ _SETS, _POOLS = MachineSet.__name__, MachinePool.__name__
 class Index:
     """Machines and what makes them; `allowed` says which of the latter can be groups."""
 
-    def __init__(self, words: Words, allowed: Callable[[Scalable], bool]) -> None:
+    def __init__(self, words: ApiNames, allowed: Callable[[Scalable], bool]) -> None:
         self._words = words
         self._allowed = allowed
         self.machines: dict[str, Machine] = {}
@@ -192,3 +196,70 @@ def _deployment(one: Scalable) -> str:
     owners = one.metadata.owner_references
     above = next((o.name for o in owners if o.kind == MachineDeployment.__name__), "")
     return f"{MachineDeployment.__name__}/{one.namespace}/{above}" if above else ""
+
+
+class Finder:
+    """Looks up what nodes and names stand for."""
+
+    def __init__(self, index: Index, words: ApiNames, workload: Client) -> None:
+        self._index = index
+        self._words = words
+        self._workload = workload
+        self._node_ids: dict[str, str] = {}
+
+    def group(self, name: str) -> Group:
+        """The group of that id; NotFoundError if there is none."""
+        found = self._index.group(name)
+        if found is None:
+            known = (one.group.id for one in self._index.groups())
+            raise NotFoundError(no_such("node group", name, known))
+        return found
+
+    def group_of(self, node: NodeRef) -> Group | None:
+        """The group whose machine the node is, or whose list it is in."""
+        machine = self._machine(node)
+        found = None if machine is None else self._index.group_of(machine)
+        return found or (self._index.pool_of(node.provider_id) if node.provider_id else None)
+
+    def machines(self, group: Group, nodes: Sequence[NodeRef]) -> list[Machine]:
+        """The machines of some nodes, each once; an error if one is not of the group."""
+        found: dict[str, Machine] = {}
+        for node in nodes:
+            machine, owner = self._machine(node), self.group_of(node)
+            if machine is None:
+                raise NotFoundError(
+                    f"there is no machine of node {node.provider_id or node.name!r}"
+                )
+            if owner is None or owner.group.id != group.group.id:
+                said = f"machine {machine.key} is not of node group {group.group.id}"
+                raise InvalidRequestError(said)
+            found[machine.key] = machine
+        return list(found.values())
+
+    async def provider_id(self, machine: Machine) -> str:
+        """The machine's own, or its node's where the infrastructure does not tell; or empty."""
+        ref, uid = machine.status.node_ref, machine.metadata.uid
+        if machine.spec.provider_id or ref is None:
+            return machine.spec.provider_id
+        if uid not in self._node_ids:
+            try:
+                with translated():
+                    node = await self._workload.get(Node, ref.name)
+            except NotFoundError:
+                return ""
+            if not node.spec.provider_id:
+                return ""
+            if len(self._node_ids) > 2 * len(self._index.machines):
+                self._node_ids.clear()  # of machines that are gone
+            self._node_ids[uid] = node.spec.provider_id
+        return self._node_ids[uid]
+
+    def _machine(self, node: NodeRef) -> Machine | None:
+        """By provider ID, or by the annotations that Cluster API puts on a node."""
+        if key := machine_key(node.provider_id):
+            return self._index.machines.get(key)
+        found = self._index.machine(node.provider_id) if node.provider_id else None
+        words, said = self._words, node.annotations
+        return found or self._index.machines.get(
+            f"{said.get(words.namespace, '')}/{said.get(words.machine, '')}"
+        )

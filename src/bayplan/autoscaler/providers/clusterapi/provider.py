@@ -3,33 +3,50 @@
 The objects are in the management cluster, which may be another one than the cluster that is scaled.
 They are followed, so that questions cost no requests; what changes a size asks the server itself. A
 size that we have just written counts until the server tells us something newer.
+
+Which resources are groups: `clusterapi:namespace=…,clusterName=…,label=value`, may be repeated.
+Without any, all are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from bayplan.autoscaler.providers.clusterapi.finding import Finder
-from bayplan.autoscaler.providers.clusterapi.groups import Group
-from bayplan.autoscaler.providers.clusterapi.ids import machine_key
-from bayplan.autoscaler.providers.clusterapi.index import Index
-from bayplan.autoscaler.providers.clusterapi.infrastructure import Infrastructures
-from bayplan.autoscaler.providers.clusterapi.kinds import Machine, MachinePool, Scalable
-from bayplan.autoscaler.providers.clusterapi.machines import (
+from bayplan.autoscaler.providers.clusterapi.index import Finder, Index
+from bayplan.autoscaler.providers.clusterapi.infrastructure import (
+    Infrastructures,
+    resource,
+    version_of,
+)
+from bayplan.autoscaler.providers.clusterapi.objects import (
+    GPU_LABEL,
+    GROUP,
+    ApiNames,
+    Machine,
+    MachineDeployment,
+    MachinePool,
+    MachineSet,
+    Scalable,
     has_failed,
     instance_of,
     is_deleting,
     is_node,
+    machine_key,
 )
-from bayplan.autoscaler.providers.clusterapi.marking import Marks
-from bayplan.autoscaler.providers.clusterapi.scaling import Scaler, Sized, within
-from bayplan.autoscaler.providers.clusterapi.templates import gpu_types, template
-from bayplan.autoscaler.providers.clusterapi.words import GPU_LABEL, Words
-from bayplan.autoscaler.providers.following import Following
-from bayplan.autoscaler.providers.texts import options_over
-from bayplan.client import Client, Resource
+from bayplan.autoscaler.providers.clusterapi.scaling import Marks, Scaler, Sized, within
+from bayplan.autoscaler.providers.clusterapi.templates import Group, gpu_types, template
+from bayplan.autoscaler.providers.descriptions import options_over
+from bayplan.autoscaler.providers.informers import Following
+from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
+from bayplan.client import Client, Informers, Resource, Selection
+from bayplan.client.config.access import Access
+from bayplan.client.config.loading import from_service_account, load_access
+from bayplan.client.errors import ConfigError
+from bayplan.kube.names import is_label_value, is_qualified_name
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import (
     GroupOptions,
@@ -40,9 +57,51 @@ from bayplan.nodegroups import (
     NodeGroup,
     NodeRef,
     NotOfferedError,
+    Provider,
     RefusedError,
     Template,
 )
+
+_FLAG = "--node-group-auto-discovery"
+_DISCOVERER = "clusterapi"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """Those of a namespace, of a cluster, with labels."""
+
+    namespace: str = ""
+    cluster: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def takes(self, one: Scalable, words: ApiNames) -> bool:
+        """Whether a resource is among them."""
+        labels = one.metadata.labels
+        cluster = one.spec.cluster_name or labels.get(words.cluster_name, "")
+        return (
+            self.namespace in {"", one.namespace}
+            and self.cluster in {"", cluster}
+            and all(labels.get(key) == value for key, value in self.labels.items())
+        )
+
+
+def read_spec(text: str) -> Spec:
+    """What a flag says; ProviderOptionError if it cannot be read."""
+    discoverer, _, rest = text.partition(":")
+    if discoverer != _DISCOVERER:
+        raise ProviderOptionError(f"{_FLAG} {text[:80]!r}: must begin with {_DISCOVERER}:")
+    pairs = [one.partition("=") for one in rest.split(",") if one]
+    for key, equals, value in pairs:
+        if not equals or not is_qualified_name(key) or not is_label_value(value):
+            raise ProviderOptionError(f"{_FLAG} {text[:80]!r}: {key[:80]!r} is no key=value")
+    said = {key: value for key, _, value in pairs}
+    return Spec(said.pop("namespace", ""), said.pop("clusterName", ""), said)
+
+
+def common_namespace(specs: Sequence[Spec]) -> str:
+    """The namespace that all are of; empty if they are not of one."""
+    named = {one.namespace for one in specs}
+    return named.pop() if len(named) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +113,7 @@ class Cluster:
     resources: Mapping[str, Resource[Scalable]]
     """By kind, what can be a group."""
     machines: Resource[Machine]
-    words: Words
+    words: ApiNames
     architecture: str
     """What nodes are of which nobody says so."""
 
@@ -238,3 +297,82 @@ def _is_older(one: Scalable, written: Sized) -> bool:
 def _is_nameless(one: Instance) -> bool:
     """Whether a machine's node is not known yet that should have its ID; it may be next time."""
     return one.state is InstanceState.RUNNING and bool(machine_key(one.provider_id))
+
+
+GROUP_VARIABLE = "CAPI_GROUP"
+VERSION_VARIABLE = "CAPI_VERSION"
+ARCHITECTURE_VARIABLE = "CAPI_SCALE_ZERO_DEFAULT_ARCH"
+
+
+@asynccontextmanager
+async def open_provider(
+    options: ProviderOptions, client: Client, environment: Mapping[str, str] = os.environ
+) -> AsyncIterator[Provider]:
+    """Follow the management cluster's objects, and answer for its groups."""
+    specs = _specs(options)
+    async with AsyncExitStack() as stack:
+        management = await _management(options, client, environment, stack)
+        cluster = await _cluster(management, client, environment)
+        words = cluster.words
+        index = Index(words, lambda one: not specs or any(spec.takes(one, words) for spec in specs))
+        informers = await stack.enter_async_context(Informers(management))
+        which = Selection(common_namespace(specs))
+        machines = informers.of(cluster.machines, which)
+        machines.on_change(index.machine_changed)
+        scalables = [informers.of(one, which) for one in cluster.resources.values()]
+        for one in scalables:
+            one.on_change(index.scalable_changed)
+            one.on_unfit(index.unfit(one.resource.kind))
+        yield ClusterApi(cluster, index, Following([machines, *scalables]))
+
+
+async def _management(
+    options: ProviderOptions, client: Client, known: Mapping[str, str], stack: AsyncExitStack
+) -> Client:
+    access = _access(options, known)
+    if access is None:
+        return client
+    return await stack.enter_async_context(Client(access, clock=client.clock, rng=client.rng))
+
+
+def check_options(options: ProviderOptions) -> Access | None:
+    """How to reach the cluster of Cluster API's objects; None if it is the one that is scaled.
+
+    ProviderOptionError if that, or anything else in the options, makes no sense.
+    """
+    _specs(options)
+    return _access(options, os.environ)
+
+
+def _access(options: ProviderOptions, known: Mapping[str, str]) -> Access | None:
+    try:
+        if options.cloud_config is not None:
+            return load_access(options.cloud_config)
+        if options.clusterapi_cloud_config_authoritative:
+            return from_service_account(known)
+    except ConfigError as error:
+        place = "cloud-config" if options.cloud_config else "clusterapi-cloud-config-authoritative"
+        raise ProviderOptionError(f"--{place}: {error}") from None
+    return None
+
+
+def _specs(options: ProviderOptions) -> list[Spec]:
+    if options.nodes:
+        raise ProviderOptionError("--nodes: Cluster API's groups say their bounds themselves")
+    return [read_spec(text) for text in options.node_group_auto_discovery]
+
+
+async def _cluster(management: Client, workload: Client, known: Mapping[str, str]) -> Cluster:
+    group = known.get(GROUP_VARIABLE) or GROUP
+    version = known.get(VERSION_VARIABLE) or await version_of(management, group)
+    machines = await resource(management, group, version, Machine)
+    if machines is None:
+        raise ProviderOptionError(f"--cloud-provider clusterapi: no Machines in {group}/{version}")
+    found: dict[str, Resource[Scalable]] = {}
+    kinds: tuple[type[Scalable], ...] = (MachineDeployment, MachineSet, MachinePool)
+    for kind in kinds:
+        served = await resource(management, group, version, kind)
+        if served is not None:
+            found[kind.__name__] = served
+    architecture = known.get(ARCHITECTURE_VARIABLE) or "amd64"
+    return Cluster(management, workload, found, machines, ApiNames(group), architecture)

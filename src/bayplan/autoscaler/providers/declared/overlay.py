@@ -1,6 +1,6 @@
 """Declarations laid over the groups of a cloud, for those who cannot say it in the cloud itself.
 
-A declaration names a group by its id. What it says counts over what the cloud says (`applying`
+A declaration names a group by its id. What it says counts over what the cloud says (`templates`
 tells how); a template that the cloud does not offer is made of the declaration alone. A declaration
 whose group the cloud does not have is a problem that is told, and changes nothing.
 """
@@ -11,14 +11,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from bayplan.autoscaler.providers.declared.applying import (
+from bayplan.autoscaler.providers.declared.declaration import Declaration
+from bayplan.autoscaler.providers.declared.templates import (
+    declared_machines,
     laid_over,
     narrowed,
+    price_of,
     template_from,
 )
-from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.pricing import declared_machines, price_of
-from bayplan.autoscaler.providers.texts import options_over
+from bayplan.autoscaler.providers.descriptions import options_over
 from bayplan.base.suggestions import no_such
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import (

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NoReturn
 
-from bayplan.autoscaler.providers.declared.applying import group_of, template_from
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.pricing import declared_machines, price_of
-from bayplan.autoscaler.providers.texts import options_over
+from bayplan.autoscaler.providers.declared.templates import (
+    declared_machines,
+    group_of,
+    price_of,
+    template_from,
+)
+from bayplan.autoscaler.providers.descriptions import options_over
 from bayplan.base.suggestions import no_such
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod

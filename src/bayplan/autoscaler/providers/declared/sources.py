@@ -1,19 +1,84 @@
 """Where declarations come from: a file, read once, and NodeGroup objects, followed.
 
+A file is `nodeGroups`, a list of declarations, each with the group's name. It is read strictly: the
+first thing that makes no sense is an error with its line, since its author is there to correct it.
+
 A group that is declared twice is as the file says, or else as the object says whose name comes
-first; the others are told that they do not count.
+first; the others are told that they do not count. What is wrong with NodeGroups is written into
+their status:
+
+    status:
+      observedGeneration: 3
+      problems: ["csiDrivers.ebs.csi.aws.com: 'many': the limit must be a whole number, or none"]
+      conditions: [{type: Accepted, status: "False", reason: HasProblems, ...}]
+
+Only a status that says something else is written. One that cannot be written is tried again in the
+next round; nothing waits for it.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
-from bayplan.autoscaler.providers.following import Following
-from bayplan.client import Change, Informer, Untyped, untyped_kind
+from bayplan.autoscaler.providers.informers import Following
+from bayplan.base.configfiles import FieldProblem, parse, read_text
+from bayplan.client import Change, Client, Informer, Untyped, merge, untyped_kind
+from bayplan.client.errors import ClientError
 from bayplan.client.events.recorder import reference_to
-from bayplan.client.objects import name_of
+from bayplan.client.objects import name_of, uid_of
+from bayplan.kube.configvalues import Section, once
+from bayplan.kube.times import timestamp
 from bayplan.nodegroups import GroupProblem
+
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class _Named(msgspec.Struct):
+    name: _Name
+
+
+class _File(Section):
+    node_groups: list[dict[str, object]]
+
+
+def read_groups(path: Path) -> tuple[Declaration, ...]:
+    """The groups that a file declares; ConfigFileError if it cannot be used."""
+    return parse_groups(read_text(path), str(path))
+
+
+def parse_groups(text: bytes, source: str) -> tuple[Declaration, ...]:
+    """The groups that a text declares; ConfigFileError if it cannot be used."""
+    document = parse(text, source, _File)
+    found: dict[str, Declaration] = {}
+    try:
+        for index, entry in enumerate(document.value.node_groups):
+            path = f"nodeGroups[{index}]"
+            one = _entry(entry, path)
+            once(found, one.group, f"{path}.{'id' if entry.get('id') else 'name'}")
+            found[one.group] = one
+    except FieldProblem as problem:
+        raise document.error(problem) from None
+    return tuple(found.values())
+
+
+def _entry(entry: dict[str, object], path: str) -> Declaration:
+    try:
+        name = msgspec.convert(entry, _Named).name
+    except msgspec.ValidationError:
+        raise FieldProblem(f"{path}.name", "a group needs a name of its own") from None
+    rest = {key: value for key, value in entry.items() if key != "name"}
+    made = declare(name, rest, path)
+    for problem in made.problems:
+        raise problem
+    return made
+
 
 NODE_GROUPS = untyped_kind("NodeGroup")
 
@@ -88,3 +153,67 @@ def _declared(item: Untyped) -> Declaration:
 
 def _author(one: Declaration) -> str:
     return "a file" if one.about is None else f"NodeGroup {one.about.name}"
+
+
+log = logging.getLogger(__name__)
+_MOST = 20
+"""Problems that are listed; who has more finds them when these are gone."""
+
+
+class Statuses:
+    """Writes the status of NodeGroups."""
+
+    def __init__(self, client: Client, informer: Informer[Untyped]) -> None:
+        self._client = client
+        self._informer = informer
+
+    async def tell(self, problems: Sequence[GroupProblem]) -> None:
+        """Bring every status up to date."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for one in problems:
+            if one.about is not None:
+                found[one.about.uid].append(one.text)
+        for item in list(self._informer.objects.values()):
+            await self._write(item, found[uid_of(item)][:_MOST])
+
+    async def _write(self, item: Untyped, problems: list[str]) -> None:
+        current = item.get("status")
+        known: Mapping[str, object] = current if isinstance(current, dict) else {}
+        wanted = self._status(item, known, problems)
+        if wanted == {name: known.get(name) for name in wanted}:
+            return
+        change = merge({"metadata": {"uid": uid_of(item)}, "status": wanted})
+        try:
+            await self._client.patch(
+                self._informer.resource, name_of(item), change=change, subresource="status"
+            )
+        except ClientError as error:
+            log.warning("status of NodeGroup %s: %s", name_of(item), error)
+
+    def _status(
+        self, item: Untyped, known: Mapping[str, object], problems: list[str]
+    ) -> dict[str, object]:
+        meta = item.get("metadata")
+        generation = meta.get("generation", 0) if isinstance(meta, dict) else 0
+        status = "False" if problems else "True"
+        condition = {
+            "type": "Accepted",
+            "status": status,
+            "reason": "HasProblems" if problems else "AsDeclared",
+            "message": problems[0] if problems else "",
+            "lastTransitionTime": _since(known, status) or timestamp(self._client.clock.now()),
+        }
+        return {
+            "observedGeneration": generation,
+            "problems": problems,
+            "conditions": [condition],
+        }
+
+
+def _since(known: Mapping[str, object], status: str) -> str:
+    """Since when the condition has been as it is; empty if it has not."""
+    conditions = known.get("conditions")
+    for one in conditions if isinstance(conditions, list) else []:
+        if isinstance(one, dict) and one.get("status") == status:
+            return str(one.get("lastTransitionTime", ""))
+    return ""

@@ -7,23 +7,25 @@ refuse what is beyond its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration, Description
-from bayplan.autoscaler.providers.describing import GROUP, described_node, merged_taints
+from bayplan.autoscaler.providers.descriptions import GROUP, described_node, merged_taints
 from bayplan.kube.nodes import Node, NodeSpec, NodeStatus
 from bayplan.kube.resources import CPU, MEMORY
 from bayplan.kube.storage import CSINode
 from bayplan.nodegroups import (
     CSI_DRIVERS,
     NodeGroup,
+    NodeRef,
     NotOfferedError,
     Template,
     limits_text,
 )
+from bayplan.nodegroups.pricing import Machine
 from bayplan.nodegroups.templates import Limits, csi_limits, csi_node_of
 
 MOST_NODES = 1000
@@ -95,3 +97,22 @@ def _annotations(limits: Limits | None) -> Mapping[str, str]:
 def _amounts(described: Description) -> dict[str, str | int | float]:
     """What is said to be allocatable, or else the capacity."""
     return {**described.capacity, **described.allocatable}
+
+
+def price_of(
+    node: NodeRef, own: Declaration | None, said: Mapping[str, Declaration]
+) -> float | None:
+    """What a node costs an hour; None if it is not declared."""
+    found = own or said.get(node.annotations.get(GROUP, ""))
+    return None if found is None else found.price
+
+
+def declared_machines(declarations: Iterable[Declaration]) -> Iterator[Machine]:
+    """The machines of which both price and size are declared."""
+    for one in declarations:
+        if one.price is None:
+            continue
+        try:
+            yield Machine(one.price, template_from(one).node.status.allocatable)
+        except NotOfferedError:
+            continue

@@ -1,0 +1,32 @@
+"""A cloud that is asked over Cluster Autoscaler's externalgrpc protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
+from bayplan.client import Client
+from bayplan.nodegroups import Provider
+from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
+from bayplan.nodegroups.externalgrpc.config import CloudConfig, read_config
+
+
+@asynccontextmanager
+async def open_provider(options: ProviderOptions, _: Client) -> AsyncIterator[Provider]:
+    """Connect to the address of --cloud-config."""
+    async with ExternalGrpc(check_options(options)) as provider:
+        yield provider
+
+
+def check_options(options: ProviderOptions) -> CloudConfig:
+    """The connection of --cloud-config; ProviderOptionError without it."""
+    if options.cloud_config is None:
+        raise ProviderOptionError("--cloud-config: externalgrpc needs a file that says where it is")
+    return config_at(options.cloud_config)
+
+
+def config_at(place: Path | str) -> CloudConfig:
+    """The connection that a file describes, or a socket is."""
+    return read_config(Path(str(place).removeprefix("unix:")))

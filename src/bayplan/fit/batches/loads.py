@@ -1,8 +1,8 @@
 """What pods take of a new node, and what a new node has: read off one that was put there.
 
 A node of the template is in the snapshot while this looks at it. What filters say of it holds for
-every node like it as long as nothing is on it; what it has left is kept as one vector, resources
-first, then places for volumes by driver.
+every node like it as long as nothing is on it; what it has left is kept as one vector, on the axes
+of the plugins that count.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from bayplan.fit.batches.exclusions import Exclusions, excludes_itself
+from bayplan.fit.batches.exclusions import Exclusions
 from bayplan.fit.batches.groups import Group
 from bayplan.fit.batches.packing import Load, room_for
+from bayplan.fit.plugins.capacity import OneNode
+from bayplan.fit.plugins.registry import CAPACITIES
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import IntArray
-from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 
 
 class Loads:
@@ -27,26 +28,17 @@ class Loads:
         self, snapshot: Snapshot, node: str, groups: Sequence[Group], labels: frozenset[str]
     ) -> None:
         cluster = snapshot.cluster
-        self._has_csinode = node in cluster.csinodes
-        self._groups = groups
-        slot = cluster.slots.by_name[node]
-        for group in groups:
-            cluster.resources.need(group.signature.requests)  # so that all have a column
-        self._columns = cluster.resources.columns
-        drivers = {self._on_node(one).driver for group in groups for one in _volumes(group)}
-        self._places = {name: len(self._columns) + at for at, name in enumerate(sorted(drivers))}
+        measured = [one.measure(cluster, node, groups) for one in CAPACITIES if one.measure]
+        starts = np.cumsum([0, *(len(one.free) for one in measured)]).tolist()
+        self._parts = list(zip(starts, measured, strict=False))
         self.fresh: IntArray = np.array(
-            [*cluster.resources.free[slot].tolist(), *_free_places(snapshot, slot, self._places)],
-            dtype=np.int64,
+            [free for one in measured for free in one.free], dtype=np.int64
         )
         """What a node has on which nothing is but its daemons."""
-        shared = {self._on_node(one) for group in groups for one in group.shared_volumes}
-        self.volumes = frozenset(
-            _named(one) for one in shared if slot in cluster.attached_volumes.users(one)
-        )
-        """The shared volumes that daemons have there."""
-        exclusions = Exclusions(groups, labels, cluster.namespaces)
-        self._loads = [self._load(number, exclusions) for number in range(len(groups))]
+        self.volumes = frozenset[str]().union(*(one.present for one in measured))
+        """What pods share and daemons have there."""
+        exclusions = Exclusions(groups, OneNode(labels, cluster.namespaces))
+        self._loads = [self._load(n, one, exclusions) for n, one in enumerate(groups)]
         self.fitting = frozenset(
             number
             for number, group in enumerate(groups)
@@ -84,36 +76,13 @@ class Loads:
                 by_room = max(by_room, -(-count // room))
         return max(by_room, int((-(-total // np.maximum(self.fresh, 1))).max()))
 
-    def _load(self, number: int, exclusions: Exclusions) -> Load:
-        group = self._groups[number]
+    def _load(self, number: int, group: Group, exclusions: Exclusions) -> Load:
         need = np.zeros(len(self.fresh), dtype=np.int64)
-        need[0] = 1
-        for name, amount in group.signature.requests.items():
-            need[self._columns[name]] = amount
-        for one, count in group.own_volumes:
-            need[self._places[self._on_node(one).driver]] += count
-        shared = [self._on_node(one) for one in group.shared_volumes]
-        once = {_named(one): self._places[one.driver] for one in shared}
-        keeps_off = exclusions.by(number)
-        if excludes_itself(group):
-            keeps_off |= {number}
+        once: dict[str, int] = {}
+        for start, part in self._parts:
+            take = part.take(group)
+            for axis, amount in take.amounts.items():
+                need[start + axis] += amount
+            once |= {name: start + axis for name, axis in take.shared.items()}
         asked = np.flatnonzero(need)
-        return Load(number, need, asked, need[asked], once, keeps_off)
-
-    def _on_node(self, one: VolumeIdentity) -> VolumeId:
-        return one.on_node(has_csinode=self._has_csinode)
-
-
-def _free_places(
-    snapshot: Snapshot, slot: int, drivers: Sequence[str] | dict[str, int]
-) -> list[int]:
-    columns = [snapshot.cluster.attached_volumes.columns(driver) for driver in drivers]
-    return [int(one.limit[slot] - one.used[slot]) for one in columns]
-
-
-def _volumes(group: Group) -> list[VolumeIdentity]:
-    return [*(one for one, _ in group.own_volumes), *group.shared_volumes]
-
-
-def _named(one: VolumeId) -> str:
-    return f"{one.driver}/{one.handle}"
+        return Load(number, need, asked, need[asked], once, exclusions.by(number))

@@ -9,12 +9,14 @@ from msgspec.structs import replace
 from bayplan.fit.events import Event
 from bayplan.fit.fixes import FixKind, Step
 from bayplan.fit.plugins.base import Filter, Question, UsageFilter
+from bayplan.fit.plugins.capacity import AlikePods, Capacity, Exclusion, OneNode
 from bayplan.fit.plugins.hints import Hints, Waiting, arrival, gone
 from bayplan.fit.plugins.moves import move_a_pod
 from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
 from bayplan.fit.plugins.trial import Explaining, Proposal, Trial
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.signatures.signature import HostPort
+from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.state.node_usage import clash
 from bayplan.fit.state.pods import PodRecord
@@ -110,6 +112,21 @@ def _details(trial: Trial) -> list[str]:
     ]
 
 
+def _collide(there: AlikePods, coming: AlikePods, _: OneNode) -> bool:
+    """Whether two pods want the same port of one host."""
+    ports = coming.signature.ports
+    return any(clash(one, other) for one in there.signature.ports for other in ports)
+
+
+def _room(_: Cluster, pods: AlikePods) -> int | None:
+    """Two of them want the same ports."""
+    return 1 if pods.signature.ports else None
+
+
+_CAPACITY = Capacity(
+    room=_room,
+    exclusion=Exclusion(may=lambda pods, _: bool(pods.signature.ports), keeps_off=_collide),
+)
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
@@ -117,6 +134,7 @@ PLUGIN = Plugin(
     for_good=True,
     filters=(compile_filter,),
     hints=_HINTS,
+    capacity=_CAPACITY,
     explaining=Explaining(
         details=_details,
         proposals=(Proposal(move_a_pod, tries=True), Proposal(drop_host_ports)),

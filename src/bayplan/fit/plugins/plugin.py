@@ -14,6 +14,7 @@ from typing import Literal
 from bayplan.fit.events import Event
 from bayplan.fit.fixes import Step
 from bayplan.fit.plugins.base import Arrival, Filter, Question
+from bayplan.fit.plugins.capacity import Capacity
 from bayplan.fit.plugins.hints import Hints
 from bayplan.fit.plugins.scores import Score
 from bayplan.fit.plugins.trial import UNEXPLAINED, Explaining
@@ -109,5 +110,7 @@ class Plugin:
     score: CompileScore | None = None
     weight: int = 1
     """What its score weighs by default."""
+    capacity: Capacity | None = None
+    """How much of what it counts a node has, and what pods take of it."""
     hints: Hints = field(default_factory=dict)
     """The changes that may help a pod that it refused, by kind of object."""

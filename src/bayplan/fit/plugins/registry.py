@@ -59,6 +59,8 @@ _BY_ANY_NAME = {name: one for one in PLUGINS for name in (one.name, *one.other_n
 _EXPLAINING = {one.name: one.explaining for one in PLUGINS} | {
     name: explaining for one in PLUGINS for name, explaining in one.other_names.items()
 }
+CAPACITIES = tuple(one.capacity for one in PLUGINS if one.capacity is not None)
+"""What a node has room for, part by part."""
 _PINNING = tuple(one for one in PLUGINS if one.pins is not None)
 
 

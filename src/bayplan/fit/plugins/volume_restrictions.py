@@ -11,6 +11,7 @@ import numpy as np
 from bayplan.fit.events import Event
 from bayplan.fit.fixes import FixKind, Step
 from bayplan.fit.plugins.base import Arrival, Filter, Question, UsageFilter
+from bayplan.fit.plugins.capacity import AlikePods, Capacity, Exclusion, OneNode
 from bayplan.fit.plugins.hints import Hints, Waiting, gone, own_claim
 from bayplan.fit.plugins.moves import move_a_pod
 from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
@@ -18,8 +19,9 @@ from bayplan.fit.plugins.trial import Explaining, Proposal, Trial
 from bayplan.fit.plugins.volume_binding.claims import claim_steps
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
+from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, Rows
-from bayplan.fit.state.node_usage import disks_of
+from bayplan.fit.state.node_usage import Disk, disks_of
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.nodes import Node
@@ -130,6 +132,28 @@ def _claims_of_going(event: Event) -> Collection[str]:
     return claims_of(event.before) if isinstance(event.before, Pod) else ()
 
 
+def _disks(pods: AlikePods) -> tuple[Disk, ...]:
+    return pods.needs.disks if pods.needs else ()
+
+
+def _collide(there: AlikePods, coming: AlikePods, _: OneNode | None = None) -> bool:
+    """Whether two pods name a disk that they cannot both have mounted."""
+    disks = _disks(coming)
+    return any(
+        one.name == other.name and not (one.read_only and other.read_only)
+        for one in _disks(there)
+        for other in disks
+    )
+
+
+def _room(_: Cluster, pods: AlikePods) -> int | None:
+    return 1 if _collide(pods, pods) else None
+
+
+_CAPACITY = Capacity(
+    room=_room,
+    exclusion=Exclusion(may=lambda pods, _: bool(_disks(pods)), keeps_off=_collide),
+)
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
@@ -137,6 +161,7 @@ PLUGIN = Plugin(
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),
     hints=_HINTS,
+    capacity=_CAPACITY,
     sets_apart=_claims_of_going,
     explaining=Explaining(
         details=_details,

@@ -31,7 +31,7 @@ import numpy as np
 from bayplan.fit.batches.attempt import Prospect
 from bayplan.fit.batches.blending import Blend
 from bayplan.fit.batches.comparing import compares_nodes
-from bayplan.fit.batches.rooms import PLENTY
+from bayplan.fit.plugins.capacity import PLENTY
 from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.fit.plugins.domains import topology_keys
+from bayplan.fit.plugins.inter_pod_affinity.capacity import CAPACITY
 from bayplan.fit.plugins.inter_pod_affinity.explanation import EXPLAINING
 from bayplan.fit.plugins.inter_pod_affinity.filter import HINTS, NAME, compile_filter
 from bayplan.fit.plugins.inter_pod_affinity.score import compile_score
@@ -16,6 +17,7 @@ PLUGIN = Plugin(
     score=compile_score,
     weight=2,
     hints=HINTS,
+    capacity=CAPACITY,
     explaining=EXPLAINING,
     node_labels=topology_keys,
 )

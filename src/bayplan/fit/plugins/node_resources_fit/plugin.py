@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.fit.plugins.node_resources_fit.capacity import CAPACITY
 from bayplan.fit.plugins.node_resources_fit.explanation import EXPLAINING
 from bayplan.fit.plugins.node_resources_fit.filter import HINTS, NAME, compile_filter
 from bayplan.fit.plugins.node_resources_fit.score import compile_score
@@ -15,5 +16,6 @@ PLUGIN = Plugin(
     filters=(compile_filter,),
     score=compile_score,
     hints=HINTS,
+    capacity=CAPACITY,
     explaining=EXPLAINING,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.fit.plugins.node_volume_limits.capacity import CAPACITY
 from bayplan.fit.plugins.node_volume_limits.explanation import EXPLAINING
 from bayplan.fit.plugins.node_volume_limits.filter import (
     HINTS,
@@ -20,5 +21,6 @@ PLUGIN = Plugin(
     sets_apart=claims_of_coming,
     filters=(compile_filter,),
     hints=HINTS,
+    capacity=CAPACITY,
     explaining=EXPLAINING,
 )

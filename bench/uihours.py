@@ -20,7 +20,7 @@ import msgspec
 
 from bayplan.client import Change
 from bayplan.fit import Snapshot
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
 from bayplan.kube.pods import Pod, PodStatus
@@ -42,7 +42,7 @@ LIVES, AT_ONCE = 60_000, 300
 SECONDS = 0.5
 """From one pod to the next: all of them are eight hours."""
 KEPT = 20
-LIMITS = Limits(signatures=5000, changes=5000)
+LIMITS = CacheLimits(signatures=5000, changes=5000)
 """What is kept of changes, and by the model: little, so that its filling up to its bound (32 MiB of
 changes, 100,000 sets of labels) does not hide what grows without one.
 """

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bayplan.client import Change
-from bayplan.fit import Limits, Snapshot
+from bayplan.fit import CacheLimits, Snapshot
 from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.events import Event
 from bayplan.kube.meta import Condition, KubeObject, ObjectMeta, ObjectReference
@@ -25,7 +25,7 @@ from tests.builders import make_node, make_pod
 from tests.ui.pages import NOW, browsing, page_of, tables_of
 
 
-def _observed(*objects: KubeObject, limits: Limits | None = None) -> tuple[Observer, Picture]:
+def _observed(*objects: KubeObject, limits: CacheLimits | None = None) -> tuple[Observer, Picture]:
     observer = Observer(Snapshot(objects, limits=limits))
     picture = Picture(observer.snapshot, lambda: NOW)
     observer.listen(picture.hear)
@@ -81,7 +81,7 @@ def test_causes_are_asked_again_only_after_something_changed_that_they_rest_on()
 
 def test_where_nobody_waits_the_trail_of_changes_stays_short() -> None:
     node = make_node("n1").capacity(cpu="9", memory="9Gi", pods=9).obj()
-    observer, picture = _observed(node, limits=Limits(changes=4096))
+    observer, picture = _observed(node, limits=CacheLimits(changes=4096))
     trail = observer.snapshot.cluster.usage_changes
     for _ in range(trail._longest):
         pod = make_pod("p").node("n1").obj()

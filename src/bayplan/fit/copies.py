@@ -21,7 +21,7 @@ PROBLEMS = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, Attribut
 
 
 def private_copy(obj: T) -> T:
-    """A copy that nobody else has; ObjectError if a field is not what it must be."""
+    """A copy of the caller's object; ObjectError if a field is not what it must be."""
     kind = type(obj)
     decoder = _decoders.get(kind)
     if decoder is None:

@@ -1,7 +1,7 @@
 """What a decision is: a node, the volumes it rests on, or the plugins that refused.
 
-A decision is a value and changes nothing. Assuming it gives a token; whoever holds the token can
-take exactly that back.
+A decision is a value and changes nothing. Assuming it gives a token; the token takes exactly that
+back.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CacheLimits:
     """The most of each thing that is kept."""
 
     signatures: int = 100_000
     """Signatures of pods, and what is known of each."""
     evaluation_bytes: int = 256 * 1024 * 1024
-    """What standing answers may take; the least recently asked are dropped first."""
+    """What evaluations may take; the least recently asked are dropped first."""
     changes: int = 1 << 16
     """Changed slots that are remembered one by one."""
     counters: int = 5000

@@ -22,7 +22,7 @@ from bayplan.fit.evaluation.cache import EvaluationCache
 from bayplan.fit.evaluation.nominated import NominatedPodsCheck
 from bayplan.fit.evaluation.ranks import DOES_NOT_FIT, Evaluation
 from bayplan.fit.evaluation.verdicts import Verdicts, refusing_plugins, verdicts
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.plugins.base import Filter
 from bayplan.fit.plugins.registry import pinned_by
@@ -48,10 +48,10 @@ class Snapshot(ObjectStore):
         objects: Iterable[KubeObject] = (),
         *,
         profile: Profile | None = None,
-        limits: Limits | None = None,
+        limits: CacheLimits | None = None,
     ) -> None:
         self.profile = profile or Profile()
-        self.limits = limits or Limits()
+        self.limits = limits or CacheLimits()
         rules, known = self.profile.rules, self.profile.knows_devices
         super().__init__(Cluster(rules, self.limits, knows_devices=known))
         self._requirements = RequirementsCache(self.cluster)
@@ -204,12 +204,12 @@ class Snapshot(ObjectStore):
         return verdicts(evaluation, check.refusals_beside(check.nominated.by_slot))
 
     def evaluation(self, pod: Pod, plugins: PluginSet | None = None) -> Evaluation | Refusal:
-        """The standing answers for pods like this one, or why no node is even looked at."""
+        """The evaluation of pods like this one, or why no node is even looked at."""
         return self._evaluations.evaluation(pod, plugins)
 
     def filters(self, pod: Pod) -> tuple[Filter, ...] | Refusal:
-        """What evaluations of pods like this one ask, compiled and not kept: for whoever asks a few
-        nodes at a time, and needs no standing answer.
+        """The filters of pods like this one, compiled and not kept: for a caller that asks a few
+        nodes at a time.
         """
         return self._evaluations.filters(pod)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from bayplan.fit.state.workloads import Budgets, CompiledBudget, breaks_one
+from bayplan.fit.state.workloads import CompiledBudget, DisruptionBudgets, breaks_one
 from bayplan.queues.accounts import Accounts
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
@@ -31,7 +31,7 @@ class Session:
     """What one cycle decides with, and what it has decided."""
 
     def __init__(
-        self, ledger: Ledger, placement: Placement, budgets: Budgets | None = None
+        self, ledger: Ledger, placement: Placement, budgets: DisruptionBudgets | None = None
     ) -> None:
         self.ledger = ledger
         self.placement = placement

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.fit import Limits, Profile, Refusal, Snapshot
+from bayplan.fit import CacheLimits, Profile, Refusal, Snapshot
 from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.kube.pods import Pod
 from tests.builders import make_pod
@@ -19,7 +19,7 @@ from tests.fit.worlds import Dice, random_object, random_pod
 pytestmark = pytest.mark.whole
 
 
-SMALL = Limits(
+SMALL = CacheLimits(
     signatures=8,
     evaluation_bytes=32 * 40 * 12,
     changes=24,
@@ -114,7 +114,7 @@ def in_part(snapshot: Snapshot, pool: list[Pod]) -> tuple[int, int]:
     return sum(e.partial_refreshes for e in standing), sum(e.partial_rankings for e in standing)
 
 
-def live(dice: Dice, limits: Limits, profile: Profile) -> tuple[int, int]:
+def live(dice: Dice, limits: CacheLimits, profile: Profile) -> tuple[int, int]:
     """Live through a random history and compare; returns how often answers were redone in part."""
     snapshot = Snapshot(profile=profile, limits=limits)
     for _ in range(60):
@@ -139,17 +139,17 @@ def test_ranks_are_those_of_a_fresh_snapshot(
     seed: int, calm: bool, small: bool, upstream: bool
 ) -> None:
     profile = Profile.kubernetes(volume_limit_scaling=True) if upstream else Profile()
-    live(make_dice(seed, calm=calm), SMALL if small else Limits(), profile)
+    live(make_dice(seed, calm=calm), SMALL if small else CacheLimits(), profile)
 
 
 def test_answers_that_stand_are_brought_up_to_date_in_part() -> None:
     for seed in range(3):
-        refreshed, _ = live(make_dice(seed), Limits(), Profile())
+        refreshed, _ = live(make_dice(seed), CacheLimits(), Profile())
         assert refreshed > 5
 
 
 def test_in_a_calm_world_they_are_ranked_in_part_too() -> None:
     for seed in range(3):
-        refreshed, ranked = live(make_dice(seed, calm=True), Limits(), Profile())
+        refreshed, ranked = live(make_dice(seed, calm=True), CacheLimits(), Profile())
         assert refreshed > 5
         assert ranked > 5

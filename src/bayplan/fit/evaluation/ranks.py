@@ -25,7 +25,7 @@ REFUSED, SHIFT = constant(DOES_NOT_FIT), constant(TIE_BITS)
 
 
 class Evaluation:
-    """Standing answers to one question."""
+    """Which nodes fit pods of one question, and how they rank, kept up to date."""
 
     def __init__(self, question: Question) -> None:
         self.question = question

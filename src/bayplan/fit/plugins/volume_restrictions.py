@@ -21,7 +21,7 @@ from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.columns import BoolArray, Rows
-from bayplan.fit.state.node_usage import Disk, disks_of
+from bayplan.fit.state.node_usage import InlineDisk, disks_of
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.objects import claims_of
 from bayplan.kube.nodes import Node
@@ -132,7 +132,7 @@ def _claims_of_going(event: Event) -> Collection[str]:
     return claims_of(event.before) if isinstance(event.before, Pod) else ()
 
 
-def _disks(pods: AlikePods) -> tuple[Disk, ...]:
+def _disks(pods: AlikePods) -> tuple[InlineDisk, ...]:
     return pods.needs.disks if pods.needs else ()
 
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.state.workloads import Budgets, CompiledBudget, breaks_one
+from bayplan.fit.state.workloads import CompiledBudget, DisruptionBudgets, breaks_one
 from bayplan.kube.pods import Pod
 
 NUMBERS = re.compile(r"(\d+)")
@@ -72,7 +72,7 @@ class Standing(NamedTuple):
 class Standings:
     """The standing of pods that could be preempted."""
 
-    def __init__(self, budgets: Budgets, priority: Callable[[Pod], int]) -> None:
+    def __init__(self, budgets: DisruptionBudgets, priority: Callable[[Pod], int]) -> None:
         self._budgets = budgets
         self._priority = priority
 

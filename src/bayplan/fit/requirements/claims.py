@@ -93,7 +93,7 @@ class ClaimFacts:
         self.is_ready = claim.status.phase != LOST and claim.metadata.deletion_timestamp is None
         """Whether it is in a state to be scheduled, bound or to be bound for its pod."""
         self.is_immediate = False
-        """Unbound, and nobody will bind it for the pod's sake."""
+        """Unbound, and not to be bound for its first consumer."""
         self.lost_volume = ""
         """The name of the volume that it is bound to and that is not there."""
         self.exclusive = READ_WRITE_ONCE_POD in claim.spec.access_modes
@@ -153,7 +153,7 @@ class ClaimFactsCache:
         return need
 
     def _make_room(self) -> None:
-        """Forget what may be of use to nobody any more; it is worked out again if it is."""
+        """Forget what may no longer be of use; it is worked out again if it is."""
         kept: tuple[dict[Any, Any], ...] = (
             self._facts,
             self._interned,

@@ -21,7 +21,7 @@ from bayplan.fit.requirements.claims import (
 )
 from bayplan.fit.requirements.devices import NO_DEVICES, DeviceRequirements, DeviceRequirementsCache
 from bayplan.fit.state.cluster import Cluster
-from bayplan.fit.state.node_usage import Disk, disks_of
+from bayplan.fit.state.node_usage import InlineDisk, disks_of
 from bayplan.fit.volumes.binding import ClaimBinding, FirstConsumerClaim, find_volumes
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 from bayplan.fit.volumes.objects import inline_volumes, names_volumes
@@ -42,7 +42,7 @@ class PodRequirements:
     first_consumer: tuple[FirstConsumerClaim, ...] = ()
     """By size, the smallest first."""
     zones: tuple[ZoneNeed, ...] = ()
-    disks: tuple[Disk, ...] = ()
+    disks: tuple[InlineDisk, ...] = ()
     exclusive_claim_in_use: bool = False
     devices: DeviceRequirements = NO_DEVICES
     ready: bool = True
@@ -199,7 +199,7 @@ class RequirementsCache:
 def _combined(
     attach: tuple[AttachRequirement, ...],
     claims: tuple[ClaimRequirements, ...],
-    disks: tuple[Disk, ...],
+    disks: tuple[InlineDisk, ...],
     *,
     in_use: bool,
     ready: bool,

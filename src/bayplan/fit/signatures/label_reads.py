@@ -1,6 +1,6 @@
 """Which labels of pods some selector reads, by namespace: all others tell no two pods apart.
 
-Jobs give every run its own labels, and sets number their replicas; as long as nobody selects by
+Jobs give every run its own labels, and sets number their replicas; as long as no selector reads
 those labels, such pods are alike. A selector is added when it comes and may be removed when it
 goes. It concerns pods in some namespaces; one that picks namespaces by their labels concerns all.
 """
@@ -49,7 +49,7 @@ class LabelReads:
         self._add(scope_of(term), keys_of(term.selector))
 
     def remove_term(self, term: PodTerm) -> None:
-        """Read it no longer, if nobody else does."""
+        """Read it no longer, if no other selector does."""
         self._remove(scope_of(term), keys_of(term.selector))
 
     def add(self, namespace: str, keys: Iterable[str]) -> None:
@@ -57,7 +57,7 @@ class LabelReads:
         self._add((namespace,), frozenset(keys))
 
     def remove(self, namespace: str, keys: Iterable[str]) -> None:
-        """Read them no longer, if nobody else does."""
+        """Read them no longer, if no other selector does."""
         self._remove((namespace,), frozenset(keys))
 
     def clear(self) -> None:

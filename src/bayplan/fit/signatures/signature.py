@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.fit.copies import private_copy
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.fit.signatures.label_reads import LabelReads
 from bayplan.fit.signatures.terms import (
     SpreadConstraint,
@@ -117,7 +117,7 @@ class PodSignature:
 class SignatureCache:
     """Every signature seen, by the bytes of the fields that make it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CacheLimits) -> None:
         self._most = limits.signatures
         self._signatures: dict[bytes, PodSignature] = {}
         self._own_keys: dict[bytes, frozenset[str]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.fit.rules import VolumeRules
 from bayplan.fit.state.attachments import VolumeAttachments, volume_name
 from bayplan.fit.state.columns import grown
@@ -28,7 +28,9 @@ for the score.
 class Cluster(PlacedPods):
     """Nodes, pods and storage as columns and indexes."""
 
-    def __init__(self, rules: VolumeRules, limits: Limits, *, knows_devices: bool = True) -> None:
+    def __init__(
+        self, rules: VolumeRules, limits: CacheLimits, *, knows_devices: bool = True
+    ) -> None:
         super().__init__(rules, limits, knows_devices=knows_devices)
         self.volume_attachments = VolumeAttachments()
         self._reachable: dict[str, Reachable] = {}

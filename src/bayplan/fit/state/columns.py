@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.fit.indexes import ChangeLog
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.kube.nodes import Node
 
 BoolArray = npt.NDArray[np.bool_]
@@ -203,7 +203,7 @@ class NodeTally(NodeColumn):
 class NodeSets:
     """All sets in use, by the value of their condition."""
 
-    def __init__(self, nodes: list[Node | None], changes: SlotChanges, limits: Limits) -> None:
+    def __init__(self, nodes: list[Node | None], changes: SlotChanges, limits: CacheLimits) -> None:
         self._nodes = nodes
         self._changes = changes
         self._most = limits.node_sets

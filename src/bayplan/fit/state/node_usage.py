@@ -56,14 +56,14 @@ def _meet(address: str, other: str) -> bool:
     return ANY_ADDRESS in (address, other) or address == other
 
 
-class Disk(NamedTuple):
+class InlineDisk(NamedTuple):
     """A disk as one pod mounts it."""
 
     name: tuple[str, ...]
     read_only: bool
 
 
-def disks_of(pod: Pod) -> tuple[Disk, ...]:
+def disks_of(pod: Pod) -> tuple[InlineDisk, ...]:
     """The disks that a pod names directly."""
     return tuple(
         [
@@ -75,27 +75,27 @@ def disks_of(pod: Pod) -> tuple[Disk, ...]:
     )
 
 
-def _disks(volume: Volume) -> Iterable[Disk]:
+def _disks(volume: Volume) -> Iterable[InlineDisk]:
     if volume.gce_persistent_disk is not None:
         gce = volume.gce_persistent_disk
-        yield Disk(("gce", gce.pd_name), gce.read_only)
+        yield InlineDisk(("gce", gce.pd_name), gce.read_only)
     if volume.aws_elastic_block_store is not None:
-        yield Disk(("aws", volume.aws_elastic_block_store.volume_id), read_only=False)
+        yield InlineDisk(("aws", volume.aws_elastic_block_store.volume_id), read_only=False)
     if volume.iscsi is not None:
-        yield Disk(("iscsi", volume.iscsi.iqn), volume.iscsi.read_only)
+        yield InlineDisk(("iscsi", volume.iscsi.iqn), volume.iscsi.read_only)
     if volume.rbd is not None:
         rbd = volume.rbd
         for monitor in rbd.monitors:
-            yield Disk(("rbd", monitor, rbd.pool, rbd.image), rbd.read_only)
+            yield InlineDisk(("rbd", monitor, rbd.pool, rbd.image), rbd.read_only)
 
 
-class Disks:
+class MountedDisks:
     """Which nodes have which disks mounted, and how."""
 
     def __init__(self) -> None:
         self._users: dict[tuple[str, ...], Counter[tuple[int, bool]]] = {}
 
-    def take(self, slot: int, disks: Iterable[Disk], sign: int) -> None:
+    def take(self, slot: int, disks: Iterable[InlineDisk], sign: int) -> None:
         """A pod with these disks comes (+1) or leaves (-1)."""
         for disk in disks:
             users = self._users.setdefault(disk.name, Counter())
@@ -105,7 +105,7 @@ class Disks:
                 if not users:
                     del self._users[disk.name]
 
-    def conflicting(self, disks: Iterable[Disk]) -> set[int]:
+    def conflicting(self, disks: Iterable[InlineDisk]) -> set[int]:
         """The slots where one of these disks is mounted in a way that excludes this one."""
         return {
             slot
@@ -119,7 +119,7 @@ LARGEST_IMAGE = 1 << 40
 """No image counts for more: far above where the score stops, and no sum of them can wrap."""
 
 
-class NodeImages:
+class ImageHolders:
     """Image name → size by slot."""
 
     def __init__(self) -> None:

@@ -13,18 +13,24 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.fit.rules import VolumeRules
 from bayplan.fit.signatures.signature import PodSignature, SignatureCache
 from bayplan.fit.signatures.terms import Namespaces
 from bayplan.fit.state.attachments import AttachedVolumes, CSINodes
 from bayplan.fit.state.columns import BoolArray, IntArray, NodeSets, SlotChanges, Slots
-from bayplan.fit.state.node_usage import DeviceObjects, Disks, HostPorts, NodeImages, disks_of
+from bayplan.fit.state.node_usage import (
+    DeviceObjects,
+    HostPorts,
+    ImageHolders,
+    MountedDisks,
+    disks_of,
+)
 from bayplan.fit.state.pod_counts import PodCounts
 from bayplan.fit.state.pods import NO_SLOT, Nominations, PodRecord, Pods
-from bayplan.fit.state.resources import Resources
+from bayplan.fit.state.resources import ResourceColumns
 from bayplan.fit.state.topology import CountedTerm, TermIndex, Topology
-from bayplan.fit.state.workloads import Workloads
+from bayplan.fit.state.workloads import WorkloadSelectors
 from bayplan.fit.volumes.limits import limit_of
 from bayplan.fit.volumes.objects import StorageObjects, claims_of, inline_volumes, names_volumes
 from bayplan.kube.nodes import Node
@@ -38,7 +44,7 @@ KeptPod = tuple[PodRecord, Pod]
 class PlacedPods:
     """The parts of a cluster's state, and the pods that are counted in them."""
 
-    def __init__(self, rules: VolumeRules, limits: Limits, *, knows_devices: bool) -> None:
+    def __init__(self, rules: VolumeRules, limits: CacheLimits, *, knows_devices: bool) -> None:
         self.rules = rules
         self.limits = limits
         self.slots = Slots()
@@ -51,10 +57,10 @@ class PlacedPods:
         """Slots whose pods or attachments changed."""
         self.alive: BoolArray = np.zeros(capacity, dtype=np.bool_)
         self.ties: IntArray = np.zeros(capacity, dtype=np.int64)
-        self.resources = Resources(capacity, self.nodes, limits)
+        self.resources = ResourceColumns(capacity, self.nodes, limits)
         self.ports = HostPorts()
-        self.disks = Disks()
-        self.images = NodeImages()
+        self.disks = MountedDisks()
+        self.images = ImageHolders()
         self.attached_volumes = AttachedVolumes(capacity, self._limit, self.rules)
         self.topologies: dict[str, Topology] = {}
         self.node_sets = NodeSets(self.nodes, self.node_changes, limits)
@@ -64,7 +70,7 @@ class PlacedPods:
         self.terms = TermIndex(self.namespaces, self.signatures.reads, limits)
         self.storage = StorageObjects()
         self.devices = DeviceObjects(are_known=knows_devices)
-        self.workloads = Workloads(self.signatures.reads)
+        self.workloads = WorkloadSelectors(self.signatures.reads)
         self.pods = Pods()
         self.nominations = Nominations()
         self._counted_terms: dict[PodSignature, tuple[CountedTerm, ...]] = {}
@@ -239,8 +245,8 @@ class PlacedPods:
         if signature.ports:
             self.ports.take(slot, signature.ports, sign)
         if signature.terms.owned:
-            for standing in self.counted_terms(signature):
-                standing.counts.add(slot, sign)
+            for counted in self.counted_terms(signature):
+                counted.counts.add(slot, sign)
         if record.volumes or record.disks:
             self._count_volumes(record, slot, sign)
         self.usage_changes.note(slot)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from bayplan.fit.indexes import SelectorIndex, required_label
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.fit.signatures.label_reads import LabelReads
 from bayplan.fit.signatures.terms import ClassKey, Namespaces, PodMatch, class_key
 from bayplan.fit.state.pods import PodRecord
@@ -38,7 +38,7 @@ class PodClass:
 
 
 class PodCounter:
-    """A standing question: how many pods of this kind, where."""
+    """A count of pods of one kind, by domain or by node, kept up to date."""
 
     __slots__ = ("counts", "key", "match")
 
@@ -51,7 +51,7 @@ class PodCounter:
 class PodCounts:
     """All classes and all counters."""
 
-    def __init__(self, namespaces: Namespaces, limits: Limits) -> None:
+    def __init__(self, namespaces: Namespaces, limits: CacheLimits) -> None:
         self._most_counters = limits.counters
         self._namespaces = namespaces
         self._classes: dict[str, dict[ClassKey, PodClass]] = {}
@@ -88,7 +88,7 @@ class PodCounts:
             counter.counts.add(slot, -1)
 
     def counter(self, key: Hashable, match: PodMatch, make: Callable[[], Counts]) -> Counts:
-        """The counts of a standing question; it is asked of every class the first time."""
+        """The counts of pods that match; every class is matched the first time."""
         counter = self._counters.get(key)
         if counter is None:
             for term in match.terms:

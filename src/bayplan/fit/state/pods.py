@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bayplan.fit.indexes import NameIndex
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.signatures.terms import ClassKey, class_key
-from bayplan.fit.state.node_usage import Disk
+from bayplan.fit.state.node_usage import InlineDisk
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.meta import Labels
 from bayplan.kube.pods import Pod
@@ -64,7 +64,7 @@ class PodRecord:
         """The volumes that it names without a claim."""
         self.volumes: tuple[VolumeIdentity, ...] = ()
         """All of them, as its claims now stand."""
-        self.disks: tuple[Disk, ...] = ()
+        self.disks: tuple[InlineDisk, ...] = ()
         self.standing: object = None
         """What preemption has worked out for the pod, to be kept with it."""
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.fit.signatures.signature import LARGEST, PodSignature
 from bayplan.fit.state.columns import FloatArray, IntArray, grown
 from bayplan.kube import quantity
@@ -33,7 +33,7 @@ NOTHING: Amounts = (0, 0, 0, 0)
 class ScoredColumns:
     """Cpu (milli) and memory as scores count them."""
 
-    def __init__(self, capacity: int, limits: Limits) -> None:
+    def __init__(self, capacity: int, limits: CacheLimits) -> None:
         self._most_shapes = limits.signatures
         self.total: IntArray = np.ones((capacity, 2), dtype=np.int64)
         """What nodes have; 1 stands for none, so that it can be divided by."""
@@ -150,10 +150,10 @@ class HugeSums:
         return {name: min(sums[name], LARGEST) - before[name] for name in amounts}
 
 
-class Resources:
+class ResourceColumns:
     """Allocatable and free amounts by slot, with what each signature takes."""
 
-    def __init__(self, capacity: int, nodes: list[Node | None], limits: Limits) -> None:
+    def __init__(self, capacity: int, nodes: list[Node | None], limits: CacheLimits) -> None:
         self._nodes = nodes
         self._most_vectors = limits.signatures
         self.columns = {name: index for index, name in enumerate(BASE_COLUMNS)}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from bayplan.fit.indexes import SelectorIndex, required_label
-from bayplan.fit.limits import Limits
+from bayplan.fit.limits import CacheLimits
 from bayplan.fit.signatures.label_reads import LabelReads
 from bayplan.fit.signatures.terms import Namespaces, OwnedTerm
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows, grown
@@ -188,7 +188,7 @@ class CountedTerm:
 class TermIndex:
     """All terms that running pods have."""
 
-    def __init__(self, namespaces: Namespaces, reads: LabelReads, limits: Limits) -> None:
+    def __init__(self, namespaces: Namespaces, reads: LabelReads, limits: CacheLimits) -> None:
         self._few = limits.idle_terms
         self._namespaces = namespaces
         self._reads = reads
@@ -198,7 +198,7 @@ class TermIndex:
         """Grows with every new term; a reader matches again when it has moved."""
 
     def counted(self, owned: OwnedTerm, topology: Topology) -> CountedTerm:
-        """The standing term for a pod's term."""
+        """The counted term for a pod's term."""
         found = self._terms.get(owned)
         if found is None:
             found = CountedTerm(owned, DomainCounts(topology))
@@ -212,9 +212,9 @@ class TermIndex:
         """The terms that concern a waiting pod."""
         known = self._namespaces
         return (
-            standing
-            for standing in self._hooked.for_labels(labels)
-            if standing.owned.term.concerns(namespace, labels, known)
+            counted
+            for counted in self._hooked.for_labels(labels)
+            if counted.owned.term.concerns(namespace, labels, known)
         )
 
     def prune(self) -> bool:

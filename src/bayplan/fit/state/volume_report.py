@@ -1,6 +1,6 @@
 """Who uses a node's places for volumes: the limit, what is used, by whom, and who set the limit.
 
-A place is taken by a distinct volume, whoever uses it: pods on the node (even several of one
+An attach slot is used by a distinct volume: by pods on the node (even several of one
 volume), or VolumeAttachments of volumes that no pod there uses (any more, or yet). The counts are
 those that NodeVolumeLimits decides by.
 """

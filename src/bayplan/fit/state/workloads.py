@@ -27,7 +27,7 @@ from bayplan.kube.workloads import (
 Controller = ReplicaSet | ReplicationController | StatefulSet
 
 
-class Workloads:
+class WorkloadSelectors:
     """Services by namespace, and the selectors of controllers."""
 
     def __init__(self, reads: LabelReads) -> None:
@@ -122,7 +122,7 @@ class CompiledBudget:
         return cls(selector, status.disruptions_allowed, frozenset(status.disrupted_pods))
 
 
-class Budgets:
+class DisruptionBudgets:
     """All budgets, by key and by namespace."""
 
     def __init__(self) -> None:

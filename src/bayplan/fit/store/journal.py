@@ -10,7 +10,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Journal:
+class ForkJournal:
     """The ways back, as long as a fork is open."""
 
     def __init__(self) -> None:

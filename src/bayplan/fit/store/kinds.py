@@ -12,7 +12,7 @@ from typing import Any
 
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import placed_pod
-from bayplan.fit.state.workloads import Budgets
+from bayplan.fit.state.workloads import DisruptionBudgets
 from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
@@ -53,7 +53,7 @@ class KindHandler:
 
 
 def kind_handlers(
-    cluster: Cluster, budgets: Budgets, priority_classes: dict[str, PriorityClass]
+    cluster: Cluster, budgets: DisruptionBudgets, priority_classes: dict[str, PriorityClass]
 ) -> dict[Kind, KindHandler]:
     """The handlers of all kinds that matter to scheduling."""
     return {

@@ -14,8 +14,8 @@ from bayplan.fit.copies import private_copy
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
 from bayplan.fit.state.pods import NO_SLOT, PodRecord, node_of, placed_pod
-from bayplan.fit.state.workloads import Budgets
-from bayplan.fit.store.journal import Journal
+from bayplan.fit.state.workloads import DisruptionBudgets
+from bayplan.fit.store.journal import ForkJournal
 from bayplan.fit.store.kinds import Kind, kind_handlers
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
@@ -29,11 +29,11 @@ class JournaledObjects:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.budgets = Budgets()
+        self.budgets = DisruptionBudgets()
         """All disruption budgets; to be read, not written."""
         self._priority_classes: dict[str, PriorityClass] = {}
         self._kinds = kind_handlers(cluster, self.budgets, self._priority_classes)
-        self._journal = Journal()
+        self._journal = ForkJournal()
 
     # -- reading -------------------------------------------------------------------------------
 

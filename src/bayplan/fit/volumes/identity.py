@@ -26,12 +26,12 @@ MULTI_ZONE_DELIMITER = "__"
 class InTreeVolume(NamedTuple):
     """A volume of an in-tree plugin, as its CSI driver would know it."""
 
-    plugin: Plugin
+    plugin: InTreePlugin
     handle: str
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class InTreePlugin:
     """An in-tree plugin that a CSI driver took over."""
 
     name: str
@@ -79,30 +79,30 @@ def _portworx_handle(source: InTreeSources, _labels: Labels) -> str | None:
 
 
 PLUGINS = (
-    Plugin(
+    InTreePlugin(
         "kubernetes.io/aws-ebs",
         "ebs.csi.aws.com",
         _ebs_handle,
         "topology.ebs.csi.aws.com/zone",
     ),
-    Plugin(
+    InTreePlugin(
         "kubernetes.io/gce-pd",
         "pd.csi.storage.gke.io",
         _gce_handle,
         "topology.gke.io/zone",
     ),
-    Plugin(
+    InTreePlugin(
         "kubernetes.io/azure-disk",
         "disk.csi.azure.com",
         _azure_handle,
     ),
-    Plugin(
+    InTreePlugin(
         "kubernetes.io/cinder",
         "cinder.csi.openstack.org",
         _cinder_handle,
         "topology.cinder.csi.openstack.org/zone",
     ),
-    Plugin("kubernetes.io/portworx-volume", "pxd.portworx.com", _portworx_handle),
+    InTreePlugin("kubernetes.io/portworx-volume", "pxd.portworx.com", _portworx_handle),
 )
 BY_PLUGIN_NAME = {plugin.name: plugin for plugin in PLUGINS}
 BY_DRIVER = {plugin.driver: plugin for plugin in PLUGINS}
@@ -130,7 +130,7 @@ class VolumeIdentity:
 
     driver: str
     handle: str
-    plugin: Plugin | None = None
+    plugin: InTreePlugin | None = None
     is_certainly_csi: bool = False
     """Whether a CSI driver is known to serve it, and not just named by a class."""
 
@@ -165,7 +165,7 @@ def of_bound_volume(pv: PersistentVolume) -> VolumeIdentity | None:
 def of_unbound_claim(
     claim: PersistentVolumeClaim, storage_class: StorageClass | None
 ) -> VolumeIdentity | None:
-    """The volume that will be made for a claim; None if nobody says by whom."""
+    """The volume that will be made for a claim; None if no provisioner is known."""
     if storage_class is None or not storage_class.provisioner:
         return None
     handle = f"claim:{claim.key}"

@@ -16,7 +16,7 @@ from bayplan.fit.plugins.base import Question, Reads
 from bayplan.fit.plugins.node_resources_fit.filter import NAME
 from bayplan.fit.plugins.scores import MAX_SCORE, LocalScore
 from bayplan.fit.state.columns import IntArray, Rows
-from bayplan.fit.state.resources import Resources
+from bayplan.fit.state.resources import ResourceColumns
 from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 
 MAX_SHAPE_SCORE = 10
@@ -27,7 +27,7 @@ _SCORED = {CPU: 0, MEMORY: 1}
 class Amounts:
     """What nodes have of one resource, and what is requested of it."""
 
-    def __init__(self, name: str, resources: Resources) -> None:
+    def __init__(self, name: str, resources: ResourceColumns) -> None:
         resources.ensure(name)
         self._resources = resources
         self._column = resources.columns[name]

@@ -29,8 +29,7 @@ from bayplan.admission.certificates.bundle import (
 )
 from bayplan.admission.certificates.sources import SECRETS
 from bayplan.client import Client, Untyped, merge
-from bayplan.client.serving.authority import Authority, KeyPair
-from bayplan.client.serving.tls import server_tls, show_pair
+from bayplan.client.serving.certificates import Authority, KeyPair, server_tls, show_pair
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.lab import VirtualLab
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bayplan.client.serving.authority import Authority
+from bayplan.client.serving.certificates import Authority
 from bayplan.kube.coordination import Lease, LeaseSpec
 from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.registrations import (

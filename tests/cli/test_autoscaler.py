@@ -13,8 +13,8 @@ import pytest
 
 from bayplan.cli.main import run
 from bayplan.client import Client, connect, strategic
-from bayplan.client.pages import Pages, serve_pages
 from bayplan.client.resources import LEASES
+from bayplan.client.serving.health import HealthPages, serve_health
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
@@ -132,8 +132,8 @@ def test_what_makes_no_sense_is_said(
 
 
 async def test_plans_are_for_this_machine_and_whoever_has_the_token() -> None:
-    pages = Pages(str, bytes, {"/plan": lambda: b"[]"}, token="a-token-of-some-length")
-    async with serve_pages("127.0.0.1", 0, pages) as url:
+    pages = HealthPages(str, bytes, {"/plan": lambda: b"[]"}, token="a-token-of-some-length")
+    async with serve_health("127.0.0.1", 0, pages) as url:
         assert (await fetched(f"{url}/plan"))[0] == 200
         forwarded = {"X-Forwarded-For": "192.0.2.1"}
         assert (await fetched(f"{url}/plan", **forwarded))[0] == 403
@@ -141,6 +141,8 @@ async def test_plans_are_for_this_machine_and_whoever_has_the_token() -> None:
         assert (await fetched(f"{url}/plan", **wrong))[0] == 403
         right = {**forwarded, "Authorization": "Bearer a-token-of-some-length"}
         assert (await fetched(f"{url}/plan", **right))[0] == 200
-    async with serve_pages("127.0.0.1", 0, Pages(str, bytes, {"/plan": lambda: b"[]"})) as url:
+    async with serve_health(
+        "127.0.0.1", 0, HealthPages(str, bytes, {"/plan": lambda: b"[]"})
+    ) as url:
         nothing = {"X-Forwarded-For": "192.0.2.1", "Authorization": "Bearer "}
         assert (await fetched(f"{url}/plan", **nothing))[0] == 403

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from bayplan.cli.main import run
-from bayplan.cli.simulated.activity import Watching
+from bayplan.cli.simulated.activity import ActivityView
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import headline, report_table
 from bayplan.client import merge
@@ -269,7 +269,7 @@ async def test_the_screen_shows_queues_the_autoscaler_and_the_last_events() -> N
     aboard = muster(crew, spec, lambda: lab.simulation.provider)
     lab = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
     async with lab, follow(lab.client()) as live:
-        watching = Watching(aboard, lab.simulation, live.snapshot)
+        watching = ActivityView(aboard, lab.simulation, live.snapshot)
 
         def shown() -> RenderableType:
             return cluster_table(summarize(lab.simulation), watching.why, watching.doings())

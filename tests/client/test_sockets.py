@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bayplan.client.serving.authority import Authority
+from bayplan.client.serving.certificates import Authority
 from bayplan.client.serving.sockets import Uvicorn, address_of, https, listen
 from bayplan.embedded.apiserver.identity import server_context
 from tests.patience import PATIENCE

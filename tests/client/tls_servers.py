@@ -11,7 +11,7 @@ from typing import Self
 
 from aiohttp import web
 
-from bayplan.client.serving.authority import Authority, KeyPair
+from bayplan.client.serving.certificates import Authority, KeyPair
 
 
 class TlsServer:

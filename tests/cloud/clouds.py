@@ -10,7 +10,7 @@ from random import Random
 from types import TracebackType
 
 from bayplan.base.clock import START
-from bayplan.client.serving.authority import Authority
+from bayplan.client.serving.certificates import Authority
 from bayplan.embedded.apiserver.kinds.catalog import Catalog, CatalogFields
 from bayplan.embedded.apiserver.store.database import Database
 from bayplan.embedded.apiserver.store.store import Store

@@ -17,7 +17,7 @@ import yaml
 from bayplan.client import Client, Informers, connect
 from bayplan.client.errors import NotFoundError
 from bayplan.client.resources import LEASES
-from bayplan.client.serving.authority import Authority
+from bayplan.client.serving.certificates import Authority
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.simulation.clusterfile import parse_cluster

@@ -17,7 +17,7 @@ import pytest
 
 from bayplan.client import Client, Informers, connect, merge
 from bayplan.client.resources import LEASES
-from bayplan.client.serving.authority import Authority
+from bayplan.client.serving.certificates import Authority
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.kube.events import Event

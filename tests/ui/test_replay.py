@@ -18,10 +18,10 @@ from bayplan.fit import Profile
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
 from bayplan.recordings import Recording, RecordingWriter, identity_of
+from bayplan.ui.answers import report_answers
 from bayplan.ui.backend import NotOfferedError
 from bayplan.ui.encoding import Encoded
 from bayplan.ui.replay.backend import Replay
-from bayplan.ui.report_answers import answers
 from tests.builders import make_node, make_pod
 from tests.fit.worlds import random_object
 from tests.ui.pages import apply, tables_of
@@ -58,7 +58,7 @@ def told(tmp_path: Path) -> Iterator[Replay]:
         writer.gone(40.0, identity_of(pod.obj()))
         writer.mark(60.0)
     with Recording(tmp_path / "r.bpr") as recording:
-        replay = Replay(recording, "r.bpr", answers=answers(Profile()))
+        replay = Replay(recording, "r.bpr", answers=report_answers(Profile()))
         yield replay
         replay.close()
 
@@ -165,7 +165,7 @@ def queue_run(tmp_path: Path) -> Path:
 
 async def test_queues_go_on_as_a_recording_is_played(queue_run: Path) -> None:
     with Recording(queue_run) as recording:
-        replay = Replay(recording, "run.bpr", answers=answers(Profile()))
+        replay = Replay(recording, "run.bpr", answers=report_answers(Profile()))
         state = plain(await replay.state(0.0))
         tables, played = tables_of(state), plain(await replay.changes(state["seq"], 2000))
         assert played["end"]

@@ -6,7 +6,7 @@ import pytest
 from yarl import URL
 
 from bayplan.fit import Profile
-from bayplan.ui.report_answers import answers
+from bayplan.ui.answers import report_answers
 from bayplan.ui.serving import Guard
 from tests.builders import make_node, make_pod
 from tests.ui.pages import browsing, page_of, tables_of
@@ -115,7 +115,7 @@ async def test_what_cannot_be_answered_is_said(query: str) -> None:
 
 
 async def test_a_pod_that_came_after_another_was_explained_is_explained_at_once() -> None:
-    page = page_of(make_pod("first").obj(), answers=answers(Profile()))
+    page = page_of(make_pod("first").obj(), answers=report_answers(Profile()))
     async with browsing(page) as browser:
         for name in ("first", "second"):
             page.picture.snapshot.put(make_pod(name).obj())

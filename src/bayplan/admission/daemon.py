@@ -30,7 +30,7 @@ from bayplan.admission.rules import AdmissionRules, AdmissionSettings
 from bayplan.admission.server import serving
 from bayplan.client import Client, Informers
 from bayplan.client.errors import ClientError
-from bayplan.client.serving.tls import server_tls, show_pair
+from bayplan.client.serving.certificates import server_tls, show_pair
 from bayplan.kube.queueing import Queue
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from bayplan.embedded.apiserver.store.database import StoreError
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class WhoMay:
+class AuthOptions:
     """Who is known to an API server, and who may do what."""
 
     tokens: Path | None = None
@@ -44,7 +44,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     data: Path | None = None,
     listen: str = "127.0.0.1:0",
     kubeconfig: Path | None = None,
-    who: WhoMay | None = None,
+    who: AuthOptions | None = None,
     allow_privileged: Switch = False,
     controllers: Literal["all", "own"] = "all",
     durability: Literal["process", "power"] = "process",
@@ -69,7 +69,7 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         What an acknowledged write survives: the death of the process, or also a power cut.
     """
     host, port = listen_address(listen)
-    who = who or WhoMay()
+    who = who or AuthOptions()
     with contextlib.ExitStack() as stack:
         config = ServerConfig(
             host=host,

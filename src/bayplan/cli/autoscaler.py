@@ -45,7 +45,7 @@ from bayplan.client.daemon import (
 )
 from bayplan.client.election.record import LeaderSettings
 from bayplan.client.errors import ClientError
-from bayplan.client.pages import Pages
+from bayplan.client.serving.health import HealthPages
 from bayplan.fit import Profile
 from bayplan.nodegroups import NodeGroupError, Provider
 
@@ -156,7 +156,7 @@ class _Work:
     ) -> HealthEndpoint | None:
         if self.listen is None:
             return None
-        pages = Pages(
+        pages = HealthPages(
             lambda: _not_ready(daemon),
             lambda: generate_latest(registry),
             {"/plan": lambda: msgspec.json.encode(daemon.plans())},

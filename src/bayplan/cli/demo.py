@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.options.flags import Switch
-from bayplan.cli.simulated.cluster import Wish, live, quiet
+from bayplan.cli.simulated.cluster import ClusterRequest, quiet, run_live
 from bayplan.cli.simulated.stories import PlainTeller, Teller, Told, all_gates, typed
 from bayplan.cli.text.output import counted, is_read_by_people, show
 from bayplan.client.daemon import fastest_loop
@@ -116,9 +116,9 @@ def _keep(story: AnyStory, *, ui: bool) -> None:
     spec = read_cluster(story.cluster)
     if any(one.at > SOON for one in spec.workloads):
         hints.append(f"What comes later in the story comes after {SOON:.0f}s here.")
-    wish = Wish(sooner(spec), Crew(AT_WORK), hints=[*hints, ""], ui=ui)
+    wish = ClusterRequest(sooner(spec), Crew(AT_WORK), hints=[*hints, ""], ui=ui)
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        runner.run(live(wish))
+        runner.run(run_live(wish))
 
 
 def sooner(spec: ClusterSpec) -> ClusterSpec:

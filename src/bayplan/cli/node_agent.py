@@ -32,8 +32,8 @@ from bayplan.client.daemon import DaemonProcess, HealthEndpoint, Lead, elected, 
 from bayplan.client.election.record import LeaderSettings
 from bayplan.client.errors import ClientError
 from bayplan.client.logs import log_plainly
-from bayplan.client.pages import Pages
 from bayplan.client.serving.binding import ListenError, serve_metrics
+from bayplan.client.serving.health import HealthPages
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.node_status import MOST_IMAGES, NO_LIMIT
 from bayplan.images.agent.rollback import UnreadableGateStateError
@@ -301,7 +301,7 @@ def _health_endpoint(
         starting = publisher is not None and publisher.agent.is_starting
         return "not every node has been looked at yet" if starting else ""
 
-    pages = Pages(why_not, lambda: generate_latest(registry))
+    pages = HealthPages(why_not, lambda: generate_latest(registry))
     return HealthEndpoint(
         "--listen",
         *listen_address(listen),

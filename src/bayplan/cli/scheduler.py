@@ -40,7 +40,7 @@ from bayplan.client.daemon import (
     process_identity,
 )
 from bayplan.client.errors import ClientError
-from bayplan.client.pages import Pages
+from bayplan.client.serving.health import HealthPages
 from bayplan.fit import Profile
 from bayplan.fit.profile import OUR_SCHEDULER
 from bayplan.kube.names import is_object_name
@@ -173,7 +173,7 @@ class _Work:
     ) -> HealthEndpoint | None:
         if self.listen is None:
             return None
-        pages = Pages(lambda: _not_ready(daemon), lambda: generate_latest(registry))
+        pages = HealthPages(lambda: _not_ready(daemon), lambda: generate_latest(registry))
         return HealthEndpoint(
             "--listen",
             *self.listen,

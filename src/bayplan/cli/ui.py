@@ -40,12 +40,11 @@ from bayplan.fit import Profile
 from bayplan.kube.loading import Loaded
 from bayplan.kube.times import read_time
 from bayplan.recordings import Recording, RecordingError
-from bayplan.ui.answers import Answers
+from bayplan.ui.answers import Answers, report_answers
 from bayplan.ui.backend import Backend
 from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.page import Page
 from bayplan.ui.replay.backend import Replay
-from bayplan.ui.report_answers import answers
 from bayplan.ui.serving import Guard, Serving, new_token, serve
 from bayplan.ui.still import still_page
 
@@ -98,7 +97,7 @@ def ui(  # noqa: PLR0913 - one for each option
     if sum((recording is not None, bool(filename), access != HERE)) > 1:
         raise BadInput("give a recording, or a dump with -f, or a cluster with --context, not two")
     rules = profile_from(feature_gates, missing_driver)
-    told = answers(rules, groups)
+    told = report_answers(rules, groups)
     how = serving(listen, token_file, host_name)
     gc.set_threshold(*RARELY)
     if recording is not None:

@@ -14,11 +14,18 @@ from cyclopts import Parameter
 
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.cli.apiserver import WhoMay
+from bayplan.cli.apiserver import AuthOptions
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.options.cluster import Gates, Missing, profile_from
 from bayplan.cli.options.flags import Switch
-from bayplan.cli.simulated.cluster import Wish, cloud_places, input_checked, live, made, recorded
+from bayplan.cli.simulated.cluster import (
+    ClusterRequest,
+    cloud_places,
+    input_checked,
+    open_lab,
+    recorded,
+    run_live,
+)
 from bayplan.cli.simulated.tables import report_table
 from bayplan.cli.text.output import printable, show
 from bayplan.client.daemon import fastest_loop
@@ -45,7 +52,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     record: Path | None = None,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
-    who: WhoMay | None = None,
+    who: AuthOptions | None = None,
 ) -> int:
     """Run a simulated cluster: nodes, CSI drivers, workloads and a cloud around an API server.
 
@@ -85,14 +92,16 @@ def up(  # noqa: PLR0913 - one for each option of the command
     cloud = cloud_places(cloud_socket, cloud_address)
     spec, seconds = _spec(file, seed), _seconds(for_)
     crew = Crew(_members(with_), profile_from(feature_gates, missing_driver))
-    wish = Wish(spec, crew, seconds, data, kubeconfig, listen, cloud, who or WhoMay())
+    wish = ClusterRequest(
+        spec, crew, seconds, data, kubeconfig, listen, cloud, who or AuthOptions()
+    )
     wish = replace(wish, ui=ui, record=record)
     if virtual:
         return _run_virtual(wish, log)
     if log is not None:
         raise BadInput("--log: only a virtual run has a log")
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        runner.run(live(wish))
+        runner.run(run_live(wish))
     return EXIT_OK
 
 
@@ -118,26 +127,26 @@ def _members(written: str) -> frozenset[Member]:
         raise BadInput(f"--with: {printable(str(problem))}") from problem
 
 
-def _run_virtual(wish: Wish, log: Path | None) -> int:
+def _run_virtual(wish: ClusterRequest, log: Path | None) -> int:
     if wish.seconds is None:
         raise BadInput("--virtual needs --for: virtual time does not end by itself")
     if wish.cloud is not None:
         raise BadInput("--virtual serves nothing: no --cloud-socket and no --cloud-address")
     if wish.kubeconfig is not None or wish.ui:
         raise BadInput("--virtual serves nobody: no --kubeconfig and no --ui")
-    if wish.who != WhoMay():
+    if wish.who != AuthOptions():
         raise BadInput("--virtual serves nobody: no --tokens and no --authorization")
     with _opened(log) as out:
         run_virtually(_virtual(wish, wish.seconds, out))
     return EXIT_OK
 
 
-async def _virtual(wish: Wish, seconds: float, out: TextIO | None) -> None:
+async def _virtual(wish: ClusterRequest, seconds: float, out: TextIO | None) -> None:
     start = time.monotonic()
     with input_checked():
         on = muster(wish.crew, wish.spec, lambda: lab.simulation.provider)
         daemons = recorded(on.daemons, wish.record, virtual=True)
-        lab = made(
+        lab = open_lab(
             lambda: VirtualLab(on.spec, daemons, data=wish.data, log=out, webhooks=on.webhooks)
         )
         async with lab:

@@ -28,7 +28,7 @@ from bayplan.cli.text.output import printable
 from bayplan.client.client import Client
 from bayplan.client.daemon import DaemonProcess, HealthEndpoint
 from bayplan.client.errors import ClientError
-from bayplan.client.pages import Pages
+from bayplan.client.serving.health import HealthPages
 from bayplan.client.serving.sockets import address_of
 from bayplan.client.serving.sockets import listen as listen_on
 from bayplan.kube.names import is_subdomain
@@ -166,7 +166,7 @@ class _Work:
     def _health(self, daemon: WebhookDaemon, registry: CollectorRegistry) -> HealthEndpoint | None:
         if self.health is None:
             return None
-        pages = Pages(lambda: _not_ready(daemon), lambda: generate_latest(registry))
+        pages = HealthPages(lambda: _not_ready(daemon), lambda: generate_latest(registry))
         return HealthEndpoint(
             "--health-listen",
             *self.health,

@@ -36,8 +36,8 @@ from bayplan.client.election.elector import Elector
 from bayplan.client.election.locks import ClusterLease
 from bayplan.client.election.record import LeaderSettings, Timing
 from bayplan.client.errors import ClientError
-from bayplan.client.pages import Pages, serve_pages
 from bayplan.client.serving.binding import bind
+from bayplan.client.serving.health import HealthPages, serve_health
 from bayplan.client.signals import until_signalled
 
 Lead: TypeAlias = Callable[[Client], Awaitable[None]]
@@ -96,7 +96,7 @@ class HealthEndpoint:
     """The option that names the address, to be blamed if it cannot be bound."""
     host: str
     port: int
-    pages: Pages
+    pages: HealthPages
     announce: Callable[[str], None]
     """Called with the URL once it is served."""
 
@@ -104,7 +104,7 @@ class HealthEndpoint:
     async def served(self) -> AsyncIterator[None]:
         """Serve for as long as the context lasts; ListenError if the address cannot be bound."""
         where = f"{self.option} {self.host}:{self.port}"
-        async with bind(serve_pages(self.host, self.port, self.pages), where) as url:
+        async with bind(serve_health(self.host, self.port, self.pages), where) as url:
             self.announce(url)
             yield
 

@@ -23,7 +23,7 @@ from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.reports.judgement import JudgedBy, RulesComparison
 
 if TYPE_CHECKING:
-    from bayplan.queues.survey import WaitingGroup
+    from bayplan.queues.survey import Survey, WaitingGroup
 
 HeldPods: TypeAlias = "Mapping[str, WaitingGroup]"
 """By pod the group with which it waits for its queue."""
@@ -127,8 +127,17 @@ def held_by_queues(objects: Sequence[KubeObject]) -> HeldPods:
         return {}
     from bayplan.reports.queues import survey_queues  # noqa: PLC0415 - slow to import
 
-    waiting = (one for one in survey_queues(objects).waiting() if one.is_for_queue)
-    return {pod: one for one in waiting for pod in one.pods}
+    return held_in(survey_queues(objects))
+
+
+def held_in(found: Survey) -> HeldPods:
+    """The pods that wait for their queue, of a survey of the queues."""
+    return {pod: one for one in found.waiting() if one.is_for_queue for pod in one.pods}
+
+
+def held_reason(waiting: WaitingGroup) -> str:
+    """What a pod that is held by its queue waits for."""
+    return f"queue {waiting.queue}: {waiting.text}"
 
 
 def without_nodes(explanation: Explanation) -> Explanation:
@@ -141,7 +150,7 @@ def outcome_of(one: EquivalentPods, held: HeldPods) -> tuple[str, str]:
     found = one.explanation
     waiting = held.get(found.pod)
     if waiting is not None:
-        return "wait for their queue", f"queue {waiting.queue}: {waiting.text}"
+        return "wait for their queue", held_reason(waiting)
     if found.standing is Standing.GATED:
         return "are gated", found.message
     if found.fits:

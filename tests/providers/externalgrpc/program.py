@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from bayplan.client.serving.authority import Authority
+from bayplan.client.serving.certificates import Authority
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import CSI_DRIVERS, GroupOptions, NodeGroup, Provider, Template
 from bayplan.nodegroups.externalgrpc.server import Places, Tls, serve

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
-from bayplan.client.serving.authority import Authority, KeyPair
+from bayplan.client.serving.certificates import Authority, KeyPair
 
 _NAME = "bayplan-webhook"
 

@@ -26,7 +26,7 @@ from bayplan.admission.certificates.bundle import (
 )
 from bayplan.client import Client, Untyped, merge, untyped_kind
 from bayplan.client.errors import ConflictError, NotFoundError
-from bayplan.client.serving.authority import KeyPair
+from bayplan.client.serving.certificates import KeyPair
 
 log = logging.getLogger(__name__)
 SECRETS = untyped_kind("Secret")

@@ -34,7 +34,7 @@ MOST_EVENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Doings:
+class DaemonActivity:
     """What the crew does just now."""
 
     queues: Rows
@@ -42,11 +42,11 @@ class Doings:
     events: Rows
 
 
-IDLE = Doings(Rows((), []), "", Rows((), []))
+IDLE = DaemonActivity(Rows((), []), "", Rows((), []))
 """Nobody is at work."""
 
 
-class Watching:
+class ActivityView:
     """Looks over the shoulders of a crew."""
 
     def __init__(self, aboard: Aboard, simulation: Simulation, snapshot: Snapshot) -> None:
@@ -54,11 +54,11 @@ class Watching:
         self._simulation = simulation
         self._snapshot = snapshot
 
-    def doings(self) -> Doings:
+    def doings(self) -> DaemonActivity:
         """What it does now."""
         now = self._simulation.stage.clock.now()
         daemon = self._aboard.autoscaler
-        return Doings(
+        return DaemonActivity(
             queue_rows(self._ledger()),
             autoscaler_line(daemon.plans(), now) if daemon is not None else "",
             event_rows(self._simulation),

@@ -19,11 +19,11 @@ from rich.console import Console
 from rich.live import Live
 
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.cli.apiserver import WhoMay, kubeconfig_place
+from bayplan.cli.apiserver import AuthOptions, kubeconfig_place
 from bayplan.cli.errors import BadInput, Unwritable
 from bayplan.cli.options.cluster import judged_as
 from bayplan.cli.options.daemon import listen_address
-from bayplan.cli.simulated.activity import Watching
+from bayplan.cli.simulated.activity import ActivityView
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import report_table
 from bayplan.cli.text.output import notices, printable, show
@@ -50,7 +50,7 @@ L = TypeVar("L", bound=Lab)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ClusterRequest:
     """What is to run, and where."""
 
     spec: ClusterSpec
@@ -61,7 +61,7 @@ class Wish:
     kubeconfig: Path | None = None
     listen: str = "127.0.0.1:0"
     cloud: CloudPlaces | None = None
-    who: WhoMay = field(default_factory=WhoMay)
+    who: AuthOptions = field(default_factory=AuthOptions)
     hints: Sequence[str] = ()
     """Lines to print once it is served."""
     ui: bool = False
@@ -70,7 +70,7 @@ class Wish:
     """Where to keep all that happens."""
 
 
-async def live(wish: Wish) -> None:
+async def run_live(wish: ClusterRequest) -> None:
     """Run it until its time is over, or until SIGINT or SIGTERM."""
     with kubeconfig_place(wish.kubeconfig) as path, input_checked():
         host, port = listen_address(wish.listen)
@@ -85,7 +85,7 @@ async def live(wish: Wish) -> None:
         )
         aboard = muster(wish.crew, wish.spec, lambda: lab.simulation.provider, live=True)
         daemons = recorded(aboard.daemons, wish.record, virtual=False)
-        lab = made(lambda: LiveLab(aboard.spec, config, daemons))
+        lab = open_lab(lambda: LiveLab(aboard.spec, config, daemons))
         _stop_on_signals(lab)
         async with lab:
             lines = [f"serving {lab.server.url}", f"export KUBECONFIG={path}", *wish.hints]
@@ -101,7 +101,7 @@ async def live(wish: Wish) -> None:
                 show([report_table(summarize(lab.simulation), took, 0, "")])
 
 
-def made(make: Callable[[], L]) -> L:
+def open_lab(make: Callable[[], L]) -> L:
     """A lab, if its data file and its address can be used."""
     try:
         return make()
@@ -141,7 +141,7 @@ async def _table(lab: Lab, aboard: Aboard) -> AsyncIterator[None]:
     screen = Live(console=console, auto_refresh=False, transient=True)
     async with follow(lab.client()) as live:
         with quiet(), screen:
-            watching = Watching(aboard, lab.simulation, live.snapshot)
+            watching = ActivityView(aboard, lab.simulation, live.snapshot)
             task = asyncio.create_task(_refresh(screen, lab.simulation, watching))
             try:
                 yield
@@ -150,7 +150,7 @@ async def _table(lab: Lab, aboard: Aboard) -> AsyncIterator[None]:
                 await asyncio.gather(task, return_exceptions=True)
 
 
-async def _refresh(screen: Live, simulation: Simulation, watching: Watching) -> None:
+async def _refresh(screen: Live, simulation: Simulation, watching: ActivityView) -> None:
     while True:
         shown = cluster_table(summarize(simulation), watching.why, watching.doings())
         screen.update(shown, refresh=True)
@@ -202,15 +202,15 @@ async def lab_page(lab: Lab, rules: Profile, *, wanted: bool = True) -> AsyncIte
         return
     # Slow to import, and seldom wanted.
     from bayplan.cli.ui import served_page  # noqa: PLC0415
+    from bayplan.ui.answers import report_answers  # noqa: PLC0415
     from bayplan.ui.live import LiveSource, live_page  # noqa: PLC0415
-    from bayplan.ui.report_answers import answers  # noqa: PLC0415
     from bayplan.ui.serving import Serving  # noqa: PLC0415
 
     source = LiveSource(
         NAME,
         kind="simulation",
         profile=judged_as(rules, None),
-        answers=answers(rules),
+        answers=report_answers(rules),
         provider=lab.simulation.provider,
     )
     async with live_page(lab.client(), source) as page, served_page(page, Serving()):

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from bayplan.cli.simulated.activity import IDLE, MOST_EVENTS, Doings
+from bayplan.cli.simulated.activity import IDLE, MOST_EVENTS, DaemonActivity
 from bayplan.cli.simulated.tables import (
     Rows,
     Why,
@@ -37,7 +37,7 @@ ABOVE = 3
 class Screen:
     """Nodes, pods, volumes, and who waits for what."""
 
-    def __init__(self, summary: Summary, why: Why, doings: Doings = IDLE) -> None:
+    def __init__(self, summary: Summary, why: Why, doings: DaemonActivity = IDLE) -> None:
         self._summary = summary
         self._doings = doings
         tables = (stuck_rows(summary), waiting_rows(summary, why))
@@ -109,6 +109,6 @@ def _line(text: str, *, cut: bool) -> Text:
     return Text(text, style="cyan", no_wrap=cut, overflow="ellipsis" if cut else "fold")
 
 
-def cluster_table(summary: Summary, why: Why, doings: Doings = IDLE) -> RenderableType:
+def cluster_table(summary: Summary, why: Why, doings: DaemonActivity = IDLE) -> RenderableType:
     """The whole cluster, as large as there is room for."""
     return Screen(summary, why, doings)

@@ -18,8 +18,7 @@ from typing import TypeAlias
 
 import yaml
 
-from bayplan.client.serving.authority import Authority, KeyPair
-from bayplan.client.serving.tls import server_tls, show_pair
+from bayplan.client.serving.certificates import Authority, KeyPair, server_tls, show_pair
 from bayplan.embedded.apiserver.request import ADMIN, User
 from bayplan.embedded.apiserver.store.database import Database
 

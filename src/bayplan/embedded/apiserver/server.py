@@ -16,7 +16,7 @@ import ssl
 from types import TracebackType
 from typing import Self
 
-from bayplan.client.serving.authority import KeyPair
+from bayplan.client.serving.certificates import KeyPair
 from bayplan.client.serving.sockets import Uvicorn, address_of, https, listen
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.http.wire.protocol import committing

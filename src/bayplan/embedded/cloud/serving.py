@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from bayplan.client.serving.authority import Authority
+from bayplan.client.serving.certificates import Authority
 from bayplan.embedded.apiserver.identity import write_private
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.server import Places, Tls, serve

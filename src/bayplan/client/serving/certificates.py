@@ -1,11 +1,18 @@
-"""A certificate authority of our own: it signs a server's and its clients' certificates."""
+"""A certificate authority of our own, which signs a server's and its clients' certificates, and a
+server's TLS, whose certificate can be changed while it serves.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
-from collections.abc import Iterable
+import os
+import ssl
+import tempfile
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -135,3 +142,29 @@ def _host(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+def server_tls() -> ssl.SSLContext:
+    """TLS for a server that has no certificate yet."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def show_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """Show that certificate to whoever connects from now on; ssl.SSLError if it cannot be."""
+    with _private_file(pair.certificate + pair.key) as path:
+        server_tls().load_cert_chain(path)  # one that fails would spoil what is shown now
+        context.load_cert_chain(path)
+
+
+@contextlib.contextmanager
+def _private_file(content: bytes) -> Generator[Path, None, None]:
+    """A file that only this user can read, for as long as it is needed."""
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        yield Path(path)
+    finally:
+        Path(path).unlink()

@@ -1,9 +1,9 @@
 """A daemon's own pages: whether it lives, whether it is ready, and what it counts.
 
-    async with serve_pages("127.0.0.1", 0, Pages(ready=..., metrics=...)) as url: ...
+    async with serve_health("127.0.0.1", 0, HealthPages(ready=..., metrics=...)) as url: ...
 
 They are read-only, ask for no token and tell no secrets, so they listen on this machine alone
-unless somebody says otherwise. Pages that tell more than that are guarded: whoever asks from
+unless somebody says otherwise. HealthPages that tell more than that are guarded: whoever asks from
 elsewhere needs the token, and without one they are for this machine only.
 """
 
@@ -21,7 +21,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class HealthPages:
     """What the pages say."""
 
     ready: Callable[[], str]
@@ -35,7 +35,7 @@ class Pages:
 
 
 @asynccontextmanager
-async def serve_pages(host: str, port: int, pages: Pages) -> AsyncIterator[str]:
+async def serve_health(host: str, port: int, pages: HealthPages) -> AsyncIterator[str]:
     """Serve them for as long as the context lasts; gives the URL. OSError if that cannot be."""
     runner = web.AppRunner(_app(pages), access_log=None)
     await runner.setup()
@@ -49,7 +49,7 @@ async def serve_pages(host: str, port: int, pages: Pages) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def _app(pages: Pages) -> web.Application:
+def _app(pages: HealthPages) -> web.Application:
     async def alive(_: web.Request) -> web.Response:
         return web.Response(text="ok")
 

@@ -25,7 +25,7 @@ class CacheLimits:
     """As long as there are no more terms than this, those that no pod has any more do no harm."""
     node_sets: int = 10_000
     """Sets of nodes by a condition."""
-    needs: int = 100_000
+    requirements: int = 100_000
     """Distinct needs of storage."""
     claims: int = 500_000
     """Claims whose facts are known."""

@@ -113,7 +113,7 @@ class Snapshot(ObjectStore):
         if slot == DOES_NOT_FIT:
             return Decision(None, plugins=self._refusing(pod, evaluation, rows))
         node = self.cluster.slots.names[slot]
-        if not evaluation.question.needs.first_consumer:
+        if not evaluation.question.requirements.first_consumer:
             return Decision(node)
         return self.decision_on(pod, node)
 
@@ -178,7 +178,7 @@ class Snapshot(ObjectStore):
             self._assume(pod, decision, evaluation.question.signature)
         return decision
 
-    def needs_of(self, pod: Pod) -> PodRequirements:
+    def requirements_of(self, pod: Pod) -> PodRequirements:
         """What a pod needs of storage; pods that need the same are given the same object."""
         return self._requirements.of(pod)
 

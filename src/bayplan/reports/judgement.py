@@ -76,7 +76,7 @@ class RulesComparison:
         told = JudgedBy(name, rules, is_known)
         if found.standing not in {Standing.WAITING, Standing.GATED} or found.unjudged:
             return told
-        if not self._snapshot.needs_of(pod).attach:
+        if not self._snapshot.requirements_of(pod).attach:
             return told
         node, difference = self._difference(pod, found, KUBE_SCHEDULER if is_ours else self._ours)
         if not difference:

@@ -39,7 +39,7 @@ class ModelJudge:
         evaluation = snapshot.evaluation(pod)
         if isinstance(evaluation, Refusal):
             return None  # the refusal names the pod's own claims
-        return (*brief, evaluation.question.needs)
+        return (*brief, evaluation.question.requirements)
 
     def concerns(self, plugins: frozenset[str], event: Event) -> bool:
         """Whether an event may help anybody whom these plugins refused."""

@@ -26,7 +26,7 @@ SMALL = CacheLimits(
     counters=6,
     idle_terms=2,
     node_sets=5,
-    needs=3,
+    requirements=3,
     claims=3,
     storage_classes=1,
 )

@@ -98,7 +98,7 @@ class Destinations:
         pod = record.pod
         if pod.spec.affinity is not None:  # what it counts as may leave out what it asks for
             return self._compiled(pod)
-        needs = self._snapshot.needs_of(pod) if pod.spec.volumes else NO_REQUIREMENTS
+        needs = self._snapshot.requirements_of(pod) if pod.spec.volumes else NO_REQUIREMENTS
         asked = (record.signature, needs)
         if asked not in self._questions:
             self._questions[asked] = self._compiled(pod)
@@ -108,7 +108,7 @@ class Destinations:
         filters = self._snapshot.filters(placed_on(pod, ""))
         if isinstance(filters, Refusal):
             return None
-        return _Question(filters, bool(self._snapshot.needs_of(pod).attach))
+        return _Question(filters, bool(self._snapshot.requirements_of(pod).attach))
 
     def _parts(self) -> Iterator[tuple[int, SlotArray]]:
         """All nodes, going round from the one after the last, a part at a time; each part with

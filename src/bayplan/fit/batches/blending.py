@@ -48,10 +48,10 @@ class Blend:
         """By load, how many pods have no place yet."""
         needs = np.array([load.need for load in loads]).reshape(len(loads), len(fresh))
         self._asked = np.flatnonzero(needs.any(axis=0))
-        self._needs: IntArray = needs[:, self._asked]
-        self._rows: list[list[int]] = self._needs.tolist()
+        self._requirements: IntArray = needs[:, self._asked]
+        self._rows: list[list[int]] = self._requirements.tolist()
         self._has: FloatArray = np.maximum(fresh[self._asked], 1).astype(np.float64)
-        self._parts: FloatArray = self._needs / self._has
+        self._parts: FloatArray = self._requirements / self._has
         self._last: IntArray = np.zeros_like(self.left)
 
     def filling(self, left: IntArray, most: int) -> tuple[Filling, int]:
@@ -76,13 +76,13 @@ class Blend:
 
     def _counts(self, left: IntArray) -> IntArray:
         counts: IntArray = np.minimum(self._last, self.left)
-        has: IntArray = left - counts @ self._needs
+        has: IntArray = left - counts @ self._requirements
         if has.min(initial=0) < 0:
             counts, has = np.zeros_like(counts), left
         worth = self._parts * (self.left @ self._parts / self._has)
         while True:
             waits = np.flatnonzero(self.left > counts)
-            fits = waits[(self._needs[waits] <= has).all(axis=1)]
+            fits = waits[(self._requirements[waits] <= has).all(axis=1)]
             if not len(fits):
                 return counts
             has = self._put(counts, has, fits, worth[fits])

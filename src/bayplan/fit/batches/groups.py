@@ -38,7 +38,7 @@ class Group:
 
     pods: tuple[Pod, ...]
     signature: PodSignature
-    needs: PodRequirements | None
+    requirements: PodRequirements | None
     """What they need of storage; None if they are refused before any node is looked at."""
     refusal: Refusal | None = None
     own_volumes: tuple[tuple[VolumeIdentity, int], ...] = ()
@@ -136,7 +136,7 @@ def _drafts(snapshot: Snapshot, pods: Sequence[Pod]) -> dict[Likeness, list[Pod]
     known: dict[tuple[PodSignature, PodRequirements, Rest], list[Pod]] = {}
     for pod in pods:
         signature, rest = snapshot.cluster.signatures.of(pod), _rest(snapshot, pod)
-        needs = snapshot.needs_of(pod)
+        needs = snapshot.requirements_of(pod)
         alike = known.get((signature, needs, rest))
         if alike is None:
             said = _said(snapshot, pod)
@@ -157,7 +157,7 @@ def _said(snapshot: Snapshot, pod: Pod) -> Said:
     answer = snapshot.evaluation(pod)
     if isinstance(answer, Refusal):
         return answer
-    return answer.question.needs, _is_unusual(answer.question)
+    return answer.question.requirements, _is_unusual(answer.question)
 
 
 def _is_unusual(question: Question) -> bool:
@@ -169,7 +169,7 @@ def _is_unusual(question: Question) -> bool:
         or ignores
         or question.default_spread.hard
         or plugins.volume_rules is not None
-        or question.needs.devices != NO_DEVICES
+        or question.requirements.devices != NO_DEVICES
     )
 
 

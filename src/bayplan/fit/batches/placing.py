@@ -22,7 +22,7 @@ def place_on(snapshot: Snapshot, pod: Pod, node: str) -> None:
 
 def place_all_on(snapshot: Snapshot, group: Group, pods: Sequence[Pod], node: str) -> None:
     """Assume pods of a group on a node."""
-    if group.needs is not None and group.needs.first_consumer:
+    if group.requirements is not None and group.requirements.first_consumer:
         for pod in pods:
             place_on(snapshot, pod, node)
         return

@@ -168,4 +168,4 @@ def _drivers(snapshot: Snapshot, pod: Pod, refusal: Refusal, node: str) -> tuple
         found = {driver for one in refusing for driver in one.drivers_at(slot)}
         if found:
             return tuple(sorted(found))
-    return tuple(sorted({need.driver for need in snapshot.needs_of(pod).attach}))
+    return tuple(sorted({need.driver for need in snapshot.requirements_of(pod).attach}))

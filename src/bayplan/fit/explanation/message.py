@@ -35,7 +35,7 @@ def message_before_nodes(
     Of a pod whose claims to devices are missing kube-scheduler writes nothing; that is said here
     as it is.
     """
-    devices, count = snapshot.needs_of(pod).devices, len(snapshot.cluster.slots)
+    devices, count = snapshot.requirements_of(pod).devices, len(snapshot.cluster.slots)
     if devices.missing:
         return devices.missing
     line = summary_before_nodes(count, refusal) if count else NO_NODES
@@ -64,7 +64,7 @@ def _with_preemption(snapshot: Snapshot, pod: Pod, line: str, preemption: Preemp
     if not said or not len(snapshot.cluster.slots):
         return line
     if snapshot.profile.plugins_for(pod).deallocates_claims:
-        devices = snapshot.needs_of(pod).devices
+        devices = snapshot.requirements_of(pod).devices
         looks = devices != NO_DEVICES and devices.ready
         said = f"{NO_CLAIMS_HELP if looks else NO_CLAIMS}, {said}"
     return f"{line} {said}"

@@ -81,4 +81,4 @@ def likeness(snapshot: Snapshot, pod: Pod) -> Hashable:
         said = tuple(QUOTED.sub("", reason) for reason in evaluation.reasons)
         return (snapshot.cluster.signatures.of(pod), evaluation.plugin, said, *own)
     question = evaluation.question
-    return (question.signature, question.needs, question.default_spread, *own)
+    return (question.signature, question.requirements, question.default_spread, *own)

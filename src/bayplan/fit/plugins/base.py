@@ -38,7 +38,7 @@ class Question:
 
     cluster: Cluster
     signature: PodSignature
-    needs: PodRequirements
+    requirements: PodRequirements
     node_name: str = ""
     default_spread: DefaultSpread = NO_DEFAULTS
     """The constraints that a pod without its own gets from its service or controller."""

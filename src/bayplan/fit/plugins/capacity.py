@@ -31,7 +31,7 @@ class AlikePods(Protocol):
         """What scheduling looks at."""
 
     @property
-    def needs(self) -> PodRequirements | None:
+    def requirements(self) -> PodRequirements | None:
         """What they need of storage; None if they are refused before any node is looked at."""
 
     @property

@@ -32,7 +32,7 @@ class DynamicResources(NodeFilter):
     name = NAME
 
     def __init__(self, question: Question) -> None:
-        devices, cluster = question.needs.devices, question.cluster
+        devices, cluster = question.requirements.devices, question.cluster
         self._cluster = cluster
         self._where: list[NodeSet] = [
             cluster.node_sets.where((NAME, reach), reach.includes) for reach in devices.reaches
@@ -70,7 +70,7 @@ def _has(resource: str) -> Callable[[Node], bool]:
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod claims devices."""
-    return None if question.needs.devices == NO_DEVICES else DynamicResources(question)
+    return None if question.requirements.devices == NO_DEVICES else DynamicResources(question)
 
 
 def refusal_before_all(arrival: Arrival) -> Refusal | None:

@@ -42,19 +42,19 @@ class VolumeRestrictions(UsageFilter):
     name = NAME
 
     def __init__(self, question: Question) -> None:
-        self._needs = question.needs
+        self._requirements = question.requirements
         self._cluster = question.cluster
 
     def passes(self, rows: Rows) -> BoolArray:
         """Nodes where the disks are free, if the claims are."""
-        if self._needs.exclusive_claim_in_use:
+        if self._requirements.exclusive_claim_in_use:
             return np.zeros_like(self._cluster.alive[rows])
-        conflicting = self._cluster.disks.conflicting(self._needs.disks)
+        conflicting = self._cluster.disks.conflicting(self._requirements.disks)
         return self._cluster.slots.without(conflicting, rows)
 
     def refusal(self, slot: int) -> Refusal:
         """A disk conflict on the node, else the claim that another pod uses."""
-        conflicting = slot in self._cluster.disks.conflicting(self._needs.disks)
+        conflicting = slot in self._cluster.disks.conflicting(self._requirements.disks)
         return Refusal.unschedulable(NAME, DISK_CONFLICT if conflicting else CLAIM_CONFLICT)
 
     def heeds(self, record: PodRecord) -> bool:
@@ -75,7 +75,7 @@ def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod names disks or wants a claim for itself that is in use."""
-    needs = question.needs
+    needs = question.requirements
     if not needs.disks and not needs.exclusive_claim_in_use:
         return None
     return VolumeRestrictions(question)
@@ -133,7 +133,7 @@ def _claims_of_going(event: Event) -> Collection[str]:
 
 
 def _disks(pods: AlikePods) -> tuple[InlineDisk, ...]:
-    return pods.needs.disks if pods.needs else ()
+    return pods.requirements.disks if pods.requirements else ()
 
 
 def _collide(there: AlikePods, coming: AlikePods, _: OneNode | None = None) -> bool:

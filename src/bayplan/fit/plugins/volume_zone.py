@@ -31,7 +31,7 @@ def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if a bound volume has such labels."""
-    zones = question.needs.zones
+    zones = question.requirements.zones
     if not zones:
         return None
 

@@ -77,7 +77,7 @@ class ClaimFacts:
         "is_immediate",
         "is_ready",
         "lost_volume",
-        "needs",
+        "requirements",
         "version",
         "volume",
     )
@@ -89,7 +89,7 @@ class ClaimFacts:
         self.volume = volume
         self.version = version
         self.identity: VolumeIdentity | None = None
-        self.needs = NO_CLAIM_REQUIREMENTS
+        self.requirements = NO_CLAIM_REQUIREMENTS
         self.is_ready = claim.status.phase != LOST and claim.metadata.deletion_timestamp is None
         """Whether it is in a state to be scheduled, bound or to be bound for its pod."""
         self.is_immediate = False
@@ -172,12 +172,12 @@ class ClaimFactsCache:
             facts.is_immediate = not self._waits_for_consumer(claim)
             first_consumer = None if facts.is_immediate else first_consumer_claim(claim, storage)
             facts.is_ready = facts.is_ready and not facts.is_immediate
-            facts.needs = self._intern(attach, first_consumer=first_consumer)
+            facts.requirements = self._intern(attach, first_consumer=first_consumer)
         elif volume is None:
             facts.is_ready = False
             facts.lost_volume = claim.spec.volume_name
         else:
-            facts.needs = self._intern(attach, self._reach(volume), zones=zone_needs(volume))
+            facts.requirements = self._intern(attach, self._reach(volume), zones=zone_needs(volume))
         return facts
 
     def _intern(

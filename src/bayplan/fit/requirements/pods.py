@@ -106,7 +106,7 @@ class RequirementsCache:
         facts, ready = self._facts(pod)
         others = names_volumes(pod)
         attach = self._attach(facts, inline_volumes(pod) if others else ())
-        claims = tuple([one.needs for one in facts])
+        claims = tuple([one.requirements for one in facts])
         disks = disks_of(pod) if others else ()
         in_use = any(one.exclusive and self._is_taken(one.claim.key, pod) for one in facts)
         devices = self.devices.of(pod)
@@ -116,7 +116,7 @@ class RequirementsCache:
             return NO_REQUIREMENTS
         needs = self._kept.get(key)
         if needs is None:
-            if len(self._kept) > self._cluster.limits.needs:
+            if len(self._kept) > self._cluster.limits.requirements:
                 self._kept.clear()
                 self._of_one.clear()
             combined = _combined(attach, claims, disks, in_use=in_use, ready=ready)
@@ -136,9 +136,9 @@ class RequirementsCache:
         """What the pod's claims that wait for their first consumer would get on a node."""
         where = self._cluster.node_named(node)
         waiting = [
-            (one.claim.key, one.needs.first_consumer)
+            (one.claim.key, one.requirements.first_consumer)
             for one in self._facts(pod)[0]
-            if one.needs.first_consumer is not None
+            if one.requirements.first_consumer is not None
         ]
         claims = [claim for _, claim in waiting]
         found = find_volumes(claims, where, self._cluster.storage) if where else ()

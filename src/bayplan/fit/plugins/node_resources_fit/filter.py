@@ -34,7 +34,9 @@ class NodeResourcesFit(AmountFilter):
         self._requests = filtered_requests(question.signature, question.plugins)
         self.need = self._resources.need(self._requests)
         """The least that must be free, by column."""
-        self._from_devices = [self._resources.columns[n] for n in question.needs.devices.extended]
+        self._from_devices = [
+            self._resources.columns[n] for n in question.requirements.devices.extended
+        ]
         """Columns of what nodes that have none of it may give as a device."""
 
     def passes(self, rows: Rows) -> BoolArray:

@@ -55,7 +55,7 @@ class NodeVolumeLimits(UsageFilter):
 
     def __init__(self, question: Question) -> None:
         self._cluster = question.cluster
-        self._attach = question.needs.attach
+        self._attach = question.requirements.attach
         self._rules = rules = question.plugins.volume_rules or question.cluster.rules
         self._with_csinode = nodes_with_csinode(question.cluster)
         self._required = [
@@ -201,7 +201,7 @@ def _by_driver(attach: tuple[AttachRequirement, ...]) -> dict[str, int]:
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if something must be attached."""
-    return NodeVolumeLimits(question) if question.needs.attach else None
+    return NodeVolumeLimits(question) if question.requirements.attach else None
 
 
 def _pod_may_help(waiting: Waiting, event: Event) -> bool:

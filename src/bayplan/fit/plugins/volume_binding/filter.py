@@ -50,12 +50,12 @@ class VolumeBinding(NodeFilter):
 
     def __init__(self, question: Question) -> None:
         self._cluster = question.cluster
-        self._needs = question.needs
-        claims = question.needs.first_consumer
+        self._requirements = question.requirements
+        claims = question.requirements.first_consumer
         self._served = [] if any(one.search_by_name for one in claims) else served_claims(question)
         self.reads = Reads.CLUSTER if self._served else Reads.NODE
         condition = self._may_be_served if self._served else self._is_served
-        key = (NAME, bool(self._served), question.needs.bound, claims)
+        key = (NAME, bool(self._served), question.requirements.bound, claims)
         self._nodes = question.cluster.node_sets.where(key, condition)
 
     @property
@@ -81,7 +81,9 @@ class VolumeBinding(NodeFilter):
     def _may_be_served(self, node: Node) -> bool:
         """Whether nothing is wrong with a node but, perhaps, its open volumes."""
         settled = [
-            claim for claim in self._needs.first_consumer if not (claim.search and claim.chooses)
+            claim
+            for claim in self._requirements.first_consumer
+            if not (claim.search and claim.chooses)
         ]
         return self._reaches(node) and self._unserved(node, settled) is None
 
@@ -92,11 +94,11 @@ class VolumeBinding(NodeFilter):
 
     def _reaches(self, node: Node) -> bool:
         csinode = self._cluster.csinodes.get(node.name)
-        return all(reach.includes(node, csinode) for reach in self._needs.bound)
+        return all(reach.includes(node, csinode) for reach in self._requirements.bound)
 
     def _unserved(self, node: Node, to_provision: list[FirstConsumerClaim]) -> str | None:
         """Why the unbound claims cannot be served on a node, if they cannot."""
-        first_consumer = self._needs.first_consumer
+        first_consumer = self._requirements.first_consumer
         if any(claim.selected_node not in (None, node.name) for claim in first_consumer):
             return NOTHING_TO_BIND
         for claim in to_provision:
@@ -109,7 +111,7 @@ class VolumeBinding(NodeFilter):
 
     def _to_provision(self, node: Node) -> list[FirstConsumerClaim]:
         """The claims that no existing volume serves, first those that are selected for a node."""
-        claims = self._needs.first_consumer
+        claims = self._requirements.first_consumer
         found = find_volumes(claims, node, self._cluster.storage)
         unserved = [claim for claim, pv in zip(claims, found, strict=True) if pv is None]
         return sorted(unserved, key=lambda claim: claim.chooses)
@@ -147,7 +149,7 @@ def _problem(named: PodClaim, pod: Pod) -> str:
 
 def compile_filter(question: Question) -> Filter | None:
     """The filter, if the pod has claims."""
-    needs = question.needs
+    needs = question.requirements
     return VolumeBinding(question) if needs.bound or needs.first_consumer else None
 
 

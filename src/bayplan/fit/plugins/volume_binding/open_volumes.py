@@ -89,7 +89,7 @@ def makeable(provisioning: Provisioning, cluster: Cluster) -> NodeSet:
 def served_claims(question: Question) -> list[ServedClaims]:
     """The claims of a pod that open volumes could serve, by class."""
     by_class: dict[str, list[FirstConsumerClaim]] = {}
-    for claim in question.needs.first_consumer:
+    for claim in question.requirements.first_consumer:
         if claim.chooses and claim.search:
             by_class.setdefault(claim.search[0], []).append(claim)
     return [ServedClaims(name, claims, question.cluster) for name, claims in by_class.items()]

@@ -25,7 +25,7 @@ from bayplan.fit.evaluation.verdicts import Verdicts, refusing_plugins, verdicts
 from bayplan.fit.limits import CacheLimits
 from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.plugins.base import Filter
-from bayplan.fit.plugins.registry import pinned_by
+from bayplan.fit.plugins.registry import PLUGIN_READS, pinned_by
 from bayplan.fit.profile import Profile
 from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.pods import PodRequirements, RequirementsCache
@@ -53,7 +53,7 @@ class Snapshot(ObjectStore):
         self.profile = profile or Profile()
         self.limits = limits or CacheLimits()
         rules, known = self.profile.rules, self.profile.knows_devices
-        super().__init__(Cluster(rules, self.limits, knows_devices=known))
+        super().__init__(Cluster(rules, self.limits, PLUGIN_READS, knows_devices=known))
         self._requirements = RequirementsCache(self.cluster)
         self._evaluations = EvaluationCache(self.cluster, self._requirements, self.profile)
         self.problems: tuple[ObjectError, ...] = ()

@@ -95,6 +95,7 @@ _HINTS: Hints = {
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
+    node_fields=("metadata.name", "metadata.labels", "status.allocatable"),
     cause=Cause.DEVICES,
     optional=False,
     deallocates_claims=True,

@@ -52,5 +52,6 @@ def compile_score(question: Question) -> Score | None:
 PLUGIN = Plugin(
     name=NAME,
     points=("score",),
+    node_fields=("status.images",),
     score=compile_score,
 )

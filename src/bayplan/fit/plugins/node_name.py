@@ -29,6 +29,7 @@ _HINTS: Hints = {
 PLUGIN = Plugin(
     name=NAME,
     points=("filter",),
+    node_fields=("metadata.name",),
     cause=Cause.AFFINITY,
     filters=(compile_filter,),
     hints=_HINTS,

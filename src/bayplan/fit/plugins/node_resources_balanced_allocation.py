@@ -142,5 +142,6 @@ def compile_score(question: Question) -> Score | None:
 PLUGIN = Plugin(
     name=NAME,
     points=SCORING,
+    node_fields=("status.allocatable",),
     score=compile_score,
 )

@@ -53,6 +53,7 @@ def uncordoned(node: Node) -> Node:
 PLUGIN = Plugin(
     name=NAME,
     points=("filter",),
+    node_fields=("spec.unschedulable",),
     cause=Cause.TAINTS,
     filters=(compile_filter,),
     hints=_HINTS,

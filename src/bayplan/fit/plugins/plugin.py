@@ -19,6 +19,7 @@ from bayplan.fit.plugins.hints import Hints
 from bayplan.fit.plugins.scores import Score
 from bayplan.fit.plugins.trial import UNEXPLAINED, Explaining
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.signatures.plugin_reads import Signed
 from bayplan.fit.state.cluster import Cluster
 from bayplan.kube.pods import Pod
 
@@ -91,6 +92,12 @@ class Plugin:
     """What its refusals are told by, where that is not its name, and how those are explained."""
     optional: bool = True
     """Whether a profile may leave it out, and names it at all."""
+    default: bool = True
+    """Whether the default profile has it."""
+    node_fields: tuple[str, ...] = ()
+    """The fields of a node that it reads; if none of any plugin's changes, no answer does."""
+    signs: Callable[[Pod], Signed] | None = None
+    """What it reads of a pod beyond what every signature has; nothing, if that is empty."""
 
     pre_enqueue: Refuse | None = None
     """Refuses a pod that kube-scheduler would not even queue."""

@@ -6,6 +6,7 @@ A plugin that has nothing to say of a pod is not there for it: its compile funct
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 
 from bayplan.fit.plugin_set import MOST_WEIGHT, PluginSet
@@ -31,6 +32,8 @@ from bayplan.fit.plugins.scores import Score
 from bayplan.fit.plugins.trial import UNEXPLAINED, Explaining
 from bayplan.fit.plugins.volume_binding import plugin as volume_binding
 from bayplan.fit.refusal import Refusal
+from bayplan.fit.signatures.plugin_reads import PluginReads
+from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
 PLUGINS: tuple[Plugin, ...] = (
@@ -51,7 +54,7 @@ PLUGINS: tuple[Plugin, ...] = (
     image_locality.PLUGIN,
 )
 BY_NAME: Mapping[str, Plugin] = MappingProxyType({one.name: one for one in PLUGINS})
-FILTERS = frozenset(one.name for one in PLUGINS if one.filters and one.optional)
+FILTERS = frozenset(one.name for one in PLUGINS if one.filters and one.optional and one.default)
 """The filters of the default profile."""
 SCORES = tuple((one.name, one.weight) for one in PLUGINS if one.score)
 """Names and weights of the scores of the default profile."""
@@ -61,7 +64,20 @@ _EXPLAINING = {one.name: one.explaining for one in PLUGINS} | {
 }
 CAPACITIES = tuple(one.capacity for one in PLUGINS if one.capacity is not None)
 """What a node has room for, part by part."""
+_NODE_FIELDS = tuple(
+    attrgetter(field) for field in sorted({field for one in PLUGINS for field in one.node_fields})
+)
 _PINNING = tuple(one for one in PLUGINS if one.pins is not None)
+
+
+def is_same_node(before: Node, after: Node) -> bool:
+    """Whether two states of a node are the same to all plugins."""
+    return all(field(before) == field(after) for field in _NODE_FIELDS)
+
+
+PLUGIN_READS = PluginReads(
+    is_same_node, {one.name: one.signs for one in PLUGINS if one.signs is not None}
+)
 
 
 def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
@@ -144,4 +160,5 @@ def has_all_filters(plugins: PluginSet) -> bool:
 
 
 def _asked(plugins: PluginSet) -> list[Plugin]:
-    return [one for one in PLUGINS if not one.optional or plugins.asks(one.name)]
+    chosen = FILTERS if plugins.filters is None else plugins.filters
+    return [one for one in PLUGINS if not one.optional or one.name in chosen]

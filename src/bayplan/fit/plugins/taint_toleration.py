@@ -151,6 +151,7 @@ def _lacking(_: Filter, pod: Pod, cluster: Cluster, slots: SlotArray) -> Lacks:
 PLUGIN = Plugin(
     name=NAME,
     points=("filter", *SCORING),
+    node_fields=("spec.taints",),
     cause=Cause.TAINTS,
     for_good=True,
     filters=(compile_filter,),

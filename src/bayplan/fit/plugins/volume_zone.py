@@ -78,6 +78,7 @@ def _sets_apart(event: Event) -> Collection[str] | None:
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
+    node_fields=("metadata.labels",),
     cause=Cause.VOLUMES,
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),

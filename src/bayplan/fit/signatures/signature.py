@@ -12,6 +12,7 @@ only nodes that the pod's own affinity allows, so pods with such constraints kee
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 from bayplan.fit.copies import private_copy
 from bayplan.fit.limits import CacheLimits
 from bayplan.fit.signatures.label_reads import LabelReads
+from bayplan.fit.signatures.plugin_reads import PluginReads, Signed
 from bayplan.fit.signatures.terms import (
     SpreadConstraint,
     TermSet,
@@ -112,13 +114,16 @@ class PodSignature:
     terms: TermSet
     owner: tuple[str, str] | None
     """Kind and name of the controller whose selector default spreading uses."""
+    signed: Mapping[str, Signed]
+    """By plugin, what it reads of the pod beyond this."""
 
 
 class SignatureCache:
     """Every signature seen, by the bytes of the fields that make it."""
 
-    def __init__(self, limits: CacheLimits) -> None:
+    def __init__(self, limits: CacheLimits, plugin_reads: PluginReads) -> None:
         self._most = limits.signatures
+        self._plugin_reads = plugin_reads
         self._signatures: dict[bytes, PodSignature] = {}
         self._own_keys: dict[bytes, frozenset[str]] = {}
         self._labels: dict[bytes, Labels] = {}
@@ -131,11 +136,14 @@ class SignatureCache:
         labels = self._telling(pod, key)
         if labels:
             key += _encode(sorted(labels.items()) if len(labels) > 1 else labels)
+        signed = self._plugin_reads.sign(pod)
+        if signed:
+            key += repr(signed).encode()
         signature = self._signatures.get(key)
         if signature is None:
             if len(self._signatures) >= self._most:
                 self._signatures.clear()  # signatures in use live on with their users
-            signature = compile_signature(private_copy(pod), dict(labels))
+            signature = compile_signature(private_copy(pod), dict(labels), signed)
             self._signatures[key] = signature
         return signature
 
@@ -221,7 +229,7 @@ def _owner(pod: Pod) -> tuple[str, str] | None:
     return (owner.kind, owner.name) if owner.api_version == expected else None
 
 
-def compile_signature(pod: Pod, labels: Labels) -> PodSignature:
+def compile_signature(pod: Pod, labels: Labels, signed: Mapping[str, Signed]) -> PodSignature:
     """Work a pod's signature out; `labels` are those of its labels that count."""
     spec, affinity = pod.spec, pod.spec.affinity
     node_affinity = affinity.node_affinity if affinity else None
@@ -258,6 +266,7 @@ def compile_signature(pod: Pod, labels: Labels) -> PodSignature:
         has_spread=bool(spec.topology_spread_constraints),
         terms=compile_terms(pod),
         owner=_owner(pod),
+        signed=signed,
     )
 
 

@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 from bayplan.fit.limits import CacheLimits
 from bayplan.fit.rules import VolumeRules
+from bayplan.fit.signatures.plugin_reads import PluginReads
 from bayplan.fit.state.attachments import VolumeAttachments, volume_name
 from bayplan.fit.state.columns import grown
 from bayplan.fit.state.placed_pods import PlacedPods
@@ -29,9 +30,15 @@ class Cluster(PlacedPods):
     """Nodes, pods and storage as columns and indexes."""
 
     def __init__(
-        self, rules: VolumeRules, limits: CacheLimits, *, knows_devices: bool = True
+        self,
+        rules: VolumeRules,
+        limits: CacheLimits,
+        reads: PluginReads,
+        *,
+        knows_devices: bool = True,
     ) -> None:
-        super().__init__(rules, limits, knows_devices=knows_devices)
+        super().__init__(rules, limits, reads, knows_devices=knows_devices)
+        self._is_same_node = reads.is_same_node
         self.volume_attachments = VolumeAttachments()
         self._reachable: dict[str, Reachable] = {}
         self.slots.on_growth(self._grow)
@@ -62,7 +69,7 @@ class Cluster(PlacedPods):
     def replace_node(self, node: Node) -> None:
         """A node changes; if nothing that matters did, only the object is replaced."""
         slot = self.slots.by_name[node.name]
-        if _same_to_scheduling(self.node_at(slot), node):
+        if self._is_same_node(self.node_at(slot), node):
             self.nodes[slot] = node
             return
         records = self.uncount_all(self.records_on(node.name))
@@ -194,15 +201,6 @@ class Cluster(PlacedPods):
         if pv is None or pv.spec.csi is None or not attachment.spec.attacher:
             return None
         return VolumeId(attachment.spec.attacher, pv.spec.csi.volume_handle)
-
-
-def _same_to_scheduling(before: Node, after: Node) -> bool:
-    return (
-        before.metadata.labels == after.metadata.labels
-        and before.spec == after.spec
-        and before.status.allocatable == after.status.allocatable
-        and before.status.images == after.status.images
-    )
 
 
 def _tie_break(name: str) -> int:

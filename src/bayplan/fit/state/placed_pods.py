@@ -15,6 +15,7 @@ import numpy as np
 
 from bayplan.fit.limits import CacheLimits
 from bayplan.fit.rules import VolumeRules
+from bayplan.fit.signatures.plugin_reads import PluginReads
 from bayplan.fit.signatures.signature import PodSignature, SignatureCache
 from bayplan.fit.signatures.terms import Namespaces
 from bayplan.fit.state.attachments import AttachedVolumes, CSINodes
@@ -44,7 +45,9 @@ KeptPod = tuple[PodRecord, Pod]
 class PlacedPods:
     """The parts of a cluster's state, and the pods that are counted in them."""
 
-    def __init__(self, rules: VolumeRules, limits: CacheLimits, *, knows_devices: bool) -> None:
+    def __init__(
+        self, rules: VolumeRules, limits: CacheLimits, reads: PluginReads, *, knows_devices: bool
+    ) -> None:
         self.rules = rules
         self.limits = limits
         self.slots = Slots()
@@ -66,7 +69,7 @@ class PlacedPods:
         self.node_sets = NodeSets(self.nodes, self.node_changes, limits)
         self.namespaces = Namespaces()
         self.pod_counts = PodCounts(self.namespaces, limits)
-        self.signatures = SignatureCache(limits)
+        self.signatures = SignatureCache(limits, reads)
         self.terms = TermIndex(self.namespaces, self.signatures.reads, limits)
         self.storage = StorageObjects()
         self.devices = DeviceObjects(are_known=knows_devices)

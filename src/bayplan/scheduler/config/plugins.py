@@ -30,6 +30,10 @@ _POINTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 scheduler does by itself.
 """
 PLUGINS = tuple(_POINTS)
+_DEFAULTS = tuple(
+    name for name in PLUGINS if name not in registry.BY_NAME or registry.BY_NAME[name].default
+)
+"""What a profile has that says nothing."""
 _WEIGHTS = dict(registry.SCORES)
 _ELSEWHERE = frozenset(
     {
@@ -109,7 +113,7 @@ def _multi_point(choice: PluginChoice) -> dict[str, int]:
     """What stands at all points, with weights (0 is unset): the defaults kept, and what is new."""
     own = {plugin.name: plugin.weight or 0 for plugin in choice.enabled}
     off = _names(choice.disabled)
-    kept: Iterable[str] = () if _ALL in off else (name for name in PLUGINS if name not in off)
+    kept: Iterable[str] = () if _ALL in off else (name for name in _DEFAULTS if name not in off)
     merged = {name: own.get(name, _WEIGHTS.get(name, 1)) for name in kept}
     return merged | {name: weight for name, weight in own.items() if name not in merged}
 

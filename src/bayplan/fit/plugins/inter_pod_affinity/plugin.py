@@ -12,6 +12,7 @@ from bayplan.fit.plugins.plugin import FILTERING, SCORING, Cause, Plugin
 PLUGIN = Plugin(
     name=NAME,
     points=(*FILTERING, *SCORING),
+    node_fields=("metadata.labels",),
     cause=Cause.AFFINITY,
     filters=(compile_filter,),
     score=compile_score,

@@ -24,6 +24,7 @@ PLUGIN = Plugin(
     other_names={NOT_ASKED: EXPLAINED_NOT_ASKED},
     steps_before_nodes=steps_before_nodes,
     points=(*FILTERING, *SCORING),
+    node_fields=("metadata.name", "metadata.labels"),
     cause=Cause.AFFINITY,
     for_good=True,
     pre_filter=refusal_before_nodes,

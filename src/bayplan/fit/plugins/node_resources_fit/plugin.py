@@ -11,6 +11,7 @@ from bayplan.fit.plugins.plugin import FILTERING, SCORING, Cause, Plugin
 PLUGIN = Plugin(
     name=NAME,
     points=(*FILTERING, *SCORING),
+    node_fields=("status.allocatable",),
     cause=Cause.RESOURCES,
     for_good=True,
     filters=(compile_filter,),

@@ -15,6 +15,7 @@ from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
 PLUGIN = Plugin(
     name=NAME,
     points=FILTERING,
+    node_fields=("metadata.labels", "status.allocatable"),
     cause=Cause.VOLUMES,
     for_good=True,
     names_drivers=True,

@@ -11,6 +11,7 @@ from bayplan.fit.plugins.pod_topology_spread.score import compile_score
 PLUGIN = Plugin(
     name=NAME,
     points=(*FILTERING, *SCORING),
+    node_fields=("metadata.labels", "spec.taints"),
     cause=Cause.SPREAD,
     filters=(compile_filter,),
     score=compile_score,

@@ -15,6 +15,7 @@ from bayplan.fit.plugins.volume_binding.filter import (
 PLUGIN = Plugin(
     name=NAME,
     points=(*FILTERING, *BINDING),
+    node_fields=("metadata.name", "metadata.labels"),
     cause=Cause.VOLUMES,
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),

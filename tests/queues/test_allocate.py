@@ -96,11 +96,18 @@ def test_a_pod_with_somebody_elses_gate_is_left_alone() -> None:
     assert plan.waiting["default/g"].why is Why.FOREIGN_GATE
 
 
-def test_our_gate_on_a_pod_that_does_not_ask_for_it_stays() -> None:
+def test_our_gate_on_a_pod_that_does_not_ask_for_it_stays_by_volcanos_rules() -> None:
+    group = make_pod_group("g").queue("q").obj()
+    pod = member("g", 0).gate(QUEUE_ALLOCATION_GATE).obj()
+    plan = Cluster([QUEUE, node("n", "8"), group, pod], rules=VOLCANO).act()
+    assert (plan.ungated, plan.placed) == ([], [])
+
+
+def test_our_gate_on_a_pod_that_does_not_ask_for_it_goes_by_quota_as_in_the_scheduler() -> None:
     group = make_pod_group("g").queue("q").obj()
     pod = member("g", 0).gate(QUEUE_ALLOCATION_GATE).obj()
     plan = Cluster([QUEUE, node("n", "8"), group, pod]).act()
-    assert (plan.ungated, plan.placed) == ([], [])
+    assert (plan.ungated, [one.pod for one in plan.placed]) == ([pod.key], [pod.key])
 
 
 def test_pods_that_request_nothing_lose_their_gates_and_belong_to_their_gang() -> None:

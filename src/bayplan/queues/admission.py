@@ -28,11 +28,13 @@ class Admitted:
 def decide_turn(
     ledger: Ledger, group: Group, asked: Asking, *, beyond_share: bool
 ) -> Admitted | NoRoom:
-    """Decide by quota what a group gets in its turn; it is admitted at once if it can be.
+    """Decide by quota what a group gets in its turn; if it asks to be admitted, it is.
 
     Pods with which its queue has more than it deserves wait, unless it is the turn of such.
     """
-    chosen = _admit(ledger, group) or chosen_by_quota(ledger, group, asked)
+    if asked.ask.needs is not None:
+        return _admit(ledger, group) or Admitted((), within_share=True)
+    chosen = chosen_by_quota(ledger, group, asked)
     if isinstance(chosen, NoRoom):
         return chosen
     over = ledger.asks_beyond_share(group, asked.ask.request)
@@ -40,9 +42,7 @@ def decide_turn(
 
 
 def _admit(ledger: Ledger, group: Group) -> NoRoom | None:
-    """Admit a group that has not been yet; why not, if there is no room for what it needs."""
-    if not group.is_pending:
-        return None
+    """Admit a group; why not, if there is no room for what it needs."""
     no_room = ledger.may_enqueue(group)
     if no_room is None:
         ledger.admit(group)
@@ -67,8 +67,8 @@ def fits_when_empty(ledger: Ledger, group: Group, asked: Asking) -> bool:
         over = (request.over(nodes[name].quota.real_capability, request.asked) for name in path)
         return NoRoom(Why.QUOTA, group.queue, "") if any(over) else None
 
-    if room_for(asked.ask.needs or NOTHING) is not None:
-        return False
+    if asked.ask.needs is not None:
+        return room_for(asked.ask.needs) is None
     if not asked.spare:
         return room_for(asked.ask.request) is None
     return not isinstance(select_by_quota(group, asked.pods, room_for), NoRoom)

@@ -9,8 +9,8 @@ that quota or nodes refuse.
 A group that has started, or that any one of its pods can start, asks for one pod a turn: for the
 first of each size, so that a pod for which there is no room does not block smaller ones.
 
-A group that has too few pods, or none yet, asks to be admitted all the same: the controllers of
-jobs make pods only once their group has left the phase Pending.
+Before all that a group asks to be admitted, whether or not it has its pods yet: the controllers of
+jobs make them only once their group has left the phase Pending.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Ask(NamedTuple):
     request: Resources = NOTHING
     """What pods request beyond what is held for them."""
     needs: Resources | None = None
-    """What the group needs to start (minResources), if it has yet to be admitted."""
+    """What the group needs to start (minResources), if it asks to be admitted."""
     group: str = ""
     """The group, if pods of other sizes could go instead: then the answer is its own."""
 
@@ -135,40 +135,38 @@ def asks_of(
     """What a group asks for now, any of these; why it cannot, whatever the room; None if there is
     nothing.
     """
+    if group.is_pending and (group.count(Status.PENDING) or not group.allocated_count):
+        return (Asking((), Ask(needs=group.needs)),)
+    return pod_asks_of(group, candidates, stage_of)
+
+
+def pod_asks_of(
+    group: Group, candidates: Candidates, stage_of: StageOf
+) -> tuple[Asking, ...] | NoRoom | None:
+    """What a group asks for once it is admitted."""
     why = group.invalid
     if group.is_ready or (why is None and not group.is_gang):
         firsts = candidates.firsts(group, stage_of)
         if firsts:
-            return tuple(_one_more(group, firsts))
+            return tuple(_one_more(firsts))
     if group.is_ready:
-        return _admission(group)
+        return None
     if why is not None:
-        return _admission(group) or NoRoom(why, group.queue, _too_few(group, why))
+        return NoRoom(why, group.queue, _too_few(group, why))
     gang = _gang(group, stage_of)
     if gang is None:
         text = "pods that it needs are held by others' gates"
-        return _admission(group) or NoRoom(Why.FOREIGN_GATE, group.queue, text)
+        return NoRoom(Why.FOREIGN_GATE, group.queue, text)
     stages = {stage_of(one) for one in gang.members}
     may_go = stages.intersection(_GOES) or any(stage_of(one) is Stage.HELD for one in gang.spare)
     return None if Stage.COMING in stages or not may_go else (gang,)
 
 
-def _needs(group: Group) -> Resources | None:
-    return group.needs if group.is_pending else None
-
-
-def _admission(group: Group) -> tuple[Asking, ...] | None:
-    """The ask to be admitted of a group none of whose pods can go."""
-    if not group.is_pending or group.allocated_count:
-        return None
-    return (Asking((), Ask(needs=group.needs)),)
-
-
-def _one_more(group: Group, firsts: Iterable[Member]) -> Iterable[Asking]:
+def _one_more(firsts: Iterable[Member]) -> Iterable[Asking]:
     """One pod more, of each size; those for which quota is held ask for nothing."""
     seen: set[Ask] = set()
     for member in firsts:
-        ask = Ask(NOTHING if member.reserved else member.request, _needs(group))
+        ask = Ask(NOTHING if member.reserved else member.request)
         if ask not in seen:
             seen.add(ask)
             yield Asking((member,), ask)
@@ -189,7 +187,7 @@ def _gang(group: Group, stage_of: StageOf) -> Asking | None:
     spare = tuple(one for one in rest if stage_of(one) is not Stage.COMING)
     request = sum((one.request for one in members if not one.reserved), NOTHING)
     differ = any(one.request != members[0].request for one in (*members, *spare))
-    ask = Ask(request, _needs(group), group.key if spare and differ else "")
+    ask = Ask(request, group=group.key if spare and differ else "")
     return Asking(tuple(members), ask, spare, is_gang=True)
 
 

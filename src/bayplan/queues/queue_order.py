@@ -116,8 +116,10 @@ class QueueOrder:
         self._ledger = ledger
         self._lines: dict[str, _Line] = {}
         self._standing: dict[str, _Standing] = {}
+        self._to_admit = _Open(partial(queue_order, ledger))
+        """The queues in which a group may be admitted."""
         self._open = _Open(partial(queue_order, ledger))
-        """The queues in which somebody may be served."""
+        """The queues in which pods of a group may be served."""
         self._beyond = _Open(partial(beyond_order, ledger))
         """Those in which somebody was refused for their share alone."""
         self._waiting_for: dict[str, dict[str, None]] = {}
@@ -173,7 +175,7 @@ class QueueOrder:
             if refused is None or refused.why is Why.SHARE:
                 line.untold.setdefault(ask, []).append(group.key)
             if refused is None:
-                self._open.add(group.queue)
+                self._queues_for(ask).add(group.queue)
 
     def remove(self, key: str) -> None:
         """The group asks for nothing any more."""
@@ -182,20 +184,33 @@ class QueueOrder:
             self.let_all_look()
 
     def next(self, now: float) -> Turn | None:
-        """The group whose turn it is; None if nobody can be served now."""
+        """The group whose turn it is: to be admitted, before any pods are served; None if nobody
+        can be served now.
+        """
         self._look_again()
+        return self._next_of(self._to_admit, now) or self._next_of(self._open, now)
+
+    def _next_of(self, queues: _Open, now: float) -> Turn | None:
         held_up = []
         found = None
-        while found is None and (queue := self._open.first()) is not None:
+        while found is None and (queue := queues.first()) is not None:
             holder = self.starvation.holder(self._ledger.tree.path(queue), now)
-            found = self._first_of(self._lines[queue], holder)
+            found = self._first_of(self._lines[queue], holder, queues)
             if found is None and holder:
                 held_up.append(queue)
             if found is None:
-                self._open.discard(queue)
+                queues.discard(queue)
         for queue in held_up:
-            self._open.add(queue)
+            queues.add(queue)
         return found
+
+    def _queues_for(self, ask: Ask) -> _Open:
+        return self._open if ask.needs is None else self._to_admit
+
+    def _reopen(self, queue: str) -> None:
+        """Look again at all who wait in a queue."""
+        self._to_admit.add(queue)
+        self._open.add(queue)
 
     def next_beyond(self, now: float) -> Turn | None:
         """The group whose turn it is of those that ask for more than their queues deserve; the
@@ -208,7 +223,7 @@ class QueueOrder:
             line.stopped = "" if line.stopped == queue else line.stopped
             self._open.add(queue)
             holder = self.starvation.holder(self._ledger.tree.path(queue), now)
-            found = self._first_of(line, holder)
+            found = self._first_of(line, holder, self._open)
             if found is not None:
                 return found
         return None
@@ -242,7 +257,7 @@ class QueueOrder:
     def let_all_look(self) -> None:
         """Whoever was held up is not any more."""
         for queue in self._lines:
-            self._open.add(queue)
+            self._reopen(queue)
 
     # -- queues ----------------------------------------------------------------------------------
 
@@ -255,24 +270,26 @@ class QueueOrder:
                     continue
                 line.refused = {a: why for a, why in line.refused.items() if why.queue != level}
                 line.stopped = "" if line.stopped == level else line.stopped
-                self._open.add(queue)
+                self._reopen(queue)
 
     # -- groups ----------------------------------------------------------------------------------
 
-    def _first_of(self, line: _Line, holder: str) -> Turn | None:
+    def _first_of(self, line: _Line, holder: str, queues: _Open) -> Turn | None:
         """The first of a queue who was not refused, and whom nobody holds up; who was let in before
         and asks for nothing more is held up by nobody.
         """
-        let_in = self._head(HELD, line.rows.get(HELD, []))
-        if let_in is not None:
-            return let_in.key, HELD
-        rows = (item for item in line.rows.items() if item[0] not in line.refused)
+        if queues is self._open:
+            let_in = self._head(HELD, line.rows.get(HELD, []))
+            if let_in is not None:
+                return let_in.key, HELD
+        asks = (ask for ask in line.rows if self._queues_for(ask) is queues)
+        rows = ((ask, line.rows[ask]) for ask in asks if ask not in line.refused)
         firsts = ((self._head(ask, row), ask) for ask, row in rows)
         stop = self._stop(line)
         heads = ((head, ask) for head, ask in firsts if head and self._may_go(line, head, stop))
         found = min(heads, default=None, key=itemgetter(0))
         if found is None or (holder and found[0].key != holder):
-            return self._ask_of(line, holder) if holder else None
+            return self._ask_of(line, holder, queues) if holder else None
         return found[0].key, found[1]
 
     @staticmethod
@@ -287,12 +304,13 @@ class QueueOrder:
         first = self._standing.get(line.stopped_by) if line.stopped else None
         return None if first is None else first.order
 
-    def _ask_of(self, line: _Line, key: str) -> Turn | None:
+    def _ask_of(self, line: _Line, key: str, queues: _Open) -> Turn | None:
         """What a group of a queue may ask for that was not refused."""
         standing = self._standing.get(key)
         if standing is None or self._lines[standing.queue] is not line:
             return None
-        return next(((key, ask) for ask in standing.asks if ask not in line.refused), None)
+        asks = (ask for ask in standing.asks if self._queues_for(ask) is queues)
+        return next(((key, ask) for ask in asks if ask not in line.refused), None)
 
     def _head(self, ask: Ask, row: list[Head]) -> Head | None:
         while row:
@@ -316,9 +334,10 @@ class QueueOrder:
         if not line.rows:
             del self._lines[standing.queue]
             self._open.discard(standing.queue)
+            self._to_admit.discard(standing.queue)
             self._beyond.discard(standing.queue)
         elif line.stopped_by == key:
             # Another may have been stopped before it: whoever is first now asks again.
             line.stopped = line.stopped_by = ""
             line.refused.clear()
-            self._open.add(standing.queue)
+            self._reopen(standing.queue)

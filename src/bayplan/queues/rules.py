@@ -61,6 +61,8 @@ class Rules:
     """An evicted pod that asks for gates reserves what it had, so that evicting frees no quota."""
     dequeue_strategy_ignored: bool = False
     """`fifo` is as good as `traverse`."""
+    unasked_gates_stay: bool = False
+    """A pod that has the gate, and does not ask for it by annotation, keeps it for ever."""
     gated_pods_do_not_preempt: bool = False
     """A pod that waits for quota behind its gate makes nobody leave."""
 

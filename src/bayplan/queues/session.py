@@ -43,6 +43,9 @@ class Session:
         self.evicted: dict[str, Member] = {}
         """Those who leave so far."""
         self._ungated: set[str] = set()
+        unasked = () if ledger.rules.unasked_gates_stay else (Gate.OURS_UNASKED,)
+        self.removable_gates = frozenset((Gate.OURS, *unasked))
+        """The gates that are the queue's to remove."""
 
     @property
     def rules(self) -> Rules:
@@ -76,7 +79,7 @@ class Session:
 
     def ungate(self, member: Member) -> None:
         """Let the gate of a pod go, if it has ours."""
-        if member.gate is Gate.OURS and member.key not in self._ungated:
+        if member.gate in self.removable_gates and member.key not in self._ungated:
             self._ungated.add(member.key)
             self.plan.ungated.append(member.key)
 

@@ -18,7 +18,7 @@ from bayplan.kube.pods import POD_SCHEDULED, Pod
 from bayplan.kube.queueing import ROOT_QUEUE, PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
 from bayplan.queues.admission import Admitted, decide_turn
-from bayplan.queues.asks import Asking, Stage, asks_of
+from bayplan.queues.asks import Asking, Stage, asks_of, pod_asks_of
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger, PriorityOf
 from bayplan.queues.members import Gate, Member, Status
@@ -230,7 +230,8 @@ class _Inquiry:
         asked = self._asked(group)
         if isinstance(asked, tuple):
             self._order.put(group, [one.ask for one in asked], now=0.0)
-            return asked[0].ask.request
+            pods = pod_asks_of(group, self._candidates, _stage_of)
+            return pods[0].ask.request if isinstance(pods, tuple) else NOTHING
         if asked is None and all(_is_foreign(one) for one in group.of_status(Status.PENDING)):
             text = "its pods are held by others' gates"
             asked = NoRoom(Why.FOREIGN_GATE, group.queue, text)

@@ -55,6 +55,7 @@ def is_overused(session: Session, queue: str) -> bool:
 
 def _waiting(session: Session) -> Iterator[tuple[Group, list[Member]]]:
     """The groups that can be placed, with their pods that wait, the last one first."""
+    may_go = {Gate.NONE, *session.removable_gates}
     for group in session.groups():
         if group.is_pending or not group.count(Status.PENDING):
             continue
@@ -65,7 +66,7 @@ def _waiting(session: Session) -> Iterator[tuple[Group, list[Member]]]:
         pods = [
             one
             for one in group.of_status(Status.PENDING)
-            if one.gate is not Gate.FOREIGN and (light or not one.is_best_effort)
+            if one.gate in may_go and (light or not one.is_best_effort)
         ]
         if pods:
             yield group, sorted(pods, key=member_key, reverse=True)
@@ -96,7 +97,6 @@ class WholeGangs:
 
     def turn(self, group: Group, pods: list[Member]) -> bool:
         """One turn of a group; whether it placed something, and quota has refused it nothing."""
-        pods[:] = [one for one in pods if one.gate is not Gate.OURS_UNASKED]
         if group.is_ready or not group.is_gang:
             return self._one_more(group, pods)
         if group.placed_count + len(pods) < group.min_member:

@@ -47,7 +47,8 @@ def _fill(session: Session, group: Group) -> None:
 
 
 def _light(session: Session, group: Group) -> list[Member]:
-    gates = {Gate.NONE} if session.rules.best_effort_stays_gated else {Gate.NONE, Gate.OURS}
+    removed = () if session.rules.best_effort_stays_gated else session.removable_gates
+    gates = {Gate.NONE, *removed}
     pending = group.of_status(Status.PENDING)
     return [one for one in pending if one.is_best_effort and one.gate in gates]
 

@@ -40,7 +40,8 @@ def starving(session: Session) -> list[Group]:
 
 def in_need(session: Session, group: Group) -> list[Member]:
     """A group's pods that wait for room and for nobody else's gate, the last one first."""
-    gates = {Gate.NONE} if session.rules.gated_pods_do_not_preempt else {Gate.NONE, Gate.OURS}
+    removed = () if session.rules.gated_pods_do_not_preempt else session.removable_gates
+    gates = {Gate.NONE, *removed}
     pending = group.of_status(Status.PENDING)
     return sorted((one for one in pending if one.gate in gates), key=member_key, reverse=True)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from bayplan.cli.errors import EXIT_OK, BadInput
@@ -18,16 +16,13 @@ from bayplan.cli.options.cluster import (
     profile_from,
 )
 from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
-from bayplan.cli.text.output import Format, emit, is_read_by_people, notices, printable, show, table
+from bayplan.cli.text.output import Format, emit, notices, printable, show
+from bayplan.cli.text.volumes import blocks
 from bayplan.fit import Snapshot
-from bayplan.fit.state.volume_report import VolumeReport, VolumeUse
-from bayplan.fit.volumes.limits import LimitSource
 from bayplan.reports.declared import declared_groups
 from bayplan.reports.volumes import (
-    DriverSummary,
     VolumeSelection,
     by_driver,
-    fullest_first,
     promised_volumes,
     summary_data,
     useless_limits,
@@ -36,12 +31,6 @@ from bayplan.reports.volumes import (
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonObject
-
-_SHORT = {
-    LimitSource.ALLOCATABLE: "allocatable",
-    LimitSource.MISSING: "unregistered",
-    LimitSource.UNREADABLE: "unreadable",
-}
 
 
 def volumes(  # noqa: PLR0913 - one for each option
@@ -91,7 +80,7 @@ def volumes(  # noqa: PLR0913 - one for each option
     reports = selected.among([*snapshot.volumes(), *promised])
     if output.is_for_people:
         if reports:
-            _show(reports, wide=output is Format.wide)
+            show(blocks(reports, wide=output is Format.wide))
         else:
             show([Text(selected.nothing)])
         show(map(Text, source.notes(loaded, "volumes")))
@@ -103,77 +92,3 @@ def volumes(  # noqa: PLR0913 - one for each option
         }
         emit(found, output)
     return EXIT_OK
-
-
-def _show(reports: Sequence[VolumeReport], *, wide: bool) -> None:
-    headings = ["NODE", "DRIVER", "USED", "LIMIT", "FREE", "LIMIT FROM", "USED BY"]
-    rows = [
-        [*_row(report), _source(report, wide=wide), _users(report, wide=wide)]
-        for report in fullest_first(reports)
-    ]
-    show([_summary_table(by_driver(reports)), "", table(headings, rows)])
-
-
-def _row(report: VolumeReport) -> list[str | Text]:
-    limit = report.limit
-    style = "red" if report.is_full else ""
-    return [
-        report.node,
-        report.driver,
-        str(report.used),
-        "-" if limit.count is None else str(limit.count),
-        Text(_left(report), style=style),
-    ]
-
-
-def _left(report: VolumeReport) -> str:
-    """What is free; what is too much where that is the case."""
-    if report.over:
-        return f"{report.over} over"
-    return "-" if report.free is None else str(report.free)
-
-
-def _source(report: VolumeReport, *, wide: bool) -> str:
-    limit = report.limit
-    # Short, so that drivers' names fit into 80 columns.
-    said = _SHORT.get(limit.source, limit.source.value)
-    if not wide:
-        return said
-    key = f"{said} {limit.detail}" if limit.detail else said
-    return f"{key} ({report.row})" if report.row else key
-
-
-def _users(report: VolumeReport, *, wide: bool) -> str | Text:
-    if wide:
-        lines = (printable(f"{use.handle}: {_held_by(use)}") for use in report.uses)
-        return Text(("\n" if is_read_by_people() else "; ").join(lines))
-    names = list(dict.fromkeys(name for use in report.uses for name in use.pods))
-    said = [names[0] + (f" +{len(names) - 1}" if names[1:] else "")] if names else []
-    idle = sum(not use.pods for use in report.uses)
-    return ", ".join([*said, f"{idle} idle"] if idle else said)
-
-
-def _held_by(use: VolumeUse) -> str:
-    return ", ".join(use.pods) or f"no pod (VolumeAttachment {', '.join(use.attachments)})"
-
-
-def _summary_table(summaries: Sequence[DriverSummary]) -> Table:
-    """Drivers, a row each."""
-    rows: list[list[str | Text]] = [
-        [
-            one.driver,
-            str(one.nodes),
-            str(one.used),
-            "-" if one.limit is None else str(one.limit),
-            Text(str(one.full), style="red" if one.full else ""),
-            str(one.nearly),
-            _fullest(one.fullest),
-        ]
-        for one in summaries
-    ]
-    return table(["DRIVER", "NODES", "USED", "LIMIT", "FULL", "OVER 80%", "FULLEST"], rows)
-
-
-def _fullest(one: VolumeReport) -> str:
-    limit = "any number" if one.limit.count is None else str(one.limit.count)
-    return f"{one.node}, {one.used} of {limit}"

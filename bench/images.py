@@ -25,9 +25,8 @@ from pathlib import Path
 
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
-from bayplan.images.platforms.platform import Platform
-from bayplan.images.store.database import Facts
-from bayplan.images.store.entries import Entry
+from bayplan.images.platforms import Platform
+from bayplan.images.store.database import Entry, Facts
 from bayplan.images.store.store import ImageStore
 from bench.measure import Result, line
 from tests.images.parts.crashing import cri_process

@@ -25,7 +25,7 @@ from bayplan.images.credentials.providers.config import CredentialProviderConfig
 from bayplan.images.cri.metrics import Metrics as CriMetrics
 from bayplan.images.handlers import build_handlers
 from bayplan.images.manager.metrics import ImageMetrics
-from bayplan.images.platforms.platform import Platform
+from bayplan.images.platforms import Platform
 from bayplan.images.registry.hosts import HostsFile
 from bayplan.images.settings import ContainerdFile
 from bayplan.images.store.store import ImageStore

@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.autoscaler.scaledown.reasons import BlockingReason, UnremovableReason
 from bayplan.cli import errors
-from bayplan.images.manager.cluster import EventReason
+from bayplan.images.manager.wanted import EventReason
 from bayplan.observe import limitwatch
 from bayplan.queues.problems import Why
 

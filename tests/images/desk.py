@@ -10,22 +10,13 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.base.pacing import TokenBucket
-from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.credentials.record_files import RecordFiles
-from bayplan.images.credentials.verification import Verification
-from bayplan.images.manager.backoff import KeyedBackoff
-from bayplan.images.manager.cluster import (
-    ClusterUnavailableError,
-    EventKind,
-    EventReason,
-    Subject,
-)
+from bayplan.images.credentials.memory import PullMemory, Verification
+from bayplan.images.credentials.records import RecordFiles
 from bayplan.images.manager.manager import ImageManager, ImageReady, ImageWaiting
 from bayplan.images.manager.metrics import ImageMetrics
-from bayplan.images.manager.pulling import Puller
-from bayplan.images.manager.throttle import PullLine
-from bayplan.images.runtime.blind import with_gate
-from bayplan.images.runtime.objects import ImageRuntime
+from bayplan.images.manager.pulls import KeyedBackoff, Puller, PullLine
+from bayplan.images.manager.wanted import ClusterUnavailableError, EventKind, EventReason, Subject
+from bayplan.images.runtime.objects import ImageRuntime, with_gate
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.pods import LocalObjectReference, Pod
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, Secret

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bayplan.images.collection.policy import DiskUsage
-from bayplan.images.runtime.errors import RuntimeCallError
+from bayplan.images.collection import DiskUsage
 from bayplan.images.runtime.objects import (
     FilesystemUsage,
     Image,
@@ -18,6 +17,7 @@ from bayplan.images.runtime.objects import (
     ImageSpec,
     PodIdentity,
     RegistryAuth,
+    RuntimeCallError,
 )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
-from bayplan.images.manager.policy import effective_policy
+from bayplan.images.manager.wanted import effective_policy
 from bayplan.images.registry.errors import image_to_pull
 from bayplan.kube.imagereferences import (
     InvalidReferenceError,

@@ -16,8 +16,8 @@ from bayplan.cli.text.output import notices
 from bayplan.client.daemon import DaemonProcess
 from bayplan.client.logs import log_plainly
 from bayplan.client.serving.binding import serve_metrics
-from bayplan.images.cri.app import serve
-from bayplan.images.platforms.host import host_platform
+from bayplan.images.cri.server import serve
+from bayplan.images.platforms import host_platform
 from bayplan.images.settings import Settings, load_settings
 from bayplan.images.store.layout import StoreInUseError
 

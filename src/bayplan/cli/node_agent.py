@@ -34,15 +34,19 @@ from bayplan.client.errors import ClientError
 from bayplan.client.logs import log_plainly
 from bayplan.client.serving.binding import ListenError, serve_metrics
 from bayplan.client.serving.health import HealthPages
+from bayplan.images.agent.housekeeping import UnreadableGateStateError
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.node_status import MOST_IMAGES, NO_LIMIT
-from bayplan.images.agent.rollback import UnreadableGateStateError
-from bayplan.images.collection.policy import CollectionPolicy
+from bayplan.images.collection import CollectionPolicy
 from bayplan.images.credentials.keyring import PodKeyring, keyring_of_file
+from bayplan.images.credentials.memory import Verification, VerificationPolicy
 from bayplan.images.credentials.providers.config import ProviderConfig, load_provider_config
-from bayplan.images.credentials.verification import Verification, VerificationPolicy
-from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE
-from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
+from bayplan.images.manager.pulls import (
+    DEFAULT_BURST,
+    DEFAULT_PROGRESS_DEADLINE,
+    DEFAULT_QPS,
+    PullLine,
+)
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.node.agent import NAME, LimitsAgent
 

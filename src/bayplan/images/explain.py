@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bayplan.images.handlers import Handler
-from bayplan.images.layers.limits import Limits
-from bayplan.images.platforms.platform import Platform
-from bayplan.images.pull.choosing import Chooser
-from bayplan.images.pull.contents import Contents
-from bayplan.images.pull.request import Pull
+from bayplan.images.layers.streams import Limits
+from bayplan.images.platforms import Platform
+from bayplan.images.pull.contents import Contents, Pull
+from bayplan.images.pull.puller import Chooser
 from bayplan.images.registry.client import Document, RegistryClient, Source
 from bayplan.images.registry.errors import PlatformError
 from bayplan.images.store.store import ImageStore

@@ -18,9 +18,7 @@ An empty handler is the default one; an unknown one is an error that names those
 
 import msgspec
 
-from bayplan.images.platforms.matcher import Matcher
-from bayplan.images.platforms.platform import Platform, normalise
-from bayplan.images.platforms.windows import Isolation, parse_version
+from bayplan.images.platforms import Isolation, Matcher, Platform, normalise, parse_version
 
 DEFAULT_HANDLER = "runc"
 _HYPERVISOR = 1

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.images.handlers import GuestPlatform, Handlers, RuntimeTable, build_handlers
-from bayplan.images.platforms.platform import Platform, parse_platform
+from bayplan.images.platforms import Platform, parse_platform
 from bayplan.images.registry.credentials import Credentials, Keyring, read_docker_config
 from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
 

@@ -23,7 +23,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.images.agent.node import NodeImageOptions, serve_node
 from bayplan.images.agent.node_status import MOST_NAMES, NO_LIMIT, ImageTeller, told_images
-from bayplan.images.collection.policy import DiskUsage
+from bayplan.images.collection import DiskUsage
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageRuntime, ImageSpec
 from bayplan.kube.nodes import ContainerImage, Node

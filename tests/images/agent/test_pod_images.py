@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from prometheus_client import generate_latest
 
-from bayplan.images.agent.housekeeping import Housekeeping
+from bayplan.images.agent.housekeeping import GateLedger, Housekeeping
 from bayplan.images.agent.pod_images import PodImages
-from bayplan.images.agent.rollback import GateLedger
-from bayplan.images.collection.collector import Collector
-from bayplan.images.collection.policy import CollectionPolicy
-from bayplan.images.manager.cluster import Subject
+from bayplan.images.collection import CollectionPolicy, Collector
+from bayplan.images.manager.wanted import Subject
 from bayplan.images.runtime.objects import Image, ImageKey
 from tests.builders import make_pod
 from tests.images.desk import Desk, pod_of

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.images.agent.pod_images import PodImages
-from bayplan.images.collection.collector import Collector
-from bayplan.images.collection.policy import CollectionPolicy
+from bayplan.images.collection import CollectionPolicy, Collector
 from bayplan.images.runtime.objects import Image
 from tests.images.desk import Desk, pod_of
 from tests.images.shelf import ShelfRuntime

@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.agent.reset import Reset
-from bayplan.images.agent.reset_plan import choose_pods, stale_images
-from bayplan.images.agent.rollback import (
+from bayplan.images.agent.housekeeping import (
     GateLedger,
     GateState,
     UnreadableGateStateError,
     next_state,
 )
-from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.credentials.record_files import RecordFiles
-from bayplan.images.credentials.records import PullKey
-from bayplan.images.credentials.verification import Verification
+from bayplan.images.agent.reset import Reset, choose_pods, stale_images
+from bayplan.images.credentials.memory import PullMemory, Verification
+from bayplan.images.credentials.records import PullKey, RecordFiles
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
 from bayplan.kube.pods import Pod
 from tests.builders import make_pod

@@ -21,7 +21,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.images.agent.live import SECRETS, LiveWorkloads
 from bayplan.images.agent.node import NodeImageOptions, serve_node
-from bayplan.images.collection.policy import CollectionPolicy
+from bayplan.images.collection import CollectionPolicy
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageSpec
 from bayplan.kube.events import Event

@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.collection.collector import Collector, Outcome
-from bayplan.images.collection.decision import Reason
-from bayplan.images.collection.filesystem import InvalidDiskCapacityError, image_disk, probe_disk
-from bayplan.images.collection.policy import CollectionPolicy, DiskUsage
-from bayplan.images.runtime.blind import HandlerBlindRuntime
-from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
+from bayplan.images.collection import (
+    CollectionPolicy,
+    Collector,
+    DiskUsage,
+    InvalidDiskCapacityError,
+    Outcome,
+    Reason,
+    image_disk,
+    probe_disk,
+)
+from bayplan.images.runtime.objects import HandlerBlindRuntime, Image, ImageKey, ImageSpec
 from tests.clocks import VirtualClock
 from tests.images.shelf import ShelfRuntime
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from bayplan.images.collection.collector import Collector
-from bayplan.images.collection.policy import CollectionPolicy, DiskUsage
+from bayplan.images.collection import CollectionPolicy, Collector, DiskUsage
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import ImageKey, ImageSpec
 from tests.images.desk import Desk, pod_of

@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.images.runtime.objects import ImageSpec
-from bayplan.images.runtime.progress import PullStep, pull_steps
+from bayplan.images.runtime.objects import ImageSpec, PullStep, pull_steps
 from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import Push
 from tests.patience import PATIENCE

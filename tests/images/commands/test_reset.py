@@ -15,7 +15,7 @@ from bayplan.cli.main import run
 from bayplan.client.client import Client, connect
 from bayplan.client.objects import uid_of
 from bayplan.client.resources import Untyped, untyped
-from bayplan.images.agent.rollback import GateLedger
+from bayplan.images.agent.housekeeping import GateLedger
 from bayplan.images.runtime.objects import Image
 from bayplan.kube.meta import ObjectMeta, OwnerReference
 from bayplan.kube.pods import Pod

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from bayplan.base.clock import START
 from bayplan.images.credentials.keyring import Credential, SecretSource
-from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.credentials.record_files import RecordFiles
-from bayplan.images.credentials.records import ImagePullCredentials, PullKey
-from bayplan.images.credentials.verification import Verdict, Verification, VerificationPolicy
+from bayplan.images.credentials.memory import PullMemory, Verdict, Verification, VerificationPolicy
+from bayplan.images.credentials.records import ImagePullCredentials, PullKey, RecordFiles
 from bayplan.images.runtime.objects import Image, ImageKey, RegistryAuth
 from tests.clocks import VirtualClock
 

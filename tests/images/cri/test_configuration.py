@@ -8,16 +8,20 @@ import pytest
 
 from bayplan.base.pacing import RetryPolicy
 from bayplan.images.handlers import UnknownHandlerError
-from bayplan.images.platforms.platform import Platform
-from bayplan.images.platforms.windows import Isolation
+from bayplan.images.platforms import Isolation, Platform
 from bayplan.images.registry.credentials import (
     Keyring,
     read_docker_config,
     read_legacy_docker_config,
 )
-from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
+from bayplan.images.registry.errors import (
+    MalformedReferenceError,
+    Retrier,
+    TransientError,
+    image_to_pull,
+    parse_retry_after,
+)
 from bayplan.images.registry.hosts import is_loopback
-from bayplan.images.registry.retry import Retrier, TransientError, parse_retry_after
 from tests.images.parts.service import HOST, settings
 
 DIGEST = "sha256:" + "a" * 64

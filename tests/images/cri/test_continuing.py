@@ -12,8 +12,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.store.layout import Layout
-from bayplan.images.store.partials import Keeping, Partials
+from bayplan.images.store.layout import Keeping, Layout, Partials
 from bayplan.kube.imagereferences import Repository
 from tests.images.parts.hostile import HostileRegistry, cut_after
 from tests.images.parts.layouts import tar_of

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.images.layers.headers import parse_records
-from bayplan.images.layers.limits import Limits
+from bayplan.images.layers.streams import Limits
 from bayplan.images.registry.errors import IntegrityError
 from tests.images.layers.test_unpacking import Stack, stack
 from tests.images.parts.layouts import directory, tar_of

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.images.layers.clone import Usage
-from bayplan.images.layers.unpack import LayerJob, unpack
+from bayplan.images.layers.unpack import LayerJob, Usage, unpack
 from bayplan.images.registry.errors import IntegrityError
 from bayplan.images.store.layout import delete
 from tests.images.parts.layouts import digest_of, entry, tar_of

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from bayplan.images.layers.clone import Usage
-from bayplan.images.layers.limits import Limits, chain_ids
-from bayplan.images.layers.unpack import LayerJob, unpack
+from bayplan.images.layers.streams import Limits, chain_ids
+from bayplan.images.layers.unpack import LayerJob, Usage, unpack
 from bayplan.images.registry.errors import IntegrityError
 from tests.images.parts.layouts import digest_of, directory, entry, gzipped, tar_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.manager.backoff import KeyedBackoff
+from bayplan.images.manager.pulls import KeyedBackoff
 
 
 def test_the_wait_doubles_up_to_its_longest() -> None:

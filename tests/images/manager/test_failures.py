@@ -10,10 +10,15 @@ import pytest
 from bayplan.base.pacing import TokenBucket
 from bayplan.images.manager.errors import pull_error
 from bayplan.images.manager.manager import ImageWaiting
-from bayplan.images.manager.pulling import Puller, PullFailedError
-from bayplan.images.manager.throttle import PullLine
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec, PodIdentity, RegistryAuth
+from bayplan.images.manager.pulls import Puller, PullFailedError, PullLine
+from bayplan.images.runtime.objects import (
+    Image,
+    ImageKey,
+    ImageSpec,
+    PodIdentity,
+    RegistryAuth,
+    RuntimeCallError,
+)
 from tests.clocks import VirtualClock
 from tests.images.desk import Desk, pod_of
 from tests.images.shelf import ShelfRuntime

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.images.agent.housekeeping import GateLedger
 from bayplan.images.agent.reset import Reset
-from bayplan.images.agent.rollback import GateLedger
-from bayplan.images.collection.collector import Collector
-from bayplan.images.collection.policy import CollectionPolicy, DiskUsage
+from bayplan.images.collection import CollectionPolicy, Collector, DiskUsage
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import ImageKey, ImageSpec
+from bayplan.images.runtime.objects import ImageKey, ImageSpec, RuntimeCallError
 from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push, push_for_all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.images.manager.policy import PullPolicy, effective_policy
+from bayplan.images.manager.wanted import PullPolicy, effective_policy
 
 DIGEST = "sha256:" + "0" * 64
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.images.credentials.verification import Verification, VerificationPolicy
+from bayplan.images.credentials.memory import Verification, VerificationPolicy
 from bayplan.images.runtime.objects import ImageSpec
 from tests.images.desk import Desk, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bayplan.images.manager.throttle import PullLine
+from bayplan.images.manager.pulls import PullLine
 
 
 async def _most_at_once(line: PullLine, count: int) -> int:

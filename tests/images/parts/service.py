@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry
 
 from bayplan.base.pacing import RetryPolicy
 from bayplan.images.cri import cri_pb2 as cri
-from bayplan.images.cri.app import Tuning, serve
 from bayplan.images.cri.client import CriClient
-from bayplan.images.layers.limits import Limits
-from bayplan.images.platforms.platform import Platform
+from bayplan.images.cri.server import Tuning, serve
+from bayplan.images.layers.streams import Limits
+from bayplan.images.platforms import Platform
 from bayplan.images.registry.download import Pace
 from bayplan.images.registry.transport import Timeouts
 from bayplan.images.settings import Settings, load_settings

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.images.platforms.host import host_platform
+from bayplan.images.platforms import host_platform
 from bayplan.images.runtime.cri import CriRuntime
 from tests.images.desk import Desk
 from tests.images.parts.layouts import WINDOWS_BUILDS, ImageBuilder, linux, tar_of, windows

@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.platforms.matcher import Matcher
-from bayplan.images.platforms.platform import Platform, normalise, parse_platform
-from bayplan.images.platforms.selection import choose
-from bayplan.images.platforms.windows import KNOWN_BUILDS, Isolation, parse_version
+from bayplan.images.platforms import (
+    KNOWN_BUILDS,
+    Isolation,
+    Matcher,
+    Platform,
+    choose,
+    normalise,
+    parse_platform,
+    parse_version,
+)
 from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
 
 pytestmark = pytest.mark.whole

@@ -2,11 +2,15 @@
 
 import pytest
 
-from bayplan.images.platforms.host import host_platform
-from bayplan.images.platforms.matcher import Matcher
-from bayplan.images.platforms.platform import Platform, normalise, parse_platform
-from bayplan.images.platforms.selection import choose
-from bayplan.images.platforms.windows import Isolation
+from bayplan.images.platforms import (
+    Isolation,
+    Matcher,
+    Platform,
+    choose,
+    host_platform,
+    normalise,
+    parse_platform,
+)
 from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
 
 PROCESS, HYPERV = Isolation.PROCESS, Isolation.HYPERV

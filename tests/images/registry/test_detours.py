@@ -16,9 +16,8 @@ from yarl import URL
 from bayplan.images.registry.client import Login, RegistryClient, Source
 from bayplan.images.registry.credentials import Credentials
 from bayplan.images.registry.download import Pace
-from bayplan.images.registry.errors import PullError, image_to_pull
-from bayplan.images.registry.origins import origin_of, redirected
-from bayplan.images.registry.retry import Retrier
+from bayplan.images.registry.errors import PullError, Retrier, image_to_pull
+from bayplan.images.registry.tokens import origin_of, redirected
 from bayplan.images.registry.transport import Timeouts, Transport
 from tests.images.parts.hostile import HostileRegistry, running_hostile
 from tests.images.parts.layouts import ImageBuilder, tar_of

@@ -10,11 +10,9 @@ import pytest
 from aiohttp import web
 
 from bayplan.images.cri import cri_pb2 as cri
-from bayplan.images.registry.challenges import Challenge, parse_challenges
 from bayplan.images.registry.credentials import Credentials
 from bayplan.images.registry.errors import AuthenticationError
-from bayplan.images.registry.origins import Origin
-from bayplan.images.registry.tokens import TokenKey, Tokens
+from bayplan.images.registry.tokens import Challenge, Origin, TokenKey, Tokens, parse_challenges
 from tests.images.parts.hostile import HostileRegistry, running_hostile
 from tests.images.parts.layouts import tar_of
 from tests.images.parts.service import Service, spec

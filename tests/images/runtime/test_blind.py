@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from bayplan.images.runtime.blind import HandlerBlindRuntime, with_gate
-from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
+from bayplan.images.runtime.objects import (
+    HandlerBlindRuntime,
+    Image,
+    ImageKey,
+    ImageSpec,
+    with_gate,
+)
 from tests.images.shelf import ShelfRuntime
 
 SHARED = Image("sha256:app", ("app:1",), ("app@sha256:1",), 10)

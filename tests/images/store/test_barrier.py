@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from bayplan.images.store.barrier import Barrier
+from bayplan.images.store.store import Barrier
 
 
 async def test_those_who_wait_for_the_same_flush_share_it() -> None:

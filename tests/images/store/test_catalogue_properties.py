@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from bayplan.images.layers.clone import Usage
-from bayplan.images.platforms.platform import Platform
+from bayplan.images.layers.unpack import Usage
+from bayplan.images.platforms import Platform
 from bayplan.images.registry.media import OCI_CONFIG, Descriptor
-from bayplan.images.store.entries import Entry, EntryKey
+from bayplan.images.store.database import Entry, EntryKey
 from bayplan.images.store.store import ImageStore
 from tests.images.parts.layouts import digest_of
 

@@ -18,13 +18,10 @@ from pathlib import Path
 import pytest
 
 from bayplan.base.clock import WallClock
-from bayplan.images.collection.collector import Collector
-from bayplan.images.collection.filesystem import probe_disk
-from bayplan.images.collection.policy import CollectionPolicy
+from bayplan.images.collection import CollectionPolicy, Collector, probe_disk
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import ImageSpec
+from bayplan.images.runtime.objects import ImageSpec, RuntimeCallError
 from tests.images.parts.crashing import CriProcess, cri_process
 from tests.images.parts.inspecting import Expected, Found, inspect, occupied
 from tests.images.parts.layouts import ImageBuilder, linux, tar_of

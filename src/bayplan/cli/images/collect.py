@@ -18,11 +18,15 @@ from bayplan.cli.images.output import (
     shown_handler,
 )
 from bayplan.cli.options.flags import Switch
-from bayplan.images.collection.collector import Collector, Outcome
-from bayplan.images.collection.filesystem import InvalidDiskCapacityError, probe_disk
-from bayplan.images.collection.policy import CollectionPolicy
-from bayplan.images.runtime.blind import with_gate
+from bayplan.images.collection import (
+    CollectionPolicy,
+    Collector,
+    InvalidDiskCapacityError,
+    Outcome,
+    probe_disk,
+)
 from bayplan.images.runtime.cri import CriRuntime
+from bayplan.images.runtime.objects import with_gate
 
 
 async def collect(  # noqa: PLR0913 - one for each option of the command

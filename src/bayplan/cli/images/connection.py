@@ -12,9 +12,9 @@ from cyclopts import Parameter
 
 from bayplan.cli.errors import EXIT_NO, BadInput
 from bayplan.cli.images.output import complain, warn
-from bayplan.images.agent.rollback import WARNING, GateLedger, UnreadableGateStateError
+from bayplan.images.agent.housekeeping import WARNING, GateLedger, UnreadableGateStateError
 from bayplan.images.runtime.cri import DEFAULT_TIMEOUT, CriRuntime
-from bayplan.images.runtime.errors import RuntimeCallError
+from bayplan.images.runtime.objects import RuntimeCallError
 from bayplan.kube.gates import RUNTIME_CLASS_IN_IMAGE_CRI_API, FeatureGates, GateError
 
 ENDPOINT_VARIABLE = "CONTAINER_RUNTIME_ENDPOINT"

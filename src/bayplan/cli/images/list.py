@@ -18,9 +18,8 @@ from bayplan.cli.images.output import (
     shown_handler,
 )
 from bayplan.cli.options.flags import Switch
-from bayplan.images.runtime.blind import with_gate
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.images.runtime.objects import Image
+from bayplan.images.runtime.objects import Image, with_gate
 from bayplan.kube.imagereferences import InvalidReferenceError, parse_image
 
 _NONE = "<none>"

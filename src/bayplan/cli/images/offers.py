@@ -14,15 +14,13 @@ from bayplan.cli.images.connection import Connection
 from bayplan.cli.images.output import complain, human_size, show_data, show_table
 from bayplan.images.explain import Offer, explain
 from bayplan.images.handlers import Handler, Handlers, UnknownHandlerError
-from bayplan.images.platforms.host import host_platform
-from bayplan.images.platforms.matcher import Matcher
+from bayplan.images.platforms import Matcher, host_platform
 from bayplan.images.registry.client import Login, RegistryClient, Source
 from bayplan.images.registry.download import Pace
-from bayplan.images.registry.errors import PullError, image_to_pull
-from bayplan.images.registry.retry import Retrier
+from bayplan.images.registry.errors import PullError, Retrier, image_to_pull
 from bayplan.images.registry.transport import Timeouts, Transport
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.images.runtime.errors import RuntimeCallError
+from bayplan.images.runtime.objects import RuntimeCallError
 from bayplan.images.settings import Settings, load_settings
 
 

@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
-from bayplan.images.runtime.objects import ImageSpec
-from bayplan.images.runtime.progress import pull_steps
+from bayplan.images.runtime.objects import ImageSpec, pull_steps
 
 _SHORT_DIGEST = len("sha256:") + 12
 

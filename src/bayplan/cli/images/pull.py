@@ -12,8 +12,7 @@ from bayplan.cli.images.output import Format, say, show_data
 from bayplan.cli.images.progress import pull_bars
 from bayplan.images.credentials.keyring import credentials_for, keyring_of_file
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import ImageSpec, RegistryAuth
+from bayplan.images.runtime.objects import ImageSpec, RegistryAuth, RuntimeCallError
 
 
 async def pull(  # noqa: PLR0913 - one for each option of the command

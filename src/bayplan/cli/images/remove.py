@@ -7,10 +7,9 @@ from bayplan.cli.images.connection import Connection, with_runtime
 from bayplan.cli.images.lookup import find
 from bayplan.cli.images.output import complain, say
 from bayplan.cli.options.flags import Switch
-from bayplan.images.collection.records import used_by_containers
+from bayplan.images.collection import used_by_containers
 from bayplan.images.runtime.cri import CriRuntime
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import ImageKey, ImageSpec
+from bayplan.images.runtime.objects import ImageKey, ImageSpec, RuntimeCallError
 
 
 async def remove(

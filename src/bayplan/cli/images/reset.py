@@ -16,12 +16,11 @@ from bayplan.cli.images.output import Format, complain, say, show_data, warn
 from bayplan.cli.options.access import ClusterAccess
 from bayplan.cli.options.flags import Switch
 from bayplan.client.errors import ClientError
+from bayplan.images.agent.housekeeping import GateLedger, UnreadableGateStateError
 from bayplan.images.agent.live import LiveWorkloads
 from bayplan.images.agent.reset import PATIENCE, Reset, ResetReport
-from bayplan.images.agent.rollback import GateLedger, UnreadableGateStateError
-from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.credentials.record_files import RecordFiles
-from bayplan.images.credentials.verification import Verification
+from bayplan.images.credentials.memory import PullMemory, Verification
+from bayplan.images.credentials.records import RecordFiles
 from bayplan.images.runtime.cri import CriRuntime
 
 

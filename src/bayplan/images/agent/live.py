@@ -12,12 +12,7 @@ from bayplan.client.resources import SERVICE_ACCOUNTS, typed
 from bayplan.client.verbs.patches import merge
 from bayplan.client.verbs.subresources import deletion, token_request
 from bayplan.images.credentials.providers.provider import Token, TokenUnavailableError
-from bayplan.images.manager.cluster import (
-    ClusterUnavailableError,
-    EventKind,
-    EventReason,
-    Subject,
-)
+from bayplan.images.manager.wanted import ClusterUnavailableError, EventKind, EventReason, Subject
 from bayplan.images.runtime.objects import PodIdentity
 from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference
 from bayplan.kube.nodes import ContainerImage, Node

@@ -22,7 +22,7 @@ from bayplan.client.client import Client
 from bayplan.client.events import Recorder, Reporter
 from bayplan.client.informers import Change, Informers
 from bayplan.client.verbs.reading import Selection
-from bayplan.images.agent.housekeeping import Housekeeping
+from bayplan.images.agent.housekeeping import GateLedger, Housekeeping
 from bayplan.images.agent.live import LiveCluster, LiveEvents, LiveNodeStatus
 from bayplan.images.agent.node_status import (
     MOST_IMAGES,
@@ -32,26 +32,24 @@ from bayplan.images.agent.node_status import (
     NodeStatus,
 )
 from bayplan.images.agent.pod_images import PodImages
-from bayplan.images.agent.rollback import GateLedger
-from bayplan.images.collection.collector import Collector
-from bayplan.images.collection.filesystem import DiskProbe, probe_disk
-from bayplan.images.collection.policy import CollectionPolicy
+from bayplan.images.collection import CollectionPolicy, Collector, DiskProbe, probe_disk
 from bayplan.images.credentials.keyring import PodKeyring
-from bayplan.images.credentials.memory import PullMemory
+from bayplan.images.credentials.memory import PullMemory, Verification
 from bayplan.images.credentials.providers.config import ProviderConfig
-from bayplan.images.credentials.providers.keyring import Providers, providers_of
-from bayplan.images.credentials.providers.provider import ServiceAccounts
-from bayplan.images.credentials.record_files import RecordFiles
-from bayplan.images.credentials.verification import Verification
-from bayplan.images.manager.backoff import KeyedBackoff
-from bayplan.images.manager.cluster import Cluster, EventSink, Subject
+from bayplan.images.credentials.providers.provider import Providers, ServiceAccounts, providers_of
+from bayplan.images.credentials.records import RecordFiles
 from bayplan.images.manager.manager import ImageManager
 from bayplan.images.manager.metrics import ImageMetrics
-from bayplan.images.manager.pulling import DEFAULT_PROGRESS_DEADLINE, Puller
-from bayplan.images.manager.throttle import DEFAULT_BURST, DEFAULT_QPS, PullLine
-from bayplan.images.runtime.blind import with_gate
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import Image, ImageRuntime
+from bayplan.images.manager.pulls import (
+    DEFAULT_BURST,
+    DEFAULT_PROGRESS_DEADLINE,
+    DEFAULT_QPS,
+    KeyedBackoff,
+    Puller,
+    PullLine,
+)
+from bayplan.images.manager.wanted import Cluster, EventSink, Subject
+from bayplan.images.runtime.objects import Image, ImageRuntime, RuntimeCallError, with_gate
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import RuntimeClass
 

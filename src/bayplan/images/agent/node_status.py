@@ -19,8 +19,7 @@ from typing import Protocol
 from bayplan.base.clock import Clock
 from bayplan.base.pacing import Backoff
 from bayplan.client.errors import ClientError
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime
+from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime, RuntimeCallError
 from bayplan.kube.nodes import ContainerImage
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 
 from bayplan.base.clock import Clock
 from bayplan.images.manager.manager import ImageManager, ImageReady, ImageWaiting
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import ImageKey, ImageSpec
+from bayplan.images.runtime.objects import ImageKey, ImageSpec, RuntimeCallError
 from bayplan.kube.pods import Container, Pod
 
 log = logging.getLogger(__name__)

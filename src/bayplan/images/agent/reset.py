@@ -1,28 +1,93 @@
 """The clean-up after the gate was switched, in one go: prune images, restart pods, prune again.
 
+Only pods with a runtime class got other images because of the gate; those that no controller would
+bring back are left alone unless told otherwise. Every image goes that is neither pinned nor needed
+by a pod that stays: a pod without a runtime class needs the default handler's images, which are the
+right ones whatever the gate.
+
     remove the stale images that nobody uses, each by its handler
       → delete the pods that have a runtime class (their controllers make new ones)
         → wait until their images are out of use, and remove those as well
           → forget the records of pulls whose image is gone, and settle the debt
 
-What is stale, and which pods are restarted, is decided in `bayplan.images.agent.reset_plan`. A
+What is stale, and which pods are restarted, is decided in `bayplan.images.agent.reset`. A
 handler's image that stays (in use, or its removal failed) and a pod that is left alone keep the
 debt open; an image of the default handler that is in use does not, it is the right one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from bayplan.base.clock import Clock
-from bayplan.images.agent.reset_plan import PodChoice, choose_pods, stale_images
-from bayplan.images.agent.rollback import GateLedger
-from bayplan.images.collection.records import used_by_containers
+from bayplan.images.agent.housekeeping import GateLedger
+from bayplan.images.collection import used_by_containers
 from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import ImageKey, ImageRuntime, ImageSpec
+from bayplan.images.runtime.objects import (
+    Image,
+    ImageKey,
+    ImageRuntime,
+    ImageSpec,
+    RuntimeCallError,
+)
+from bayplan.kube.imagereferences import InvalidReferenceError, parse_image
 from bayplan.kube.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodChoice:
+    """Which pods are restarted, which would not come back, and which the gate does not concern."""
+
+    restart: tuple[Pod, ...] = ()
+    leave: tuple[Pod, ...] = ()
+    unconcerned: tuple[Pod, ...] = ()
+
+
+def choose_pods(pods: Iterable[Pod], *, without_controller: bool) -> PodChoice:
+    """Sort a node's living pods by what a clean-up does with them."""
+    restart: list[Pod] = []
+    leave: list[Pod] = []
+    unconcerned: list[Pod] = []
+    for pod in pods:
+        if pod.is_terminal:
+            continue
+        if not pod.spec.runtime_class_name:
+            unconcerned.append(pod)
+        elif pod.is_terminating:
+            continue  # it goes by itself
+        elif pod.metadata.controller is not None or without_controller:
+            restart.append(pod)
+        else:
+            leave.append(pod)
+    return PodChoice(tuple(restart), tuple(leave), tuple(unconcerned))
+
+
+def stale_images(images: Iterable[Image], pods: PodChoice) -> set[ImageKey]:
+    """The images that have to go."""
+    stays = _names(pods.unconcerned)
+    left_alone = _names(pods.leave)
+    return {
+        image.key
+        for image in images
+        if not image.pinned
+        and left_alone.isdisjoint(image.names)
+        and (image.handler or stays.isdisjoint(image.names))
+    }
+
+
+def _names(pods: Iterable[Pod]) -> set[str]:
+    """The names of the pods' images, as runtimes list them."""
+    names = set()
+    for pod in pods:
+        for container in [*pod.spec.init_containers, *pod.spec.containers]:
+            try:
+                names.add(str(parse_image(container.image).with_default_tag()))
+            except InvalidReferenceError:
+                continue
+    return names
+
 
 PATIENCE = 60.0
 _LOOK_EVERY = 1.0

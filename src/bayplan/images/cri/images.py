@@ -1,4 +1,8 @@
-"""The image service: what each RPC means.
+"""The image service: what each RPC means, in the CRI's words, and how far pulls have come.
+
+The CRI has no progress, so a watcher asks beside it, on the same socket: it says which image and
+handler, and hears every step of every pull of it. A watcher that reads too slowly loses steps, not
+the pull its pace.
 
 An entry is an image for one handler. A request's empty handler is the default one, and entries of
 the default handler are spoken of with an empty handler, as before there were any. A handler that
@@ -8,21 +12,134 @@ collected, but its status is "not there", so that the right image is pulled.
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from weakref import WeakSet
+
+import grpc
+import msgspec
 
 from bayplan.images.cri import cri_pb2 as cri
-from bayplan.images.cri.convert import to_image, to_info, to_login
+from bayplan.images.cri import progress_pb2 as progress
 from bayplan.images.cri.metrics import Metrics
-from bayplan.images.cri.watching import Watchers
-from bayplan.images.handlers import UnknownHandlerError
+from bayplan.images.handlers import Handlers, UnknownHandlerError
+from bayplan.images.pull.contents import Listener, Pull, PullProgress
 from bayplan.images.pull.puller import Puller
-from bayplan.images.pull.request import Pull
-from bayplan.images.registry.client import Source
+from bayplan.images.registry import errors
+from bayplan.images.registry.client import Login, Source
+from bayplan.images.registry.credentials import Credentials, Keyring, decode_auth
 from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
 from bayplan.images.settings import Settings
-from bayplan.images.store.entries import Entry, EntryKey
+from bayplan.images.store.database import Entry, EntryKey
 from bayplan.images.store.store import ImageStore
+
+_LARGEST_UID = 2**63 - 1
+_CODES: list[tuple[type[Exception], grpc.StatusCode]] = [
+    (UnknownHandlerError, grpc.StatusCode.INVALID_ARGUMENT),
+    (errors.MalformedReferenceError, grpc.StatusCode.INVALID_ARGUMENT),
+    (errors.NotFoundError, grpc.StatusCode.NOT_FOUND),
+    (errors.PlatformError, grpc.StatusCode.NOT_FOUND),
+    (errors.AuthenticationError, grpc.StatusCode.UNAUTHENTICATED),
+    (errors.UnavailableError, grpc.StatusCode.UNAVAILABLE),
+    (errors.IntegrityError, grpc.StatusCode.DATA_LOSS),
+    (errors.StorageFullError, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (errors.PullError, grpc.StatusCode.UNKNOWN),
+]
+
+
+def to_image(entry: Entry, handler: str, *, pinned: bool) -> cri.Image:
+    """Describe an entry; the handler is spelled as the CRI knows it."""
+    user = entry.user.partition(":")[0]
+    numeric = user.isascii() and user.isdigit() and int(user) <= _LARGEST_UID
+    return cri.Image(
+        id=entry.image_id,
+        repo_tags=entry.tags,
+        repo_digests=entry.digests,
+        size=entry.size,
+        uid=cri.Int64Value(value=int(user)) if numeric else None,
+        username="" if numeric else user,
+        spec=cri.ImageSpec(image=entry.image_id, runtime_handler=handler),
+        pinned=pinned,
+    )
+
+
+def to_info(entry: Entry, config: bytes) -> dict[str, str]:
+    """Say more about an image, as JSON."""
+    details = {
+        "runtimeHandler": entry.handler,
+        "platform": entry.platform,
+        "manifest": entry.manifest,
+        "chainID": entry.chains[-1] if entry.chains else "",
+        "imageSpec": msgspec.Raw(config),
+    }
+    return {"info": msgspec.json.encode(details).decode()}
+
+
+def to_login(auth: cri.AuthConfig, keyring: Keyring[Credentials]) -> Login:
+    """Read a request's credentials."""
+    username, password = auth.username, auth.password
+    if auth.auth and not username:
+        username, password = decode_auth(auth.auth)
+    given = Credentials(username, password, auth.identity_token, auth.registry_token)
+    return Login(given or None, auth.server_address, keyring)
+
+
+def to_status(error: Exception) -> tuple[grpc.StatusCode, str]:
+    """Give a failure its code, and the words kubelets look for."""
+    if isinstance(error, errors.UnavailableError):
+        return grpc.StatusCode.UNAVAILABLE, f"RegistryUnavailable: {error}"
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code, str(error)
+    return grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}"
+
+
+_BACKLOG = 256
+_Topic = tuple[str, str]
+
+
+class Watchers:
+    """Who wants to hear about which pull."""
+
+    def __init__(self, handlers: Handlers) -> None:
+        self._handlers = handlers
+        self._queues: dict[_Topic, WeakSet[asyncio.Queue[PullProgress]]] = {}
+
+    @contextlib.contextmanager
+    def watched(self, image: str, handler: str) -> Iterator[Listener]:
+        """Give a pull somebody to report to."""
+        topic = (image, handler)
+
+        def report(step: PullProgress) -> None:
+            for queue in self._queues.get(topic, ()):
+                with contextlib.suppress(asyncio.QueueFull):
+                    queue.put_nowait(step)
+
+        yield report
+
+    def watch(self, request: progress.WatchRequest) -> AsyncIterator[progress.Step]:
+        """Hear the steps of an image's pulls, from this very call on."""
+        handler = self._handlers.get(request.runtime_handler).name
+        topic = (str(image_to_pull(request.image)), handler)
+        queue: asyncio.Queue[PullProgress] = asyncio.Queue(_BACKLOG)
+        self._queues.setdefault(topic, WeakSet()).add(queue)
+        return self._steps(topic, queue)
+
+    async def _steps(
+        self, topic: _Topic, queue: "asyncio.Queue[PullProgress]"
+    ) -> AsyncIterator[progress.Step]:
+        try:
+            while True:
+                step = await queue.get()
+                yield progress.Step(
+                    digest=step.digest, phase=step.phase, done=step.done, total=step.total
+                )
+        finally:
+            self._queues[topic].discard(queue)
+            if not self._queues[topic]:
+                del self._queues[topic]
+
 
 _STREAM_BATCH = 200
 

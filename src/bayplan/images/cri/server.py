@@ -1,29 +1,88 @@
-"""The gRPC server on its unix socket.
+"""The whole image service on its unix socket: its parts put together, opened and closed in order.
 
 Handlers are plain coroutines from message to message; this module names them to gRPC and turns
 their exceptions into status codes. Only the socket's owner and group may connect: whoever can pull
 can fill the disk.
 """
 
+import asyncio
 import contextlib
 import logging
 import os
 import socket as sockets
 from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 import grpc
 import grpc.aio
+import msgspec
 from google.protobuf.message import Message
+from prometheus_client import CollectorRegistry
 
+from bayplan.base.pacing import RetryPolicy
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri import progress_pb2 as progress
 from bayplan.images.cri.client import CHANNEL_OPTIONS
-from bayplan.images.cri.convert import to_status
-from bayplan.images.cri.images import Images
-from bayplan.images.cri.runtime import Runtime
-from bayplan.images.cri.watching import Watchers
+from bayplan.images.cri.images import Images, Watchers, to_status
+from bayplan.images.cri.metrics import Metrics
+from bayplan.images.layers.streams import Limits
+from bayplan.images.pull.puller import Puller
+from bayplan.images.registry.client import RegistryClient
+from bayplan.images.registry.download import Pace
+from bayplan.images.registry.errors import PATIENCE, Retrier
+from bayplan.images.registry.transport import Timeouts, Transport
+from bayplan.images.settings import Settings
+from bayplan.images.store.layout import Keeping
+from bayplan.images.store.store import ImageStore
+
+
+class Runtime:
+    """Says who answers and which handlers there are; it runs no containers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def version(self, _request: cri.VersionRequest) -> cri.VersionResponse:
+        """Introduce ourselves."""
+        return cri.VersionResponse(
+            version="0.1.0",
+            runtime_name="bayplan",
+            runtime_version=version("bayplan"),
+            runtime_api_version="v1",
+        )
+
+    async def status(self, request: cri.StatusRequest) -> cri.StatusResponse:
+        """Say that images can be had, and for which handlers; the empty name is the default."""
+        ready = [
+            cri.RuntimeCondition(type="RuntimeReady", status=True),
+            cri.RuntimeCondition(
+                type="NetworkReady",
+                status=False,
+                reason="ImagesOnly",
+                message="this service holds images and runs no containers",
+            ),
+        ]
+        names = ["", *self._settings.handlers.names()]
+        return cri.StatusResponse(
+            status=cri.RuntimeStatus(conditions=ready),
+            runtime_handlers=[cri.RuntimeHandler(name=name) for name in names],
+            info={"config": self._configuration()} if request.verbose else {},
+        )
+
+    async def list_containers(
+        self, _request: cri.ListContainersRequest
+    ) -> cri.ListContainersResponse:
+        """List no containers: there are none."""
+        return cri.ListContainersResponse()
+
+    def _configuration(self) -> str:
+        handlers = self._settings.handlers
+        matchers = {name: handlers.get(name).matcher for name in handlers.names()}
+        details = {"defaultRuntimeName": handlers.default, "runtimes": matchers}
+        return msgspec.json.encode(details).decode()
+
 
 _LOG = logging.getLogger(__name__)
 _SOCKET_MODE = 0o660
@@ -142,3 +201,68 @@ async def _abort(context: _Context, error: Exception) -> NoReturn:
 
 def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
+
+
+_GRACE = 5.0
+_TIDYING_SECONDS = 600.0
+
+
+class Tuning(msgspec.Struct, frozen=True):
+    """Patience and bounds; the defaults suit a node."""
+
+    retry: RetryPolicy = PATIENCE
+    timeouts: Timeouts = Timeouts()
+    pace: Pace = Pace()
+    limits: Limits = Limits()
+    keeping: Keeping = Keeping()
+
+
+DEFAULT_TUNING = Tuning()
+
+
+@contextlib.asynccontextmanager
+async def open_puller(
+    settings: Settings, store: ImageStore, tuning: Tuning = DEFAULT_TUNING
+) -> AsyncIterator[Puller]:
+    """Give a puller into a store."""
+    transport = Transport(tuning.timeouts)
+    registry = RegistryClient(
+        transport, Retrier(tuning.retry), tuning.pace, settings.hosts_directory
+    )
+    puller = Puller(store, registry, settings.downloads, tuning.limits)
+    try:
+        yield puller
+    finally:
+        puller.close()
+        await transport.close()
+
+
+@contextlib.asynccontextmanager
+async def serve(
+    socket: Path, root: Path, settings: Settings, tuning: Tuning = DEFAULT_TUNING
+) -> AsyncIterator[CollectorRegistry]:
+    """Serve the CRI on a socket while the context lasts; gives out the metrics."""
+    store = ImageStore(root, tuning.keeping)
+    with contextlib.closing(store):
+        async with open_puller(settings, store, tuning) as puller:
+            metrics = Metrics(store, settings.handlers)
+            watchers = Watchers(settings.handlers)
+            images = Images(settings, store, puller, metrics, watchers)
+            handlers = services(images, Runtime(settings), watchers)
+            server = await start_server(socket, handlers)
+            tidying = asyncio.ensure_future(_tidy(store))
+            try:
+                yield metrics.registry
+            finally:
+                tidying.cancel()
+                await server.stop(_GRACE)
+
+
+async def _tidy(store: ImageStore) -> None:
+    """Drop downloads that nobody has continued in time."""
+    while True:
+        await asyncio.sleep(_TIDYING_SECONDS)
+        try:
+            await store.trim()
+        except OSError as error:
+            _LOG.warning("unfinished downloads cannot be cleared away: %s", error)

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bayplan.images.layers.headers import XATTR, LayerMember, Sparse, check_sparse, copy_pieces
-from bayplan.images.layers.limits import Limits
 from bayplan.images.layers.rootpath import PathSet, RootPath, clean
-from bayplan.images.layers.streams import LayerStream
+from bayplan.images.layers.streams import LayerStream, Limits
 from bayplan.images.registry.errors import IntegrityError
 
 _WHITEOUT = ".wh."

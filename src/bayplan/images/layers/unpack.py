@@ -1,17 +1,109 @@
-"""From a verified blob to a complete directory, in one call that runs in a thread."""
+"""From a verified blob to a complete directory that shares every file of the layer below.
+
+A chain's directory is complete and never changed once in place, so its files can be shared. Who
+unpacks on top replaces files, never writes into them. What a directory newly occupies is counted
+without the shared files, so that the sum over all chains is what the disk says.
+"""
 
 import errno
 import os
+import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from bayplan.images.layers.apply import LayerApplier
-from bayplan.images.layers.clone import Usage, clone, measure
-from bayplan.images.layers.limits import Limits
-from bayplan.images.layers.streams import LayerStream
+from bayplan.images.layers.streams import LayerStream, Limits
 from bayplan.images.registry.errors import IntegrityError, PullError, storage_error
+
+_BLOCK = 512
+
+
+class Usage(NamedTuple):
+    """What something occupies on the disk."""
+
+    bytes: int = 0
+    inodes: int = 0
+
+    def __add__(self, other: object) -> "Usage":
+        if not isinstance(other, Usage):
+            return NotImplemented
+        return Usage(self.bytes + other.bytes, self.inodes + other.inodes)
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(self.bytes - other.bytes, self.inodes - other.inodes)
+
+
+def clone(source: str, target: str) -> set[int]:
+    """Copy a tree by hard links; say which inodes are shared."""
+    shared: set[int] = set()
+    made: list[tuple[str, str]] = []
+    for directory, entries in _directories(source):
+        copy = os.path.join(target, os.path.relpath(directory, source))
+        for entry in entries:
+            path = os.path.join(copy, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                os.mkdir(path, 0o700)
+            elif _link(entry.path, path):
+                shared.add(entry.inode())
+        made.append((directory, copy))
+    for directory, copy in reversed(made):
+        _copy_metadata(directory, copy)
+    return shared
+
+
+def measure(root: str, shared: set[int]) -> Usage:
+    """Count what a tree occupies besides its shared files."""
+    seen: set[int] = set(shared)
+    total = _occupied(os.lstat(root))
+    for _, entries in _directories(root):
+        for entry in entries:
+            status = entry.stat(follow_symlinks=False)
+            if status.st_nlink > 1 and not entry.is_dir(follow_symlinks=False):
+                if status.st_ino in seen:
+                    continue
+                seen.add(status.st_ino)
+            total += _occupied(status)
+    return total
+
+
+def _occupied(status: os.stat_result) -> Usage:
+    return Usage(status.st_blocks * _BLOCK, 1)
+
+
+def _directories(root: str) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
+    """Walk every directory, parents first."""
+    todo = [root]
+    while todo:
+        directory = todo.pop()
+        with os.scandir(directory) as scan:
+            entries = list(scan)
+        yield directory, entries
+        todo += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def _link(source: str, target: str) -> bool:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in {errno.EMLINK, errno.EPERM}:
+            raise
+        # The file has as many names as its file system allows, or links are forbidden here.
+        shutil.copy2(source, target, follow_symlinks=False)
+        return False
+    return True
+
+
+def _copy_metadata(source: str, target: str) -> None:
+    status = os.lstat(source)
+    if os.geteuid() == 0:
+        os.chown(target, status.st_uid, status.st_gid)
+    os.chmod(target, status.st_mode & 0o7777)
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
 
 _HOSTILE = frozenset((errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.ENOTDIR))
 

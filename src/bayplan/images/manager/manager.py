@@ -17,9 +17,7 @@ from functools import partial
 from bayplan.base.clock import Clock
 from bayplan.images.credentials.keyring import PodKeyring
 from bayplan.images.credentials.memory import PullMemory
-from bayplan.images.credentials.providers.keyring import Providers
-from bayplan.images.manager.backoff import KeyedBackoff
-from bayplan.images.manager.cluster import Cluster, EventKind, EventReason, EventSink, Subject
+from bayplan.images.credentials.providers.provider import Providers
 from bayplan.images.manager.errors import (
     CreatePodSandboxError,
     ErrImageNeverPullError,
@@ -31,12 +29,20 @@ from bayplan.images.manager.errors import (
     pull_error,
 )
 from bayplan.images.manager.metrics import ImageMetrics
-from bayplan.images.manager.pod_credentials import PodCredentials
-from bayplan.images.manager.policy import PullPolicy
-from bayplan.images.manager.pulling import Pulled, Puller, PullFailedError
-from bayplan.images.manager.wanted import WantedImage, runtime_handler, wanted_image
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime
+from bayplan.images.manager.pulls import KeyedBackoff, Pulled, Puller, PullFailedError
+from bayplan.images.manager.wanted import (
+    Cluster,
+    EventKind,
+    EventReason,
+    EventSink,
+    PodCredentials,
+    PullPolicy,
+    Subject,
+    WantedImage,
+    runtime_handler,
+    wanted_image,
+)
+from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime, RuntimeCallError
 from bayplan.kube.pods import Container, Pod
 
 

@@ -1,12 +1,13 @@
-"""Bringing content into the store: once each, a few at a time.
+"""Bringing content into the store: once each, a few at a time, and how far that has come.
 
-Content that is here is used only for a repository that has it (`bayplan.images.store.provenance`);
+Content that is here is used only for a repository that has it (`bayplan.images.store.database`);
 any other delivers it as if it were not here. Two pulls that need one blob of one repository, or one
 chain of the same blobs, share the work. What a pull relies on it holds first, so that no removal
 takes it away in between. What a failed pull had received of a blob is left to the next one.
 """
 
 import asyncio
+import enum
 import shutil
 import threading
 from collections.abc import Callable
@@ -14,17 +15,71 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
+import msgspec
+
 from bayplan.images.flights import Flights, uninterrupted
-from bayplan.images.layers.limits import Limits
+from bayplan.images.handlers import Handler
+from bayplan.images.layers.streams import Limits
 from bayplan.images.layers.unpack import LayerJob, check_content, content_digest, unpack
-from bayplan.images.pull.progress import Listener, Phase, PullProgress
+from bayplan.images.platforms import Platform, describe
 from bayplan.images.registry.client import Document, RegistryClient, Source
-from bayplan.images.registry.errors import IntegrityError, StorageFullError, storage_error
+from bayplan.images.registry.errors import (
+    IntegrityError,
+    PlatformError,
+    StorageFullError,
+    storage_error,
+)
 from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
 from bayplan.images.store.content import Ingest
-from bayplan.images.store.entries import Content, Kind
+from bayplan.images.store.database import Content, Kind
 from bayplan.images.store.layout import delete
 from bayplan.images.store.store import Hold, ImageStore
+
+
+class Phase(enum.StrEnum):
+    """What is happening to a piece of content."""
+
+    WAITING = "waiting"
+    DOWNLOADING = "downloading"
+    UNPACKING = "unpacking"
+    DONE = "done"
+
+
+class PullProgress(msgspec.Struct, frozen=True):
+    """One step of one layer or config."""
+
+    digest: str
+    phase: Phase
+    done: int = 0
+    total: int = 0
+
+
+Listener = Callable[[PullProgress], None]
+
+
+def ignore(_progress: PullProgress) -> None:
+    """Draw nothing."""
+
+
+class Pull(msgspec.Struct, frozen=True):
+    """One image for one handler."""
+
+    source: Source
+    handler: Handler
+    listener: Listener = ignore
+
+    @property
+    def name(self) -> str:
+        """The image and the handler, as errors name them."""
+        wanted = self.handler.matcher.platform
+        return f"{self.source.reference} for runtime handler {self.handler.name!r} ({wanted})"
+
+    def nothing_fits(self, offered: list[Platform]) -> PlatformError:
+        """Say that an image has nothing for the handler, and what it has."""
+        matcher = self.handler.matcher
+        mode = f" under {matcher.isolation} isolation" if matcher.platform.os == "windows" else ""
+        return PlatformError(f"no manifest matches{mode}; on offer: {describe(offered)}")
+
 
 _UNPACKERS = 4
 _Result = TypeVar("_Result")

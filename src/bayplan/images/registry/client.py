@@ -17,10 +17,15 @@ import msgspec
 
 from bayplan.images.registry.credentials import Credentials, Keyring
 from bayplan.images.registry.download import Opener, Pace, Sink, download
-from bayplan.images.registry.errors import IntegrityError, NotFoundError, PullError
+from bayplan.images.registry.errors import (
+    IntegrityError,
+    NotFoundError,
+    PullError,
+    Retrier,
+    TransientError,
+)
 from bayplan.images.registry.hosts import Host, hosts_for
 from bayplan.images.registry.media import ACCEPT, MANIFEST_LIMIT, Descriptor
-from bayplan.images.registry.retry import Retrier, TransientError
 from bayplan.images.registry.transport import Request, Transport
 from bayplan.kube.imagereferences import DEFAULT_REGISTRY, ImageReference, is_digest
 

@@ -14,8 +14,7 @@ from typing import Protocol
 import aiohttp
 import msgspec
 
-from bayplan.images.registry.errors import IntegrityError
-from bayplan.images.registry.retry import Retrier, TransientError
+from bayplan.images.registry.errors import IntegrityError, Retrier, TransientError
 
 _STEP = 64 * 1024
 _WRITE = 1024 * 1024

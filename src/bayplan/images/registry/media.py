@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bayplan.images.platforms.platform import Platform
+from bayplan.images.platforms import Platform
 from bayplan.images.registry.errors import IntegrityError
 from bayplan.kube.imagereferences import is_digest
 

@@ -1,4 +1,9 @@
-"""Answering a registry's 401: Basic credentials, or a token from the server it names.
+"""Answering a registry's 401, and where it may send us: redirects and token servers.
+
+A registry is data from strangers as much as an image is. It may send us on to whom it likes in the
+open net, but not from a private connection into the open, not with a name and password that it
+chose, and not to this machine or its network's own services (loopback and link-local addresses,
+where agents and the cloud's metadata listen) unless it is there itself.
 
 Headers are cached by registry, repository and credentials until shortly before they expire, so a
 pull of many layers logs in once. Tokens are asked for over a connection at least as private as the
@@ -6,18 +11,123 @@ registry's own, in bounded time, and nothing here ever logs a secret.
 """
 
 import asyncio
+import ipaddress
+import re
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 import msgspec
 from yarl import URL
 
-from bayplan.images.registry.challenges import Challenge
 from bayplan.images.registry.credentials import Credentials
-from bayplan.images.registry.errors import AuthenticationError, PullError
-from bayplan.images.registry.origins import Origin, reject_detour
-from bayplan.images.registry.retry import RETRIED_STATUSES, TransientError
+from bayplan.images.registry.errors import (
+    RETRIED_STATUSES,
+    AuthenticationError,
+    PullError,
+    TransientError,
+)
+
+_SCHEME = re.compile(r"\s*,?\s*([A-Za-z]+)\s+(?=[A-Za-z_]+\s*=)")
+_PARAMETER = re.compile(r'\s*,?\s*([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
+_LENGTH_LIMIT = 8192
+
+
+class Challenge(NamedTuple):
+    """One way of logging in that a registry offers."""
+
+    scheme: str
+    parameters: dict[str, str]
+
+
+def parse_challenges(headers: list[str]) -> list[Challenge]:
+    """Read every challenge of a response, in order."""
+    found: list[Challenge] = []
+    for header in headers:
+        found += _parse_one(header[:_LENGTH_LIMIT])
+    return found
+
+
+def _parse_one(header: str) -> list[Challenge]:
+    found: list[Challenge] = []
+    position = 0
+    if header.strip().lower() in {"basic", "bearer"}:
+        return [Challenge(header.strip().lower(), {})]
+    while scheme := _SCHEME.match(header, position):
+        parameters: dict[str, str] = {}
+        position = scheme.end()
+        while parameter := _PARAMETER.match(header, position):
+            # The next scheme's name is followed by a blank, never by "=".
+            quoted, bare = parameter[2], parameter[3]
+            text = bare if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+            parameters[parameter[1].lower()] = text
+            position = parameter.end()
+        found.append(Challenge(scheme[1].lower(), parameters))
+    return found
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Origin(NamedTuple):
+    """Whom a connection is to: what credentials belong to."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def origin_of(url: str) -> Origin:
+    """Say whom a URL is for; a port that goes without saying is the same as one that is said."""
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, parts.hostname
+    except ValueError:
+        raise PullError(f"{url[:200]!r} is not a URL") from None
+    if parts.scheme not in _PORTS or not host:
+        raise PullError(f"{url[:200]!r} is not a URL of HTTP")
+    return Origin(parts.scheme, host, _PORTS[parts.scheme] if port is None else port)
+
+
+def redirected(url: str, location: str) -> str:
+    """Follow a redirect from one URL to the next, if it may be followed."""
+    try:
+        target = urljoin(url, location)
+    except ValueError:
+        raise PullError(f"{origin_of(url)} redirects to no URL: refused") from None
+    reject_detour(url, target)
+    return target
+
+
+def reject_detour(url: str, target: str, *, in_the_open: bool = False) -> None:
+    """Refuse to go where whoever answers at a URL may not send us."""
+    here = origin_of(url)
+    scheme = target.partition(":")[0].lower()
+    downgrade = here.scheme == "https" and scheme == "http"
+    if scheme not in _PORTS or (downgrade and not in_the_open):
+        raise PullError(f"{here} redirects to {scheme[:20]}: refused")
+    there = origin_of(target)
+    if "@" in urlsplit(target).netloc:
+        raise PullError(f"{here} redirects to {there} with a password in the address: refused")
+    if _is_internal(there.host) and not _is_internal(here.host):
+        raise PullError(f"{here} redirects to {there}, which is this machine's own: refused")
+
+
+def _is_internal(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return mapped.is_loopback or mapped.is_link_local or mapped.is_unspecified
+
 
 _ANSWER_LIMIT = 64 * 1024
 _DEFAULT_LIFETIME = 60.0

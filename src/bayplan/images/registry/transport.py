@@ -3,7 +3,7 @@
 Credentials stay with the host they are for: a redirect to any other scheme, host or port is
 followed without them, and nothing is ever read from `.netrc`. A 401 is answered once; a second one
 is final, so a registry that never stops asking cannot keep us busy. Where a registry may send us is
-`bayplan.images.registry.origins`' to say. Failures worth another try leave as `TransientError`,
+`bayplan.images.registry.tokens`' to say. Failures worth another try leave as `TransientError`,
 everything else as the error it is.
 """
 
@@ -23,13 +23,24 @@ from yarl import URL
 
 from bayplan.client.config.proxies import proxy_for
 from bayplan.client.errors import ConfigError
-from bayplan.images.registry.challenges import parse_challenges
 from bayplan.images.registry.credentials import Credentials
-from bayplan.images.registry.errors import AuthenticationError, NotFoundError, PullError
+from bayplan.images.registry.errors import (
+    RETRIED_STATUSES,
+    AuthenticationError,
+    NotFoundError,
+    PullError,
+    TransientError,
+    parse_retry_after,
+)
 from bayplan.images.registry.hosts import Host
-from bayplan.images.registry.origins import origin_of, redirected, reject_detour
-from bayplan.images.registry.retry import RETRIED_STATUSES, TransientError, parse_retry_after
-from bayplan.images.registry.tokens import TokenKey, Tokens
+from bayplan.images.registry.tokens import (
+    TokenKey,
+    Tokens,
+    origin_of,
+    parse_challenges,
+    redirected,
+    reject_detour,
+)
 
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _REDIRECT_LIMIT = 5

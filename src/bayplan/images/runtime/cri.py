@@ -20,12 +20,6 @@ import msgspec
 
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
-from bayplan.images.runtime.errors import (
-    RuntimeCallError,
-    RuntimeTimeoutError,
-    RuntimeUnavailableError,
-    UnusableAnswerError,
-)
 from bayplan.images.runtime.objects import (
     FilesystemUsage,
     Image,
@@ -33,7 +27,11 @@ from bayplan.images.runtime.objects import (
     ImageSpec,
     PodIdentity,
     RegistryAuth,
+    RuntimeCallError,
+    RuntimeTimeoutError,
+    RuntimeUnavailableError,
     RuntimeVersion,
+    UnusableAnswerError,
 )
 
 DEFAULT_TIMEOUT = 2.0

@@ -14,8 +14,7 @@ import msgspec
 
 from bayplan.images.flights import uninterrupted
 from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
-from bayplan.images.store.database import Database, Facts
-from bayplan.images.store.entries import Content, Entry, EntryKey
+from bayplan.images.store.database import Content, Database, Entry, EntryKey, Facts
 
 _DIGEST_LIMIT = 32
 _ID = re.compile(r"(?:sha256:)?([0-9a-f]{4,64})")

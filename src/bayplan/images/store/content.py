@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bayplan.images.layers.clone import Usage
+from bayplan.images.layers.unpack import Usage
 from bayplan.images.registry.errors import IntegrityError
 from bayplan.images.registry.media import Descriptor
 from bayplan.images.store.layout import Layout, delete

@@ -1,10 +1,14 @@
 """The store as the puller and the service see it.
 
+Flushing a file system costs the same for one pull as for ten. Whoever asks while a flush is still
+waiting to start shares it; whoever asks later needs the next one, since its content may have come
+after the first began.
+
 Opening sweeps: what is under way when a process dies is deleted, an entry whose content is not all
 there is dropped, and content that no entry needs goes; only downloads that can be continued stay,
 within their bounds. While it runs, content is removed when the last entry that uses it is, except
 what a pull under way holds: a pull holds what it is about to rely on before it looks whether it is
-there. What is known of content (`bayplan.images.store.provenance`) goes with it.
+there. What is known of content (`bayplan.images.store.database`) goes with it.
 """
 
 import asyncio
@@ -16,15 +20,40 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from bayplan.images.flights import uninterrupted
-from bayplan.images.layers.clone import Usage
-from bayplan.images.store.barrier import Barrier
+from bayplan.images.layers.unpack import Usage
 from bayplan.images.store.catalogue import Catalogue
 from bayplan.images.store.content import ChainStore, ContentStore
-from bayplan.images.store.database import Database, Facts
-from bayplan.images.store.entries import Content, Entry, EntryKey, Kind
-from bayplan.images.store.layout import Layout, delete
-from bayplan.images.store.partials import Keeping, Partials
-from bayplan.images.store.provenance import Provenance
+from bayplan.images.store.database import (
+    Content,
+    Database,
+    Entry,
+    EntryKey,
+    Facts,
+    Kind,
+    Provenance,
+)
+from bayplan.images.store.layout import Keeping, Layout, Partials, delete
+
+
+class Barrier:
+    """One flush at a time, shared by those it covers."""
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self._flush = flush
+        self._flushing = asyncio.Lock()
+        self._next: asyncio.Task[None] | None = None
+
+    async def passed(self) -> None:
+        """Return when everything written before this call would survive a loss of power."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._run())
+        await uninterrupted(self._next)
+
+    async def _run(self) -> None:
+        async with self._flushing:
+            self._next = None
+            await asyncio.to_thread(self._flush)
+
 
 _LOG = logging.getLogger(__name__)
 _BLOCK = 512

@@ -24,9 +24,9 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.images.agent.housekeeping import PERIOD
 from bayplan.images.agent.node import NodeImageOptions, serve_node
-from bayplan.images.collection.policy import CollectionPolicy
-from bayplan.images.cri.app import serve
-from bayplan.images.platforms.host import host_platform
+from bayplan.images.collection import CollectionPolicy
+from bayplan.images.cri.server import serve
+from bayplan.images.platforms import host_platform
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import ImageSpec
 from bayplan.images.settings import load_settings

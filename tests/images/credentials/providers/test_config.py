@@ -10,8 +10,11 @@ import pytest
 import yaml
 
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.images.credentials.providers.config import ProviderConfig, load_provider_config
-from bayplan.images.credentials.providers.matching import matches
+from bayplan.images.credentials.providers.config import (
+    ProviderConfig,
+    load_provider_config,
+    matches,
+)
 
 V1 = "credentialprovider.kubelet.k8s.io/v1"
 GOOD: dict[str, Any] = {

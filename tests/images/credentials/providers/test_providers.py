@@ -16,15 +16,15 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.images.credentials.keyring import Credential, ServiceAccountSource
-from bayplan.images.credentials.providers.keyring import Providers
-from bayplan.images.credentials.providers.plugin import Plugin
+from bayplan.images.credentials.providers.config import ProviderSettings
 from bayplan.images.credentials.providers.provider import (
     Asker,
+    Plugin,
     Provider,
+    Providers,
     Token,
     TokenUnavailableError,
 )
-from bayplan.images.credentials.providers.settings import ProviderSettings
 from bayplan.images.manager.metrics import ImageMetrics
 from bayplan.images.runtime.objects import PodIdentity
 from bayplan.kube.meta import ObjectMeta

@@ -1,32 +1,139 @@
-"""When a plugin is asked, and for how long its answer is good.
+"""Credential plugins: when one is asked, what it is asked, and for how long its answer is good.
+
+The program is found by its name in the directory of plugins, gets its arguments and variables, has
+a minute and may print a megabyte. Nothing of what it answers is ever put into words: an answer that
+cannot be read may hold a password all the same.
 
 A plugin says itself for what its answer is good: the image, its registry, or everything (Global),
 and how long. With `tokenAttributes` it is asked on behalf of the pod's service account, and what it
 answers is for that account alone. Who asks for the same at the same time waits for one answer.
+
+A plugin that fails, hangs or answers nonsense is reported and passed over, and the pull goes on
+with what the others give, as the kubelet does it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Hashable
+import logging
+import os
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar
+
+import msgspec
 
 from bayplan.base.clock import Clock
-from bayplan.images.credentials.keyring import Credential, PodKeyring, ServiceAccountSource
-from bayplan.images.credentials.providers.matching import matches
-from bayplan.images.credentials.providers.plugin import (
-    Identity,
-    Login,
-    Plugin,
-    ProviderError,
-    Response,
+from bayplan.base.durations import DurationError, parse_duration
+from bayplan.client.programs import Program, ProgramError
+from bayplan.images.credentials.keyring import (
+    Credential,
+    PodKeyring,
+    ServiceAccountSource,
+    credentials_for,
 )
-from bayplan.images.credentials.providers.settings import ProviderSettings, TokenAttributes
+from bayplan.images.credentials.providers.config import (
+    ProviderConfig,
+    ProviderSettings,
+    TokenAttributes,
+    matches,
+)
 from bayplan.images.registry.credentials import Keyring
 from bayplan.images.runtime.objects import PodIdentity, RegistryAuth
+from bayplan.kube.imagereferences import parse_image
 from bayplan.kube.secrets import ServiceAccount
+
+TIMEOUT = 60.0
+
+
+class ProviderError(Exception):
+    """A plugin that gave nothing that can be used; says which, and why."""
+
+
+class _Request(msgspec.Struct, rename="camel", omit_defaults=True):
+    api_version: str
+    kind: str
+    image: str
+    service_account_token: str = ""
+    service_account_annotations: dict[str, str] = {}
+
+
+class Login(msgspec.Struct, forbid_unknown_fields=True):
+    """A name and a password for a registry."""
+
+    username: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return "Login(…)"
+
+
+class Response(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """What a plugin answers."""
+
+    api_version: str
+    kind: Literal["CredentialProviderResponse"]
+    cache_key_type: str = ""
+    cache_duration: str | None = None
+    auth: dict[str, Login] | None = None
+
+    @property
+    def cache_seconds(self) -> float | None:
+        """How long it says it is good; None if it does not say."""
+        return None if self.cache_duration is None else parse_duration(self.cache_duration)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The service account on whose behalf a plugin is asked."""
+
+    token: str = field(default="", repr=False)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One program of the directory of plugins."""
+
+    settings: ProviderSettings
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    timeout: float = TIMEOUT
+
+    async def ask(self, image: str, identity: Identity) -> Response:
+        """Ask for credentials for an image."""
+        settings = self.settings
+        own = {variable.name: variable.value for variable in settings.env}
+        environment = {**self.environment, **own}
+        command = str(self.folder / settings.name)
+        program = Program(command, settings.args, environment, self.timeout)
+        request = _Request(
+            settings.api_version,
+            "CredentialProviderRequest",
+            image,
+            identity.token,
+            dict(identity.annotations),
+        )
+        try:
+            return self._read(await program.run(msgspec.json.encode(request)))
+        except ProgramError as error:
+            raise self._error(str(error)) from None
+
+    def _read(self, output: bytes) -> Response:
+        try:
+            response = msgspec.json.decode(output, type=Response)
+            _ = response.cache_seconds
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, DurationError):
+            raise self._error("the answer is not a CredentialProviderResponse") from None
+        if response.api_version != self.settings.api_version:
+            raise self._error("answered another version than it was asked in")
+        return response
+
+    def _error(self, problem: str) -> ProviderError:
+        return ProviderError(f"credential provider {self.settings.name}: {problem}")
+
 
 GLOBAL = "<global>"
 _TOKEN_CACHE = "Token"  # noqa: S105 - a kind of caching
@@ -219,3 +326,46 @@ def _forget(kept: dict[Hashable, tuple[float, _Kept]], now: float) -> None:
     """Drop what is good no more."""
     for key in [key for key, (good_until, _) in kept.items() if good_until < now]:
         del kept[key]
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """The plugins of a node, in order."""
+
+    providers: Sequence[Provider] = ()
+
+    async def credentials(self, image: str, asker: Asker) -> list[Credential]:
+        """What they give for an image, most specific first."""
+        keyring: PodKeyring = Keyring()
+        name = str(parse_image(image).repository)
+        for provider in self.providers:
+            keyring += await self._of(provider, name, asker)
+        return credentials_for(keyring, image)
+
+    async def _of(self, provider: Provider, name: str, asker: Asker) -> PodKeyring:
+        try:
+            return await provider.keyring(name, asker)
+        except ProviderError as error:
+            log.warning("no credentials for %s: %s", name, error)
+            if provider.metrics is not None:
+                provider.metrics.plugin_failed(provider.settings.name)
+            return Keyring()
+
+
+def providers_of(
+    config: ProviderConfig,
+    folder: Path,
+    clock: Clock,
+    accounts: ServiceAccounts | None = None,
+    metrics: PluginMetrics | None = None,
+) -> Providers:
+    """The plugins that a configuration names."""
+    return Providers(
+        [
+            Provider(Plugin(settings, folder), clock, accounts, metrics)
+            for settings in config.providers
+        ]
+    )

@@ -1,4 +1,9 @@
-"""One pull through the runtime: in line, within the rate, with each credential in turn.
+"""One pull through the runtime: in line, within the rate, with each credential, backing off.
+
+The rate never makes anybody wait: a pull for which there is no token fails with
+"pull QPS exceeded" and is tried again after its back-off, as the kubelet does it.
+
+A key that has been quiet for twice the longest wait starts over. Time is handed in.
 
 The CRI tells nothing of a pull's progress, so a pull is unbounded as long as something happens on
 the disk that holds the images; if nothing has changed there for the progress deadline, the pull is
@@ -8,15 +13,99 @@ cancelled. What "something" is, is handed in.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from bayplan.base.clock import Clock
-from bayplan.base.pacing import TokenBucket
+from bayplan.base.pacing import TokenBucket, doubled
 from bayplan.images.credentials.keyring import Credential
-from bayplan.images.manager.throttle import PullLine
-from bayplan.images.runtime.errors import RuntimeCallError
-from bayplan.images.runtime.objects import Image, ImageKey, ImageRuntime, ImageSpec, PodIdentity
+from bayplan.images.runtime.objects import (
+    Image,
+    ImageKey,
+    ImageRuntime,
+    ImageSpec,
+    PodIdentity,
+    RuntimeCallError,
+)
+
+DEFAULT_QPS = 5.0
+DEFAULT_BURST = 10
+
+
+class PullLine:
+    """Serial pulls by default, first come first served; parallel with or without a limit."""
+
+    def __init__(self, *, serialize: bool = True, max_parallel: int | None = None) -> None:
+        if max_parallel is not None and max_parallel < 1:
+            raise ValueError(f"max parallel image pulls is {max_parallel}, must be at least 1")
+        if serialize and max_parallel not in {None, 1}:
+            raise ValueError("serialized image pulls cannot have a limit other than 1")
+        limit = 1 if serialize else max_parallel
+        self._slots = None if limit is None else asyncio.Semaphore(limit)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for one's turn, and hold it."""
+        if self._slots is None:
+            yield
+            return
+        async with self._slots:
+            yield
+
+
+INITIAL_SECONDS = 10.0
+LONGEST_SECONDS = 300.0
+
+
+@dataclass(slots=True)
+class _Entry:
+    failures: int
+    failed_at: float
+    cause: str
+
+
+@dataclass(slots=True)
+class KeyedBackoff:
+    """Who has to wait, until when, and because of what."""
+
+    initial: float = INITIAL_SECONDS
+    longest: float = LONGEST_SECONDS
+    _entries: dict[str, _Entry] = field(default_factory=dict)
+
+    def failed(self, key: str, now: float, cause: str) -> None:
+        """Note a failure; the key's wait begins now."""
+        entry = self._live(key, now)
+        failures = 1 if entry is None else entry.failures + 1
+        self._entries[key] = _Entry(failures, now, cause)
+
+    def remaining(self, key: str, now: float) -> float:
+        """How many seconds the key has yet to wait."""
+        entry = self._live(key, now)
+        if entry is None:
+            return 0.0
+        wait = doubled(self.initial, self.longest, entry.failures - 1)
+        return max(0.0, wait - (now - entry.failed_at))
+
+    def cause(self, key: str) -> str:
+        """Why the key waits."""
+        entry = self._entries.get(key)
+        return entry.cause if entry else ""
+
+    def forget_expired(self, now: float) -> None:
+        """Drop the keys that would start over anyway, so that the table cannot grow for ever."""
+        for key in [key for key in self._entries if self._live(key, now) is None]:
+            del self._entries[key]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _live(self, key: str, now: float) -> _Entry | None:
+        entry = self._entries.get(key)
+        if entry is None or now - entry.failed_at > 2 * self.longest:
+            return None
+        return entry
+
 
 DEFAULT_PROGRESS_DEADLINE = 600.0
 _LOOKS_PER_DEADLINE = 10

@@ -1,1 +1,0 @@
-"""Garbage collection of images, by (image, runtime handler)."""

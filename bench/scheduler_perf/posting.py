@@ -19,7 +19,7 @@ import msgspec
 from yarl import URL
 
 from bayplan.client import Client
-from bayplan.client.config.tls import TlsContexts
+from bayplan.client.config.access import TlsContexts
 
 CONNECTIONS = 5
 IN_A_ROW = 10

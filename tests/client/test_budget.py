@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bayplan.base.clock import LoopClock
-from bayplan.client.wire.budget import Budget
+from bayplan.client.wire.calls import Budget
 
 pytestmark = pytest.mark.virtual
 

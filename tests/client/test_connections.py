@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bayplan.client import Access, Client, Tuning, untyped
-from bayplan.client.config.tls import TlsSettings
+from bayplan.client.config.access import TlsSettings
 from bayplan.client.errors import MalformedError, TooLargeError, UntrustedError
 from bayplan.client.wire.connections import Address, Connections
-from bayplan.client.wire.requests import Limits, Request
+from bayplan.client.wire.transport import Limits, Request
 from tests.client.proxies import RudeProxy
 from tests.client.scripted import Scripted, json
 from tests.client.tls_servers import TlsServer

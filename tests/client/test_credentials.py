@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from bayplan.client import Access, Client, load_access
-from bayplan.client.config.credentials import FixedHeader, TokenFile
-from bayplan.client.config.exec_plugin import Plugin
-from bayplan.client.config.kubeconfig_types import ExecSettings
-from bayplan.client.config.tls import TlsSettings
+from bayplan.client.config.access import FixedHeader, TlsSettings, TokenFile
+from bayplan.client.config.kubeconfig import ExecSettings
+from bayplan.client.config.plugins import Plugin
 from bayplan.client.errors import ApiError, ConfigError, UnauthorizedError, UntrustedError
 from bayplan.kube.nodes import Node
 from tests.client import scripted

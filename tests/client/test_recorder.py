@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.client import Access, Client, Recorder, Reporter, untyped
-from bayplan.client.events.recorder import IN_FLIGHT, MANY, QUEUE
-from bayplan.client.events.series import OVER, Series, Tally
+from bayplan.client.events import IN_FLIGHT, MANY, OVER, QUEUE, Series, Tally
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.pods import Pod

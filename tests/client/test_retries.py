@@ -29,9 +29,9 @@ from bayplan.client.errors import (
     UnreachableError,
     error_from,
 )
-from bayplan.client.verbs.discovery import UnknownKindError
-from bayplan.client.wire.requests import Limits
-from bayplan.client.wire.retries import wait_before_retry
+from bayplan.client.verbs.reads import UnknownKindError
+from bayplan.client.wire.calls import wait_before_retry
+from bayplan.client.wire.transport import Limits
 from bayplan.kube.nodes import Node
 from tests.client.proxies import RudeProxy
 from tests.client.scripted import Handler, Scripted, config_map, hang_up, json, raw, refusal

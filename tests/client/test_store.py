@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.client import Untyped
-from bayplan.client.informers.changes import Change
-from bayplan.client.informers.store import Store
+from bayplan.client.informers.reflector import Change, Store
 from bayplan.client.objects import key_of
-from bayplan.client.verbs.watching import WatchEvent
+from bayplan.client.verbs.reads import WatchEvent
 from tests.client.scripted import config_map
 
 

@@ -24,7 +24,7 @@ from bayplan.client.errors import (
     TooManyRequestsError,
 )
 from bayplan.client.resources import resource_of
-from bayplan.client.verbs.discovery import UnknownKindError
+from bayplan.client.verbs.reads import UnknownKindError
 from bayplan.kube.coordination import Lease, LeaseSpec
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node

@@ -19,7 +19,7 @@ from bayplan.autoscaler.options import (
 )
 from bayplan.autoscaler.providers.declared.declaration import GroupSection
 from bayplan.autoscaler.providers.options import ProviderOptions
-from bayplan.client.config.kubeconfig_types import KubeConfig
+from bayplan.client.config.kubeconfig import KubeConfig
 from bayplan.embedded.simulation.clusterfile.cluster import ClusterFile
 from bayplan.images.credentials.providers.config import CredentialProviderConfig
 from bayplan.images.cri.metrics import Metrics as CriMetrics

@@ -13,7 +13,7 @@ import pytest
 from bayplan.base.clock import LoopClock
 from bayplan.base.pacing import RetryPolicy
 from bayplan.client import Access, Client, Informers, Tuning
-from bayplan.client.config.credentials import FixedHeader
+from bayplan.client.config.access import FixedHeader
 from bayplan.client.errors import (
     ApiError,
     DisconnectedError,
@@ -24,7 +24,7 @@ from bayplan.client.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bayplan.client.wire.requests import Limits
+from bayplan.client.wire.transport import Limits
 from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.errors import ApiError as Refusal
 from bayplan.embedded.apiserver.plane import ControlPlane

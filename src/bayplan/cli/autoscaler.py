@@ -43,7 +43,7 @@ from bayplan.client.daemon import (
     elected,
     process_identity,
 )
-from bayplan.client.election.record import LeaderSettings
+from bayplan.client.election import LeaderSettings
 from bayplan.client.errors import ClientError
 from bayplan.client.serving.health import HealthPages
 from bayplan.fit import Profile

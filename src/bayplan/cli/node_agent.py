@@ -29,7 +29,7 @@ from bayplan.cli.options.daemon import LeaderOptions, listen_address, run_daemon
 from bayplan.cli.options.flags import Switch
 from bayplan.client import Client
 from bayplan.client.daemon import DaemonProcess, HealthEndpoint, Lead, elected, process_identity
-from bayplan.client.election.record import LeaderSettings
+from bayplan.client.election import LeaderSettings
 from bayplan.client.errors import ClientError
 from bayplan.client.logs import log_plainly
 from bayplan.client.serving.binding import ListenError, serve_metrics

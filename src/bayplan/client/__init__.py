@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from bayplan.client.events import Recorder, Reporter
     from bayplan.client.informers import Change, Informer, Informers
     from bayplan.client.resources import Resource, Untyped, resource_of, untyped, untyped_kind
-    from bayplan.client.verbs.patches import Patch, apply, json_patch, merge, strategic
-    from bayplan.client.verbs.reading import Selection, WatchFrom
-    from bayplan.client.verbs.subresources import deletion
+    from bayplan.client.verbs.reads import Selection, WatchFrom
+    from bayplan.client.verbs.writes import Patch, apply, deletion, json_patch, merge, strategic
 
 __all__ = [
     "Access",
@@ -48,9 +47,8 @@ _HOMES = {
     "events": ("Recorder", "Reporter"),
     "informers": ("Change", "Informer", "Informers"),
     "resources": ("Resource", "Untyped", "resource_of", "untyped", "untyped_kind"),
-    "verbs.patches": ("Patch", "apply", "json_patch", "merge", "strategic"),
-    "verbs.reading": ("Selection", "WatchFrom"),
-    "verbs.subresources": ("deletion",),
+    "verbs.writes": ("Patch", "apply", "deletion", "json_patch", "merge", "strategic"),
+    "verbs.reads": ("Selection", "WatchFrom"),
 }
 """Where each name is at home, among the modules of this package."""
 

@@ -25,13 +25,10 @@ from bayplan.base.pacing import RetryPolicy
 from bayplan.client.config.access import Access
 from bayplan.client.config.loading import load_access
 from bayplan.client.objects import decode
-from bayplan.client.verbs.acting import Actions
-from bayplan.client.verbs.reading import Reads
-from bayplan.client.wire.budget import Budget
-from bayplan.client.wire.calling import Caller
-from bayplan.client.wire.requests import Limits, Request
-from bayplan.client.wire.sending import Sender
-from bayplan.client.wire.transport import Transport
+from bayplan.client.verbs.reads import Reads
+from bayplan.client.verbs.writes import Actions
+from bayplan.client.wire.calls import Budget, Caller, Sender
+from bayplan.client.wire.transport import Limits, Request, Transport
 from bayplan.kube.meta import Struct
 
 

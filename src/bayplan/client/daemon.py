@@ -32,9 +32,7 @@ from uuid import uuid4
 
 from bayplan.base.garbage import RARELY, freeze
 from bayplan.client.client import Client
-from bayplan.client.election.elector import Elector
-from bayplan.client.election.locks import ClusterLease
-from bayplan.client.election.record import LeaderSettings, Timing
+from bayplan.client.election import ClusterLease, Elector, LeaderSettings, Timing
 from bayplan.client.errors import ClientError
 from bayplan.client.serving.binding import bind
 from bayplan.client.serving.health import HealthPages, serve_health

@@ -15,8 +15,7 @@ from urllib.parse import urlencode
 from bayplan.client.client import Client, Tuning
 from bayplan.client.config.access import Access
 from bayplan.client.errors import DisconnectedError, UnreachableError
-from bayplan.client.wire.requests import Request
-from bayplan.client.wire.transport import Headers
+from bayplan.client.wire.transport import Headers, Request
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.apiserver.request import ADMIN, User
 from bayplan.embedded.apiserver.store.database import StoreError

@@ -18,7 +18,7 @@ from bayplan.base.clock import WallClock
 from bayplan.base.pacing import Backoff
 from bayplan.client.client import Client, connect
 from bayplan.client.errors import UnreachableError
-from bayplan.client.verbs.patches import merge
+from bayplan.client.verbs.writes import merge
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.images.agent.node import NodeImageOptions, serve_node

@@ -16,7 +16,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.client.client import Client, connect
-from bayplan.client.verbs.subresources import deletion
+from bayplan.client.verbs.writes import deletion
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.images.agent.live import SECRETS, LiveWorkloads

@@ -21,7 +21,7 @@ import yaml
 from bayplan.client import Client, Untyped, connect, untyped
 from bayplan.client.errors import NotFoundError
 from bayplan.client.resources import CONFIG_MAPS, Resource
-from bayplan.client.verbs.patches import strategic
+from bayplan.client.verbs.writes import strategic
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod

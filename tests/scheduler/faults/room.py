@@ -11,7 +11,7 @@ from random import Random
 from bayplan.base.clock import Clock
 from bayplan.client import Access, Client, Untyped
 from bayplan.client.daemon import elect
-from bayplan.client.election.elector import LeadershipLostError
+from bayplan.client.election import LeadershipLostError
 from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.inprocess import InProcessTransport
 from bayplan.embedded.simulation.clusterfile import parse_cluster

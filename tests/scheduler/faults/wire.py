@@ -18,8 +18,7 @@ import msgspec
 
 from bayplan.base.clock import Clock
 from bayplan.client.errors import DisconnectedError, UnreachableError
-from bayplan.client.wire.requests import Request
-from bayplan.client.wire.transport import Headers, Reply, Transport
+from bayplan.client.wire.transport import Headers, Reply, Request, Transport
 
 
 class How(Enum):

@@ -14,7 +14,7 @@ from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import BadInput
 from bayplan.cli.text.output import printable
 from bayplan.client.daemon import DaemonProcess
-from bayplan.client.election.record import LeaderSettings, Timing
+from bayplan.client.election import LeaderSettings, Timing
 from bayplan.client.logs import LogFormat, log_to_stderr
 from bayplan.client.serving.binding import ListenError
 from bayplan.kube.names import is_object_name

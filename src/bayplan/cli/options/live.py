@@ -12,7 +12,7 @@ from bayplan.cli.options.access import ClusterAccess, reaching
 from bayplan.cli.text.output import printable
 from bayplan.client.client import Client, Tuning, connect
 from bayplan.client.errors import ForbiddenError, TimedOutError
-from bayplan.client.wire.requests import Limits
+from bayplan.client.wire.transport import Limits
 from bayplan.kube.loading import Loaded, Progress
 from bayplan.observe.permissions import Needs
 from bayplan.observe.reading import NotAllowedError, read_once

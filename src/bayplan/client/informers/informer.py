@@ -1,19 +1,30 @@
 """An informer: a local, current copy of some objects, and word of every change to it.
 
+A subscriber first hears of everything there is, then of every change, in order. Between the
+informer and each subscriber lies a short queue; when it is full the informer waits, stops reading
+from the server, and the network's own flow control does the rest. Nothing is dropped, and memory
+stays bounded.
+
 informer = Informer(client, Pod, Selection(namespace="shop"))
 informer.on_change(print)                     # called in order, before the next one is read
 ...
 await informer.synced.wait()
 with informer.subscribe() as changes:         # or as an iterator, with back-pressure
     async for change in changes: ...
+
+async with Informers(client) as informers:
+    pods, nodes = informers.of(Pod), informers.of(Node)
+    await informers.synced()
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic
+from types import TracebackType
+from typing import Generic, Self, cast
 
 from bayplan.base.turns import Turns
 from bayplan.client.client import Client
@@ -25,14 +36,56 @@ from bayplan.client.errors import (
     NotFoundError,
     ServerFaultError,
 )
-from bayplan.client.informers.changes import Change
-from bayplan.client.informers.reflector import Reflector
-from bayplan.client.informers.store import Store
-from bayplan.client.informers.subscriptions import Subscription
+from bayplan.client.informers.reflector import Change, Reflector, Store
 from bayplan.client.objects import key_of
 from bayplan.client.resources import Resource, T, resource_of
-from bayplan.client.verbs.reading import Selection
-from bayplan.client.verbs.watching import WatchEvent
+from bayplan.client.verbs.reads import Selection, WatchEvent
+
+
+class Subscription(Generic[T]):
+    """The changes, from now on; to be used as a context manager and iterated over."""
+
+    def __init__(
+        self, there: Iterable[T], bound: int, forget: Callable[[Subscription[T]], None]
+    ) -> None:
+        self._there = deque(there)
+        self._changes: asyncio.Queue[Change[T]] = asyncio.Queue(bound)
+        self._forget = forget
+        self._closed = False
+
+    async def put(self, change: Change[T]) -> None:
+        """Hand a change over, waiting for room."""
+        if not self._closed:
+            await self._changes.put(change)
+
+    @property
+    def waiting(self) -> int:
+        """How many changes lie in the queue."""
+        return self._changes.qsize()
+
+    def close(self) -> None:
+        """Listen no more; an informer that waits for room goes on."""
+        self._closed = True
+        self._forget(self)
+        while not self._changes.empty():
+            self._changes.get_nowait()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change[T]:
+        if self._there:
+            return Change("added", new=self._there.popleft())
+        if self._closed:
+            raise StopAsyncIteration
+        return await self._changes.get()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 log = logging.getLogger(__name__)
 UnfitHandler = Callable[[str, MalformedError | None], None]
@@ -162,3 +215,53 @@ class Informer(Generic[T]):
     def _tell_unfit(self, key: str, error: MalformedError | None) -> None:
         for handler in tuple(self._unfit_handlers):
             handler(key, error)
+
+
+Wanted = tuple[str, str, bool, Selection]
+
+
+class Informers:
+    """Informers of one client; an informer that fails takes the others and the body with it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._informers: dict[Wanted, object] = {}
+        self._synced: list[asyncio.Event] = []
+        self._group = asyncio.TaskGroup()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def of(self, kind: type[T] | Resource[T], which: Selection | None = None) -> Informer[T]:
+        """The informer of those objects, started if it is the first time that anyone asks."""
+        resource, which = resource_of(kind), which or Selection()
+        wanted = (resource.api_version, resource.plural, resource.type is dict, which)
+        if wanted not in self._informers:
+            self._informers[wanted] = self._start(Informer(self._client, resource, which))
+        return cast("Informer[T]", self._informers[wanted])
+
+    async def synced(self) -> None:
+        """Wait until each of them has the whole picture once."""
+        for event in tuple(self._synced):
+            await event.wait()
+
+    def _start(self, informer: Informer[T]) -> Informer[T]:
+        self._synced.append(informer.synced)
+        self._tasks.append(self._group.create_task(informer.run()))
+        return informer
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if isinstance(error, asyncio.CancelledError):
+            await self._group.__aexit__(kind, error, traceback)
+        else:
+            # The body's own error goes on as it is, not wrapped into a group of errors.
+            await self._group.__aexit__(None, None, None)

@@ -23,8 +23,7 @@ from bayplan.client.errors import (
     UnreachableError,
     UntrustedError,
 )
-from bayplan.client.wire.requests import Request
-from bayplan.client.wire.transport import Headers
+from bayplan.client.wire.transport import Headers, Request
 
 IDLE = 30.0
 """Seconds after which a connection that was not used is not trusted to be there still."""

@@ -1,5 +1,8 @@
 """Requests over HTTP: connections, TLS, and errors with their right class.
 
+A watch can be silent for minutes, so a peer that vanished without a goodbye (a pulled plug, a
+firewall that forgot us) would not be missed. Keep-alive probes find out within a minute.
+
 Reads, watches and whatever goes through a proxy are aiohttp's; requests that write have connections
 of our own (`connections`), because a scheduler sends so many.
 
@@ -10,21 +13,75 @@ the server. Redirects are not followed, because they would carry our credentials
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Awaitable
 from typing import Self
 
 import aiohttp
+from aiohttp import AddrInfoType
 from multidict import CIMultiDict
 from yarl import URL
 
-from bayplan.client.config.access import Access
-from bayplan.client.config.tls import TlsContexts
+from bayplan.client.config.access import Access, TlsContexts
+from bayplan.client.errors import (
+    DisconnectedError,
+    MalformedError,
+    TimedOutError,
+    TransportError,
+    UnreachableError,
+    UntrustedError,
+)
 from bayplan.client.wire.connections import Address, Connections, Exchange
-from bayplan.client.wire.faults import HTTP_FAULTS, ours
-from bayplan.client.wire.requests import Request
-from bayplan.client.wire.sockets import lively_socket
-from bayplan.client.wire.transport import Headers
+from bayplan.client.wire.transport import Headers, Request
+
+_NOT_CONNECTED = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+)
+_UNTRUSTED = (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError)
+HTTP_FAULTS = (aiohttp.ClientError, OSError)
+"""What the HTTP library raises."""
+_CUT = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
+
+
+def ours(request: object, error: Exception) -> TransportError:
+    """Whatever the HTTP library raised, as one of our own.
+
+    The order matters: the library's classes inherit from each other criss-cross.
+    """
+    if isinstance(error, _UNTRUSTED) or isinstance(error.__cause__, _UNTRUSTED):
+        return UntrustedError(f"{request}: the server's certificate is not to be trusted")
+    if isinstance(error, _NOT_CONNECTED):
+        return UnreachableError(f"{request}: no connection: {_reason(error)}")
+    if isinstance(error, TimeoutError):
+        return TimedOutError(f"{request}: no answer in time")
+    if isinstance(error, _CUT):
+        return DisconnectedError(f"{request}: the connection was cut: {_reason(error)}")
+    return MalformedError(f"{request}: not an HTTP answer ({type(error).__name__})")
+
+
+def _reason(error: Exception) -> str:
+    """The operating system's words for it; the library's own may quote what was sent."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return (isinstance(cause, OSError) and cause.strerror) or type(error).__name__
+
+
+IDLE, INTERVAL, PROBES = 30, 10, 3
+_OPTIONS = {"TCP_KEEPIDLE": IDLE, "TCP_KEEPINTVL": INTERVAL, "TCP_KEEPCNT": PROBES}
+
+
+def lively_socket(address: AddrInfoType) -> socket.socket:
+    """A TCP socket that probes a silent peer, where the platform can."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _OPTIONS.items():
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
 
 
 class HttpReply:

@@ -1,4 +1,4 @@
-"""What carries requests to a server: a protocol, so that a client can be handed one.
+"""What carries requests to a server: a request as a value, its bounds, and the protocol.
 
 A transport sends one request, once, and hands back the answer's head as soon as it is there; the
 body comes in pieces. It raises `TransportError`s only, and of the right class: `UnreachableError`
@@ -11,9 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
+from urllib.parse import urlencode
 
-from bayplan.client.wire.requests import Request
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask. `repeatable` says that asking twice does no more than asking once."""
+
+    method: str
+    path: str
+    query: dict[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+    repeatable: bool = False
+    retry_refusals: bool = True
+
+    @property
+    def target(self) -> str:
+        """Path and query, as they stand in a request."""
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on time and size."""
+
+    connect: float = 10.0
+    answer: float = 60.0
+    largest_answer: int = 512 << 20
+    largest_event: int = 16 << 20
+
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
 

@@ -9,8 +9,7 @@ from bayplan.client.client import Client
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.client.events import Recorder
 from bayplan.client.resources import SERVICE_ACCOUNTS, typed
-from bayplan.client.verbs.patches import merge
-from bayplan.client.verbs.subresources import deletion, token_request
+from bayplan.client.verbs.writes import deletion, merge, token_request
 from bayplan.images.credentials.providers.provider import Token, TokenUnavailableError
 from bayplan.images.manager.wanted import ClusterUnavailableError, EventKind, EventReason, Subject
 from bayplan.images.runtime.objects import PodIdentity

@@ -21,7 +21,7 @@ from bayplan.base.pacing import Backoff, TokenBucket
 from bayplan.client.client import Client
 from bayplan.client.events import Recorder, Reporter
 from bayplan.client.informers import Change, Informers
-from bayplan.client.verbs.reading import Selection
+from bayplan.client.verbs.reads import Selection
 from bayplan.images.agent.housekeeping import GateLedger, Housekeeping
 from bayplan.images.agent.live import LiveCluster, LiveEvents, LiveNodeStatus
 from bayplan.images.agent.node_status import (

@@ -10,7 +10,7 @@ right ones whatever the gate.
         → wait until their images are out of use, and remove those as well
           → forget the records of pulls whose image is gone, and settle the debt
 
-What is stale, and which pods are restarted, is decided in `bayplan.images.agent.reset`. A
+What is stale, and which pods are restarted, is decided first, by pure functions. A
 handler's image that stays (in use, or its removal failed) and a pod that is left alone keep the
 debt open; an image of the default handler that is in use does not, it is the right one.
 """

@@ -21,7 +21,7 @@ import msgspec
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from bayplan.client.config.proxies import proxy_for
+from bayplan.client.config.loading import proxy_for
 from bayplan.client.errors import ConfigError
 from bayplan.images.registry.credentials import Credentials
 from bayplan.images.registry.errors import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, read_text
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.client.election.record import LeaderSettings, Timing
+from bayplan.client.election import LeaderSettings, Timing
 from bayplan.kube.names import is_object_name
 from bayplan.scheduler.config import wire
 from bayplan.scheduler.config.args import plugin_args

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bayplan.client.election.record import LeaderSettings
+from bayplan.client.election import LeaderSettings
 from bayplan.kube.pods import NodeAffinity, TopologySpreadConstraint
 from bayplan.queues import QueuePolicyName
 

@@ -32,7 +32,7 @@ from bayplan.autoscaler.providers.clusterapi.templates import (
 from bayplan.base.suggestions import no_such
 from bayplan.client import Change, Client
 from bayplan.client.errors import MalformedError
-from bayplan.client.events.recorder import reference_to
+from bayplan.client.events import reference_to
 from bayplan.client.informers.informer import UnfitHandler
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import GroupProblem, InvalidRequestError, NodeRef, NotFoundError

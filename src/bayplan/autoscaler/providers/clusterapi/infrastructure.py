@@ -16,7 +16,7 @@ from bayplan.autoscaler.providers.clusterapi.templates import Infrastructure
 from bayplan.autoscaler.providers.options import ProviderOptionError
 from bayplan.client import Client, Resource, Untyped
 from bayplan.client.errors import UNREADABLE, ClientError, NotFoundError
-from bayplan.client.verbs.discovery import UnknownKindError
+from bayplan.client.verbs.reads import UnknownKindError
 from bayplan.kube.meta import KubeObject, Struct
 
 T = TypeVar("T", bound=KubeObject)

@@ -33,7 +33,7 @@ from bayplan.client.errors import (
     TransportError,
 )
 from bayplan.client.objects import version_of
-from bayplan.client.verbs.subresources import Scale
+from bayplan.client.verbs.writes import Scale
 from bayplan.kube.times import timestamp
 from bayplan.nodegroups import NodeGroup, NodeGroupError, RefusedError, UnavailableError
 

@@ -31,7 +31,7 @@ from bayplan.autoscaler.providers.informers import Following
 from bayplan.base.configfiles import FieldProblem, parse, read_text
 from bayplan.client import Change, Client, Informer, Untyped, merge, untyped_kind
 from bayplan.client.errors import ClientError
-from bayplan.client.events.recorder import reference_to
+from bayplan.client.events import reference_to
 from bayplan.client.objects import name_of, uid_of
 from bayplan.kube.configvalues import Section, once
 from bayplan.kube.times import timestamp

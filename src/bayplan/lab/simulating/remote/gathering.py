@@ -11,8 +11,7 @@ import msgspec
 from bayplan.client import Client, Untyped, untyped_kind
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.client.resources import CONFIG_MAPS
-from bayplan.client.verbs.patches import merge
-from bayplan.client.verbs.subresources import deletion
+from bayplan.client.verbs.writes import deletion, merge
 from bayplan.lab.measuring import Measured
 from bayplan.lab.simulating.orders import Order
 from bayplan.lab.simulating.pool import Failure

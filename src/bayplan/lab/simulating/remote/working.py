@@ -6,7 +6,7 @@ import base64
 
 from bayplan.client import Client
 from bayplan.client.resources import CONFIG_MAPS
-from bayplan.client.verbs.patches import merge
+from bayplan.client.verbs.writes import merge
 from bayplan.lab.simulating.orders import Inputs
 from bayplan.lab.simulating.remote.objects import RESULT
 from bayplan.lab.simulating.remote.packing import pack

@@ -1,4 +1,8 @@
-"""Telling people what happened, as Events of the group events.k8s.io.
+"""Events of the group events.k8s.io: what happened, told to people; what repeats is counted.
+
+Pure bookkeeping. The first time something happens it is reported. When it happens again it becomes
+a series: its second time is written at once, then only a count from time to time, and a last count
+when it has stopped. What has not happened for six minutes is over; next time it is news again.
 
     recorder.note(pod, "Warning", "FailedScheduling", action="Scheduling", text="0/3 nodes ...")
 
@@ -13,20 +17,126 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 from bayplan.client.client import Client
 from bayplan.client.errors import ClientError, NotFoundError
-from bayplan.client.events.series import Happening, Series, Tally
 from bayplan.client.objects import name_of, namespace_of, uid_of
 from bayplan.client.resources import Untyped
-from bayplan.client.verbs.patches import merge
+from bayplan.client.verbs.writes import merge
 from bayplan.kube.codec import DEFAULT_NAMESPACE
 from bayplan.kube.events import Event, EventType
 from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference
 from bayplan.kube.times import micro_time
+
+
+class Notes(Protocol):
+    """Whoever writes events for users."""
+
+    def note(
+        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
+    ) -> None:
+        """Have one written, without waiting for it."""
+        ...
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until everything noted so far is written."""
+        ...
+
+
+class NoEvents:
+    """In place of a recorder: says nothing."""
+
+    def note(
+        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
+    ) -> None:
+        """The status says it, too."""
+
+    async def run(self) -> None:
+        """There is nothing to send."""
+
+    async def drain(self) -> None:
+        """There is nothing to wait for."""
+
+
+OVER = 360.0
+REFRESH = 60.0
+MOST = 4096
+"""Series kept in mind; beyond that the one longest silent is forgotten."""
+
+Happening = tuple[str, ...]
+"""What makes two reports the same: about whom, what, why, by whom."""
+
+
+@dataclass(slots=True)
+class Series:
+    """One thing that keeps happening, and how much of it is written down."""
+
+    happening: Happening
+    namespace: str
+    name: str
+    last: float
+    count: int = 1
+    written_count: int = 1
+    written_at: float = field(default=float("-inf"))
+    told: bool = True
+    """Whether the server has its event."""
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether it has happened more often than is written."""
+        return self.count > self.written_count
+
+    def written(self, now: float) -> None:
+        """The count has been written."""
+        self.written_count, self.written_at = self.count, now
+
+
+class Tally:
+    """All series that are going on."""
+
+    def __init__(self) -> None:
+        self._going_on: OrderedDict[Happening, Series] = OrderedDict()
+
+    def again(self, happening: Happening, now: float) -> Series | None:
+        """Count one more; None if this is the first time, or the first in a long while."""
+        series = self._going_on.get(happening)
+        if series is None or now - series.last > OVER:
+            return None
+        series.count += 1
+        series.last = now
+        self._going_on.move_to_end(happening)
+        return series
+
+    def first(self, series: Series) -> None:
+        """Remember something new."""
+        self._going_on[series.happening] = series
+        self._going_on.move_to_end(series.happening)
+        while len(self._going_on) > MOST:
+            self._going_on.popitem(last=False)
+
+    def forget(self, series: Series) -> None:
+        """It is no longer known to the server."""
+        if self._going_on.get(series.happening) is series:
+            del self._going_on[series.happening]
+
+    def due(self, now: float) -> Iterator[Series]:
+        """The series whose count should be written now; those that are over are forgotten."""
+        for series in tuple(self._going_on.values()):
+            over = now - series.last > OVER
+            if over:
+                self.forget(series)
+            if series.told and series.unwritten and (over or now - series.written_at >= REFRESH):
+                yield series
+
 
 log = logging.getLogger(__name__)
 LONGEST_NOTE = 1024

@@ -16,6 +16,7 @@ from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
+from bayplan.kube.storage import SELECTED_NODE
 from bayplan.nodegroups import GroupOptions
 from tests.autoscaler.worlds import DISK, FewestNodes, group, memory, plain_template, world
 from tests.builders import make_csinode, make_node, make_pod, make_pvc, make_storage_class
@@ -91,6 +92,25 @@ def test_a_driver_that_reports_less_than_promised_corrects_what_is_bought() -> N
     found = decide(coming, FewestNodes())
     assert len(found.fits) == 5
     assert bought(found) == {"workers": 1}
+
+
+def test_who_has_a_node_selected_gets_its_room_and_others_are_bought_for() -> None:
+    pods, (storage, first, second) = with_volumes(2)
+    second.metadata.annotations[SELECTED_NODE] = "n"
+    there = [make_node("n").obj(), make_csinode("n").driver(DISK, 1).obj()]
+    snapshot = Snapshot([storage, first, second, *there])
+    found = decide(world(snapshot, pods, group("workers")), FewestNodes())
+    assert found.fits == {"default/p-1": "n"}
+    assert bought(found) == {"workers": 1}
+    assert not found.left
+
+
+def test_who_has_a_node_selected_that_is_gone_is_told_so() -> None:
+    pods, (storage, claim) = with_volumes(1)
+    claim.metadata.annotations[SELECTED_NODE] = "gone"
+    found = decide(world(Snapshot([storage, claim]), pods, group("workers")), FewestNodes())
+    assert [one.pod for one in found.left] == ["default/p-0"]
+    assert not found.purchases
 
 
 def test_pods_that_one_group_cannot_help_are_bought_for_in_the_same_loop() -> None:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from bayplan.autoscaler.clusterstate.nodes import Fleet
 from bayplan.autoscaler.clusterstate.readiness import (
     DRIVER_LABEL,
     DRIVER_PREFIX,
@@ -16,6 +17,7 @@ from bayplan.autoscaler.clusterstate.readiness import (
     stand,
 )
 from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.fit.events import Event
 from bayplan.kube.meta import Condition
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
@@ -130,3 +132,28 @@ def test_with_the_gate_off_drivers_do_not_matter(minutes: float) -> None:
     member = Member(node({DRIVER_LABEL: DISK}))
     assert look(member, None, minutes, Promise(asks_drivers=False)) is Standing.READY
     assert not member.complete  # it is asked again once the gate is on
+
+
+def standing_of(fleet: Fleet, promises: Mapping[str, Promise], minutes: float) -> Standing:
+    fleet.look(promises, after(minutes))
+    return fleet.members["n"].standing
+
+
+def test_a_node_whose_group_is_known_only_later_waits_for_what_the_group_promises() -> None:
+    fleet = Fleet(OPTIONS, lambda _: None)
+    made = node()
+    made.spec.provider_id = "cloud://n"
+    fleet.hear(Event.of(None, made))
+    assert standing_of(fleet, {}, 0) is Standing.READY
+    fleet.assign({"cloud://n": "workers"})
+    assert standing_of(fleet, {"workers": PROMISED}, 1) is Standing.AWAITING
+
+
+def test_a_node_that_has_long_served_is_not_late_once_its_group_is_known() -> None:
+    fleet = Fleet(OPTIONS, lambda _: None)
+    made = node()
+    made.spec.provider_id = "cloud://n"
+    fleet.hear(Event.of(None, made))
+    assert standing_of(fleet, {}, 100) is Standing.READY
+    fleet.assign({"cloud://n": "workers"})
+    assert standing_of(fleet, {"workers": PROMISED}, 101) is Standing.READY

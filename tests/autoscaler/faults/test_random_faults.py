@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.embedded.control.faults import Fault, FaultKind
@@ -144,7 +144,17 @@ def _has_failed(town: Town, name: str) -> bool:
     return one is not None and one.state == "failed"
 
 
+SILENT_AFTER_A_RESTART = Schedule(
+    spells=(Spell(Mood.LOSES, "instances", 21, 181, 0.3, "second"),),
+    troubles=(Trouble("slow-start", 60, 72, ""),),
+    restarts=(53,),
+    second=True,
+)
+"""A group first answers when its nodes are registered already, but not complete."""
+
+
 @settings(max_examples=10)
+@example(SILENT_AFTER_A_RESTART)
 @given(schedules(HARMLESS))
 def test_nothing_is_ever_bought_twice_for_the_same_pods(schedule: Schedule) -> None:
     seen = Seen()

@@ -117,6 +117,7 @@ class Fleet:
             self.versions[member.group] += 1
             self.versions[group] += 1
             member.group = group
+            member.complete = False  # it was complete by what another group promises, or none
             self._changed.add(name)
             members.add(name)
             self.group_of.pop(name, None)

@@ -25,7 +25,7 @@ from bayplan.autoscaler.clusterview import World
 from bayplan.autoscaler.estimate.options import Purchase
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Group, Template, add_node, fill, new_names
-from bayplan.fit.batches.fill import Placed
+from bayplan.fit.batches.fill import Filled, Placed
 from bayplan.fit.batches.placing import place_on
 from bayplan.fit.batches.template import GATE
 from bayplan.kube.nodes import Node
@@ -194,6 +194,28 @@ class Remembered:
 
 
 NOTHING = Remembered()
+
+
+def place_selected(snapshot: Snapshot, groups: Sequence[Group]) -> tuple[list[Placed], list[Group]]:
+    """Place pods on the node that was selected for their claims: their scheduler has decided, and
+    binds them once their volumes are there. Returns each with its node, and the groups without
+    them. They are left assumed.
+    """
+    placed: list[Placed] = []
+    left: list[Group] = []
+    for group in groups:
+        node = _selected_node(group)
+        is_there = node in snapshot.cluster.slots.by_name
+        filled = fill(snapshot, group, among=[node]) if is_there else Filled((), group)
+        placed += filled.placed
+        left.append(filled.left)
+    return placed, left
+
+
+def _selected_node(group: Group) -> str:
+    """The node that was selected for claims of the group's pods; empty if there is none."""
+    claims = group.requirements.first_consumer if group.requirements is not None else ()
+    return next((one.selected_node for one in claims if one.selected_node), "")
 
 
 def place_remembered(

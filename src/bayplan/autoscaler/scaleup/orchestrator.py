@@ -1,6 +1,7 @@
 """What is bought: a pure decision over the world of one loop.
 
-1. What is on its way is put into a fork, and takes the pods that it was bought for.
+1. What is on its way is put into a fork. Pods whose claims have a node selected go there; then
+   what is on its way takes the pods that it was bought for.
 2. The other pods are tried on all nodes, those on their way too. Whoever fits needs nothing.
 3. For the rest every group that may be bought from is estimated, and the expander chooses.
 4. What it chose counts as on its way, and whoever is left is tried again, until nobody is left or
@@ -23,6 +24,7 @@ from bayplan.autoscaler.estimate.upcoming import (
     add_upcoming,
     holds,
     place_remembered,
+    place_selected,
     put_in_place,
 )
 from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Note, ScaleUp
@@ -62,8 +64,9 @@ def decide(world: World, expander: Expander, remembered: Remembered = NOTHING) -
     with world.snapshot.fork():
         coming = add_upcoming(world)
         groups = group_pods(world.snapshot, world.waiting)
+        selected, groups = place_selected(world.snapshot, groups)
         placed, left = place_remembered(world.snapshot, groups, coming, remembered)
-        return _Buying(world, expander, placed).run(_some(left))
+        return _Buying(world, expander, [*selected, *placed]).run(_some(left))
 
 
 class _Buying:

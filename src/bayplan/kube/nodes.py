@@ -48,6 +48,7 @@ class NodeStatus(Struct):
     conditions: list[Condition] = []
     images: list[ContainerImage] = []
     node_info: NodeSystemInfo | None = None
+    declared_features: list[str] = []
 
 
 class Node(KubeObject):

@@ -43,6 +43,12 @@ class ContainerPort(Struct):
     protocol: Literal["TCP", "UDP", "SCTP", ""] = "TCP"
 
 
+class ContainerRestartRule(Struct):
+    """What to do when a container exits in some way."""
+
+    action: str = ""
+
+
 class Container(Struct):
     """One container; an init container with `restart_policy: Always` is a sidecar."""
 
@@ -52,6 +58,9 @@ class Container(Struct):
     ports: list[ContainerPort] = []
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
     restart_policy: str | None = None
+    restart_rules: list[ContainerRestartRule] = msgspec.field(
+        default_factory=list, name="restartPolicyRules"
+    )
 
 
 class Toleration(Struct):
@@ -165,6 +174,7 @@ class PodSpec(Struct):
     scheduling_gates: list[PodSchedulingGate] = []
     runtime_class_name: str | None = None
     host_network: bool = False
+    host_users: bool | None = None
     restart_policy: str = "Always"
     termination_grace_period_seconds: Int64 | None = None
     service_account_name: str = ""

@@ -88,6 +88,7 @@ def changes() -> dict[str, Node]:
             node, spec=replace(spec, taints=[Taint(key="a", effect="NoSchedule")])
         ),
         "status.allocatable": replace(node, status=replace(status, allocatable={"cpu": "1"})),
+        "status.declared_features": replace(node, status=replace(status, declared_features=["A"])),
         "status.images": replace(node, status=replace(status, images=[image])),
     }
 

@@ -13,6 +13,7 @@ from bayplan.fit.plugin_set import MOST_WEIGHT, PluginSet
 from bayplan.fit.plugins import (
     dynamic_resources,
     image_locality,
+    node_declared_features,
     node_name,
     node_ports,
     node_resources_balanced_allocation,
@@ -50,6 +51,7 @@ PLUGINS: tuple[Plugin, ...] = (
     pod_topology_spread.PLUGIN,
     inter_pod_affinity.PLUGIN,
     dynamic_resources.PLUGIN,
+    node_declared_features.PLUGIN,
     node_resources_balanced_allocation.PLUGIN,
     image_locality.PLUGIN,
 )

@@ -39,7 +39,6 @@ _ELSEWHERE = frozenset(
     {
         "DeferredPodScheduling",
         "GangScheduling",
-        "NodeDeclaredFeatures",
         "PodGroupPodsCount",
         "TopologyPlacementGenerator",
         *(one.name for one in registry.PLUGINS if not one.optional),

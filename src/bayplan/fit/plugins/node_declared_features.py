@@ -1,0 +1,74 @@
+"""NodeDeclaredFeatures: a pod goes only where the kubelet declares the features that it needs.
+
+Kubelets list in `status.declaredFeatures` what they have switched on of what is new; what a pod
+needs is read off its spec. In kube-scheduler 1.35 and 1.36 it is behind a gate of the same name
+that is off by default, and so the default profile has it not: a configuration may enable it.
+"""
+
+from __future__ import annotations
+
+from bayplan.fit.events import Event
+from bayplan.fit.plugins.base import Filter, NodeSetFilter, Question
+from bayplan.fit.plugins.hints import Hints, Waiting
+from bayplan.fit.plugins.plugin import FILTERING, Plugin
+from bayplan.fit.plugins.trial import Explaining, Trial
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+
+NAME = "NodeDeclaredFeatures"
+REASON = "node(s) didn't match Pod's required features"
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+HOST_NETWORK_USERS = "UserNamespacesHostNetworkSupport"
+
+
+def required_features(pod: Pod) -> tuple[str, ...]:
+    """The features without which a node cannot run a pod."""
+    spec, found = pod.spec, list[str]()
+    containers = (*spec.containers, *spec.init_containers)
+    if any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_rules):
+        found.append(RESTART_ALL)
+    if spec.host_network and spec.host_users is False:
+        found.append(HOST_NETWORK_USERS)
+    return tuple(found)
+
+
+def compile_filter(question: Question) -> Filter | None:
+    """The filter, if the pod needs features."""
+    wanted = frozenset(question.signature.signed.get(NAME, ()))
+    if not wanted:
+        return None
+    nodes = question.cluster.node_sets.where(
+        (NAME, wanted), lambda node: wanted.issubset(node.status.declared_features)
+    )
+    return NodeSetFilter(NAME, nodes, REASON)
+
+
+def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
+    """A node came, or declares other features."""
+    before, after = event.before, event.after
+    if not isinstance(after, Node):
+        return False
+    if not isinstance(before, Node):
+        return True
+    return before.status.declared_features != after.status.declared_features
+
+
+_HINTS: Hints = {Node: _node_may_help}
+
+
+def _details(trial: Trial) -> list[str]:
+    missing = set(required_features(trial.pod)).difference(trial.node.status.declared_features)
+    return [f"it does not declare feature {name}" for name in sorted(missing)]
+
+
+PLUGIN = Plugin(
+    name=NAME,
+    points=FILTERING,
+    default=False,
+    node_fields=("status.declared_features",),
+    signs=required_features,
+    for_good=True,
+    filters=(compile_filter,),
+    hints=_HINTS,
+    explaining=Explaining(details=_details),
+)

@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bayplan.lab.reporting.report import About, as_json, make_report
-from bayplan.lab.simulating.orders import Inputs
-from bayplan.lab.simulating.pool import run_all
-from bayplan.lab.simulating.results import Results
-from bayplan.lab.simulating.running import carry_out
+from bayplan.lab.simulating.orders import Inputs, Results
+from bayplan.lab.simulating.pool import carry_out, run_all
 from bayplan.lab.simulating.variants import SimulationRequest, inputs_of
 from bench.measure import Result
 

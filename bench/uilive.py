@@ -24,7 +24,7 @@ from bayplan.client import connect
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.kube.codec.objects import encode
+from bayplan.kube.codec import encode
 from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.serving import Serving, serve
 from bench.measure import peak_memory

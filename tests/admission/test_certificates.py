@@ -17,17 +17,18 @@ from cryptography import x509
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.admission.certificates import CertificateFiles, SharedSecret
-from bayplan.admission.certificates.bundle import (
+from bayplan.admission.certificates import (
     LIVES,
+    SECRETS,
     Bundle,
     BundleError,
+    CertificateFiles,
     Lives,
+    SharedSecret,
     checked,
     end_of,
     renewed,
 )
-from bayplan.admission.certificates.sources import SECRETS
 from bayplan.client import Client, Untyped, merge
 from bayplan.client.serving.certificates import Authority, KeyPair, server_tls, show_pair
 from bayplan.embedded.simulation.clusterfile import ClusterSpec

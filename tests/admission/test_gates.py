@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.admission.drafts import POD
-from bayplan.admission.pods import gate_patch
+from bayplan.admission.pods import POD, gate_patch
 from bayplan.client.objects import encode
 from bayplan.embedded.apiserver.patch.patches import apply_json_patch
 from tests.admission.reviews import GATE, ask, make_app, review

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.admission.certificates.sources import SECRETS
+from bayplan.admission.certificates import SECRETS
 from bayplan.admission.configurations import MUTATING
 from bayplan.client import connect, merge
 from bayplan.client.errors import ForbiddenError

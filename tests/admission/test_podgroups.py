@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.admission.book import QueueBook
-from bayplan.admission.podgroups import judge_group
+from bayplan.admission.queues import judge_group
 from bayplan.kube.queueing import PodGroup
 from tests.admission.test_queues import book, make, said
 from tests.builders.queueing import PodGroupBuilder

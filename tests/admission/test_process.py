@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bayplan.admission.certificates.bundle import LIVES, renewed
+from bayplan.admission.certificates import LIVES, renewed
 from bayplan.admission.configurations import MUTATING, VALIDATING
 from bayplan.base.clock import WallClock
 from bayplan.cli.main import run

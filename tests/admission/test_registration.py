@@ -17,12 +17,14 @@ from bayplan.admission.certificates import Lives, SharedSecret
 from bayplan.admission.configurations import (
     MUTATING,
     VALIDATING,
+    Installer,
     Registration,
+    corrections,
     mutating,
+    trusting,
     validating,
 )
 from bayplan.admission.daemon import WebhookDaemon
-from bayplan.admission.installing import Installer, corrections, trusting
 from bayplan.admission.rules import AdmissionSettings
 from bayplan.client import Client, Untyped, merge
 from bayplan.client.errors import InvalidError

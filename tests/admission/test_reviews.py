@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.admission.bodies import MOST_BYTES, Bodies, Refused
+from bayplan.admission.app import MOST_BYTES, Bodies, Refused
 from bayplan.lab import run_virtually
 from tests.admission.reviews import HEADERS, ask, make_app, review, send
 from tests.admission.test_gates import ASKS, pod

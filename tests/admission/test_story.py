@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.admission.certificates.sources import SECRETS
+from bayplan.admission.certificates import SECRETS
 from bayplan.admission.configurations import MUTATING, VALIDATING
 from bayplan.client import Client, Untyped, deletion
 from bayplan.client.errors import ApiError, InvalidError, NotFoundError

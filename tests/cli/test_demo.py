@@ -26,7 +26,7 @@ from bayplan.cli.main import run
 from bayplan.cli.simulated.stories import Told, all_gates, typed
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.lab.stories import BY_GATE, STORIES, Check
-from bayplan.lab.stories.counting import ClusterFigures
+from bayplan.lab.stories.cluster import ClusterFigures
 from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE
 

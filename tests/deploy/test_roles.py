@@ -26,7 +26,7 @@ from bayplan.kube.queueing import Queue
 from bayplan.lab import VirtualLab
 from bayplan.lab.doorkeeping import with_queue_kinds
 from bayplan.node.agent import LimitsAgent
-from bayplan.node.deciding import Settings
+from bayplan.node.decision import Settings
 from bayplan.nodegroups import Provider
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon

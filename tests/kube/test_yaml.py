@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.base.yaml_scalars import Scalar, key_text, plain_scalar
+from bayplan.base.yaml_values import Scalar, key_text, plain_scalar
 from bayplan.kube.loading import load
 
 POD = "kind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c}]\n"

@@ -10,7 +10,7 @@ import pytest
 from bayplan.kube.gates import DEFAULTS
 from bayplan.lab.stories import BY_GATE, STORIES, AnyStory
 from bayplan.lab.stories.all import ASKS, QUOTA
-from bayplan.lab.stories.counting import ClusterFigures
+from bayplan.lab.stories.cluster import ClusterFigures
 
 pytestmark = pytest.mark.whole
 

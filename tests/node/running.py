@@ -17,7 +17,7 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.storage import CSINode
 from bayplan.node.agent import LimitsAgent
-from bayplan.node.deciding import Settings
+from bayplan.node.decision import Settings
 from tests.patience import PATIENCE
 
 K = TypeVar("K", bound=KubeObject)

@@ -18,7 +18,7 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 from bayplan.kube.storage import CSINode
 from bayplan.lab import VirtualLab
-from bayplan.node.deciding import Settings
+from bayplan.node.decision import Settings
 from bayplan.node.plugins.base import Reserve, Terms
 from tests.node.running import (
     EBS_KEY,

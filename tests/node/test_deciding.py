@@ -16,14 +16,7 @@ from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 from bayplan.kube.storage import CSINode
-from bayplan.node.deciding import (
-    Json,
-    Settings,
-    Wanted,
-    csinode_change,
-    node_change,
-    wanted,
-)
+from bayplan.node.decision import Json, Settings, Wanted, csinode_change, node_change, wanted
 from bayplan.node.plugins.base import Terms
 from tests.builders import make_csinode, make_node
 

@@ -8,8 +8,7 @@ from bayplan.cli.options.attach_limits import ExpectedLimits, LimitTerms
 from bayplan.kube.labels import INSTANCE_TYPE
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
-from bayplan.node.deciding import Settings, node_change, wanted
-from bayplan.node.expecting import with_limits
+from bayplan.node.decision import Settings, node_change, wanted, with_limits
 from bayplan.nodegroups import Template
 from tests.builders import make_csinode, make_node
 

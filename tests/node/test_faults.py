@@ -17,7 +17,7 @@ from bayplan.embedded.inprocess import InProcessTransport
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.nodes import Node
 from bayplan.lab import VirtualLab
-from bayplan.node.deciding import Settings
+from bayplan.node.decision import Settings
 from tests.node.running import EBS_KEY, At, csinode, limits_of, node, publishing, retype
 from tests.scheduler.faults.wire import Fault, FaultyWire, How, Plan, Target
 

@@ -12,7 +12,7 @@ from bayplan.cli.errors import BadInput
 from bayplan.cli.options.attach_limits import LimitTerms
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.attachtables import Row, read_own_limits
-from bayplan.node.deciding import Settings
+from bayplan.node.decision import Settings
 from bayplan.node.settings import SettingsFromFile
 
 

@@ -16,7 +16,7 @@ from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.node.agent import NAME, LimitsAgent
-from bayplan.node.deciding import Settings
+from bayplan.node.decision import Settings
 from tests.accounts import restricted, write_token
 from tests.deploy.made import made
 from tests.node.running import EBS_KEY, At, csinode, node, publishing, seen

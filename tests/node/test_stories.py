@@ -20,8 +20,7 @@ from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.node.deciding import Settings
-from bayplan.node.expecting import expecting
+from bayplan.node.decision import Settings, expecting
 from bayplan.node.settings import settings_of
 from tests.autoscaler.running import Town, all_run, live_town, story, virtual_town
 from tests.node.running import At, limits_of, publishing, retype

@@ -1,24 +1,109 @@
-"""The webhook as an ASGI application: reviews in, reviews out, whatever is sent.
+"""The webhook as an ASGI application over HTTPS: reviews in, reviews out, within bounds.
 
 What can be read as a review is answered by one, refusals and objects that make no sense included.
 What cannot be read gets a plain sentence and a status that says whose fault it is: never a 500.
 
 The rules need the queues there are. Until those are known, questions that hang on them wait a
 little, and then are told to come back (503): what that means is for the failure policy.
+
+Connections that stand keep the certificate that they began with; API servers check it only when
+they connect. Stopping lets what is being answered be answered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias
 
-from bayplan.admission.bodies import JSON, Bodies, Receive, Refused, Reply
 from bayplan.admission.metrics import AdmissionMetrics
 from bayplan.admission.review import Fault, Question, ReviewError, Verdict, answer, read_question
 from bayplan.admission.rules import NEED_QUEUES, AdmissionRules
+from bayplan.client.serving.sockets import Uvicorn, https
+
+Receive: TypeAlias = Callable[[], Awaitable[Any]]
+
+MOST_BYTES = 8 * 1024 * 1024
+"""A review holds an object twice, before and after, and an API server takes 3 MiB of one."""
+MOST_AT_ONCE = 32 * MOST_BYTES
+"""How much of all reviews may be held while the rest of them is coming."""
+BODY_SECONDS = 5.0
+JSON = b"application/json"
+TEXT = b"text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer."""
+
+    status: int
+    body: bytes
+    kind: bytes = TEXT
+
+
+class Refused(Exception):  # noqa: N818 - an outcome
+    """A request that is no review."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.reply = Reply(status, f"{text}\n".encode())
+
+
+class Bodies:
+    """Reads the bodies of requests."""
+
+    def __init__(self, most_at_once: int = MOST_AT_ONCE) -> None:
+        self._most = most_at_once
+        self._held = 0
+
+    async def read(self, scope: dict[str, Any], receive: Receive) -> bytes:
+        """The whole body of a request; Refused if it is too large, too slow, or one too many."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if not headers.get(b"content-type", JSON).startswith(JSON):
+            raise Refused(415, "reviews are JSON")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 15 or int(length) > MOST_BYTES:
+            raise _too_large()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await self._received(receive)
+        except TimeoutError:
+            raise Refused(408, f"the review did not come within {BODY_SECONDS:.0f} s") from None
+
+    async def _received(self, receive: Receive) -> bytes:
+        parts: list[bytes] = []
+        size, more = 0, True
+        try:
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(400, "the review was not sent whole")
+                part = message.get("body", b"")
+                size += len(part)
+                self._held += len(part)
+                self._check(size)
+                parts.append(part)
+                more = message.get("more_body", False)
+        finally:
+            self._held -= size
+        return b"".join(parts)
+
+    def _check(self, size: int) -> None:
+        if size > MOST_BYTES:
+            raise _too_large()
+        if self._held > self._most:
+            raise Refused(503, "too much is being sent at once")
+
+
+def _too_large() -> Refused:
+    return Refused(413, f"a review has at most {MOST_BYTES} bytes")
+
 
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
@@ -97,3 +182,21 @@ async def _send(reply: Reply, send: Send) -> None:
         headers.append((b"connection", b"close"))  # what is left of the body is nobody's
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})
+
+
+_GRACE_SECONDS = 5
+_MOST_AT_ONCE = 1024
+
+
+@asynccontextmanager
+async def serving(
+    app: AdmissionApp, listener: socket.socket, tls: ssl.SSLContext
+) -> AsyncIterator[None]:
+    """Answer whoever connects for as long as the context lasts."""
+    server = Uvicorn(https(app, tls, grace_seconds=_GRACE_SECONDS, most_at_once=_MOST_AT_ONCE))
+    task = await server.begin(listener, "webhook")
+    try:
+        yield
+    finally:
+        server.end()
+        await task

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from bayplan.admission.amounts import readable
+from bayplan.admission.review import readable
 from bayplan.client import Change
 from bayplan.kube.meta import ObjectMeta, Quantity
 from bayplan.kube.queueing import DEFAULT_QUEUE, ROOT_QUEUE, Queue

@@ -19,15 +19,12 @@ from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry
 
-from bayplan.admission.app import AdmissionApp
+from bayplan.admission.app import AdmissionApp, serving
 from bayplan.admission.book import QueueBook
-from bayplan.admission.certificates import Proof, Source
-from bayplan.admission.certificates.bundle import BundleError, end_of
-from bayplan.admission.configurations import Registration
-from bayplan.admission.installing import Installer
+from bayplan.admission.certificates import BundleError, Proof, Source, end_of
+from bayplan.admission.configurations import Installer, Registration
 from bayplan.admission.metrics import AdmissionMetrics
 from bayplan.admission.rules import AdmissionRules, AdmissionSettings
-from bayplan.admission.server import serving
 from bayplan.client import Client, Informers
 from bayplan.client.errors import ClientError
 from bayplan.client.serving.certificates import server_tls, show_pair

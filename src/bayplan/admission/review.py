@@ -1,4 +1,4 @@
-"""AdmissionReview: what an API server asks a webhook, and what it is told.
+"""AdmissionReview: what an API server asks a webhook, what it is told, and amounts in it.
 
 A question is decoded only as far as it must be: its object stays raw until a rule reads the part of
 it that it is about. So a field that nobody here asks for can be anything, and is nobody's problem.
@@ -7,14 +7,18 @@ it that it is about. So a field that nobody here asks for can be anything, and i
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, TypeVar
 
 import msgspec
 
 from bayplan.base.values import printable, shorten
-from bayplan.kube.meta import Struct
+from bayplan.kube.meta import Quantity, Struct
+from bayplan.kube.quantity import QuantityError, parse
+from bayplan.kube.resources import PODS, is_extended
+from bayplan.queues.resources import NOTHING, AmountError, Resources, read_amounts
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
@@ -142,3 +146,47 @@ def _said(error: Exception) -> str:
 
 def _clipped(text: str) -> str:
     return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+
+
+def amount_faults(place: str, written: Mapping[str, Quantity]) -> Iterator[Fault]:
+    """What is wrong with the quantities of a map."""
+    for name, quantity in written.items():
+        try:
+            read_amounts({name: quantity})
+        except AmountError as error:
+            yield Fault(place, str(error))
+            continue
+        whole = name == PODS or is_extended(name)
+        if whole and parse(quantity).denominator != 1:
+            yield Fault(place, f"{name}: {quantity!r} is not a whole number")
+
+
+def uncounted(place: str, written: Mapping[str, Quantity]) -> Iterator[str]:
+    """Warnings of names that no node has, and that therefore do not count."""
+    for name in written.keys() - read_amounts(written).amounts.keys():
+        yield f"{place}: {name} is no resource that a node can have, and does not count"
+
+
+def above(
+    these: Mapping[str, Quantity], those: Mapping[str, Quantity]
+) -> Iterator[tuple[str, Quantity, Quantity]]:
+    """The resources that both name and of which these are more than those."""
+    for name, quantity in these.items():
+        high, low = _exact(quantity), _exact(those.get(name, ""))
+        if high is not None and low is not None and high > low:
+            yield name, quantity, those[name]
+
+
+def _exact(quantity: Quantity) -> Fraction | None:
+    try:
+        return parse(quantity)
+    except QuantityError:
+        return None
+
+
+def readable(written: Mapping[str, Quantity]) -> Resources:
+    """What a map amounts to; one that cannot be read is nothing."""
+    try:
+        return read_amounts(written)
+    except AmountError:
+        return NOTHING

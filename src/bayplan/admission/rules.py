@@ -20,10 +20,8 @@ from typing import TypeVar, cast
 import msgspec
 
 from bayplan.admission.book import QueueBook
-from bayplan.admission.drafts import POD
-from bayplan.admission.podgroups import judge_group
-from bayplan.admission.pods import annotation_faults, attach_limit_faults, gate_patch
-from bayplan.admission.queues import judge_deletion, judge_queue, judge_state
+from bayplan.admission.pods import POD, annotation_faults, attach_limit_faults, gate_patch
+from bayplan.admission.queues import judge_deletion, judge_group, judge_queue, judge_state
 from bayplan.admission.review import ADMITTED, Question, ReviewError, Verdict, read_part
 from bayplan.kube.codec import KINDS, ObjectError, decode_as
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT, QUEUE_ALLOCATION_GATE, FeatureGates

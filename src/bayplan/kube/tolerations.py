@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable
 
 from bayplan.kube.nodes import Taint, TaintEffect
 from bayplan.kube.pods import Toleration
-from bayplan.kube.selectors.requirement import parse_int64
+from bayplan.kube.selectors import parse_int64
 
 SCHEDULING_EFFECTS: frozenset[TaintEffect] = frozenset({"NoSchedule", "NoExecute"})
 """The effects that keep a new pod off a node."""

@@ -28,7 +28,7 @@ from bayplan.kube.attachtables import LimitsSection
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.lab.lab import Daemon
 from bayplan.node.agent import LimitsAgent
-from bayplan.node.expecting import expecting
+from bayplan.node.decision import expecting
 from bayplan.node.settings import settings_of
 from bayplan.nodegroups import Provider
 

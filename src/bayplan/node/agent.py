@@ -21,10 +21,9 @@ from bayplan.client.informers import Informer
 from bayplan.kube.attachlimits import PUBLISHED
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
-from bayplan.node.book import Page
-from bayplan.node.deciding import Settings, wanted
+from bayplan.node.decision import Settings, wanted
 from bayplan.node.metrics import LimitMetrics
-from bayplan.node.writing import Writer
+from bayplan.node.writes import Page, Writer
 
 log = logging.getLogger(__name__)
 NAME = "bayplan-node-limits"

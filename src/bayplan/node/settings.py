@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.kube.attachtables import LimitsSection, OwnLimits, prefixes, read_own_limits
-from bayplan.node.deciding import Settings
+from bayplan.node.decision import Settings
 from bayplan.node.plugins.base import Reserve, Terms
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bayplan.client import Client
 from bayplan.client.errors import NotFoundError
 from bayplan.client.objects import version_of
-from bayplan.kube.loading.slimming import slim
+from bayplan.kube.loading.collector import slim
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim

@@ -19,7 +19,7 @@ from bayplan.fit import Snapshot
 from bayplan.fit.events import Event
 from bayplan.fit.plugins.hints import place_of
 from bayplan.kube.codec import ObjectError
-from bayplan.kube.loading.slimming import keep_spec, slim, slim_around
+from bayplan.kube.loading.collector import keep_spec, slim, slim_around
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.validation import check, check_again

@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeAlias, cast
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.kube.codec import KINDS, ObjectError, decode_as, find_kind
-from bayplan.kube.codec.objects import encode
+from bayplan.kube.codec import KINDS, ObjectError, decode_as, encode, find_kind
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject, Labels, ObjectMeta
 from bayplan.recordings.privacy import KEPT_ANNOTATIONS

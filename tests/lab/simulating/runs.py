@@ -10,7 +10,7 @@ import pytest
 from bayplan.embedded.simulation.clusterfile import plain_cluster
 from bayplan.lab.measuring import Measured
 from bayplan.lab.simulating.orders import Inputs, Order, Variant
-from bayplan.lab.simulating.running import carry_out
+from bayplan.lab.simulating.pool import carry_out
 
 STORIES = Path(__file__).parents[3] / "examples" / "stories"
 FULL = STORIES / "1-attach-limit-reached.yaml"

@@ -74,7 +74,7 @@ RUN = """
 import sys
 import msgspec
 from bayplan.lab.simulating.orders import Order
-from bayplan.lab.simulating.running import carry_out
+from bayplan.lab.simulating.pool import carry_out
 print(carry_out(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)).digest)
 """
 

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.facts import PodFacts, read_pod
+from bayplan.lab.measuring.nodes import VolumeMeter, share_of
 from bayplan.lab.measuring.pods import PodMeter
-from bayplan.lab.measuring.queues import share_of
-from bayplan.lab.measuring.series import Grid, Series, SeriesBook
-from bayplan.lab.measuring.volumes import VolumeMeter
-from bayplan.lab.measuring.waits import Waits
+from bayplan.lab.measuring.series import Grid, Series, SeriesBook, Waits
 
 pytestmark = pytest.mark.whole
 

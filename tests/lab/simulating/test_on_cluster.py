@@ -26,18 +26,21 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.lab import LiveLab, VirtualLab
-from bayplan.lab.simulating.remote.gathering import run_on_cluster
-from bayplan.lab.simulating.remote.objects import FOLDER, Place, belongings, job
-from bayplan.lab.simulating.remote.packing import (
+from bayplan.lab.simulating.orders import encode
+from bayplan.lab.simulating.pool import carry_out
+from bayplan.lab.simulating.remote import (
+    FOLDER,
     PackingError,
+    Place,
+    belongings,
+    job,
     pack,
     pack_inputs,
     result_in,
+    run_on_cluster,
     unpack,
     unpack_inputs,
 )
-from bayplan.lab.simulating.results import encode
-from bayplan.lab.simulating.running import carry_out
 from tests.accounts import token_of, write_tokens
 from tests.lab.simulating.runs import inputs, variant
 from tests.patience import PATIENCE

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.lab.simulating.overrides import OverrideError, overridden
-from bayplan.lab.simulating.running import spec_of
+from bayplan.lab.simulating.orders import OverrideError, overridden
+from bayplan.lab.simulating.pool import spec_of
 from tests.lab.simulating.runs import variant
 
 pytestmark = pytest.mark.whole

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from bayplan.lab.measuring import Measured, ScaleEvent
-from bayplan.lab.measuring.figures import FIGURES
-from bayplan.lab.measuring.result import WITHIN, Waiting
+from bayplan.lab.measuring.meter import FIGURES
+from bayplan.lab.measuring.series import WITHIN, Waiting
 from bayplan.lab.reporting.page import as_page
 from bayplan.lab.reporting.report import About, as_json, make_report, read_report
 from bayplan.lab.simulating.orders import Inputs

@@ -9,10 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bayplan.lab.simulating.orders import Order
-from bayplan.lab.simulating.pool import run_all
-from bayplan.lab.simulating.results import Results, encode
-from bayplan.lab.simulating.running import carry_out
+from bayplan.lab.simulating.orders import Order, Results, encode
+from bayplan.lab.simulating.pool import carry_out, run_all
 from tests.lab.simulating.runs import inputs, order, variant
 
 pytestmark = pytest.mark.whole

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from bayplan.kube.queueing import GROUP_MIN_MEMBER
-from bayplan.lab.simulating.running import carry_out
-from bayplan.lab.traces.csvfile import TraceError, checked, rows
+from bayplan.lab.simulating.pool import carry_out
 from bayplan.lab.traces.recorded import trace_of
+from bayplan.lab.traces.rows import TraceError, checked, rows
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import RecordingWriter, identity_of
 from tests.builders import make_pod

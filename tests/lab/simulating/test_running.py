@@ -9,7 +9,7 @@ from bayplan.kube.gates import FeatureGates
 from bayplan.lab import VirtualLab, run_virtually
 from bayplan.lab.crew import Crew, members, muster
 from bayplan.lab.measuring import Grid, Meter
-from bayplan.lab.simulating.running import Reasons, carry_out, spec_of
+from bayplan.lab.simulating.pool import Reasons, carry_out, spec_of
 from tests.lab.simulating.runs import DISK, FULL, OFF, RUNS_OF_FULL, order, run_of_full, variant
 
 pytestmark = pytest.mark.whole

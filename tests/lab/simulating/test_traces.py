@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.lab.simulating.running import carry_out
-from bayplan.lab.traces.csvfile import TraceError, read_trace, rows
-from bayplan.lab.traces.rows import Claim, Row
+from bayplan.lab.simulating.pool import carry_out
+from bayplan.lab.traces.rows import Claim, Row, TraceError, read_trace, rows
 from tests.lab.simulating.runs import order, variant
 
 pytestmark = pytest.mark.whole

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from bayplan.kube.nodes import Node, Taint
-from bayplan.kube.selectors.requirement import parse_int64
+from bayplan.kube.selectors import parse_int64
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"

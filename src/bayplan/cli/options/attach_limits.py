@@ -16,7 +16,7 @@ from bayplan.cli.options.flags import Switch
 from bayplan.kube.attachtables import LimitsSection, PrefixName
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.node.agent import SettingsSource
-from bayplan.node.expecting import expecting
+from bayplan.node.decision import expecting
 from bayplan.node.settings import SettingsFromFile, settings_of
 
 

@@ -21,15 +21,13 @@ from bayplan.cli.text.progress import show_runs
 from bayplan.client.signals import ended_by_signals
 from bayplan.lab.lab import DaemonFailedError
 from bayplan.lab.measuring import Measured
-from bayplan.lab.measuring.figures import FIGURES
-from bayplan.lab.reporting.csvfiles import write_csv
+from bayplan.lab.measuring.meter import FIGURES
 from bayplan.lab.reporting.page import as_page
+from bayplan.lab.reporting.plots import number, signed
 from bayplan.lab.reporting.report import About, Report, as_json, make_report
-from bayplan.lab.reporting.wording import number, signed
-from bayplan.lab.simulating.orders import Inputs, Order
-from bayplan.lab.simulating.pool import Failure, run_all
-from bayplan.lab.simulating.results import Results
-from bayplan.lab.simulating.running import carry_out
+from bayplan.lab.reporting.tables import write_csv
+from bayplan.lab.simulating.orders import Inputs, Order, Results
+from bayplan.lab.simulating.pool import Failure, carry_out, run_all
 from bayplan.lab.simulating.variants import SimulationRequest, inputs_of
 from bayplan.observe.recorder import Recorder
 from bayplan.recordings import RecordingWriter

@@ -22,9 +22,7 @@ from bayplan.kube.names import is_subdomain
 from bayplan.lab.measuring import Measured
 from bayplan.lab.simulating.orders import Inputs, Order
 from bayplan.lab.simulating.pool import Failure
-from bayplan.lab.simulating.remote.gathering import run_on_cluster
-from bayplan.lab.simulating.remote.objects import Place
-from bayplan.lab.simulating.remote.packing import PackingError, pack_inputs
+from bayplan.lab.simulating.remote import PackingError, Place, pack_inputs, run_on_cluster
 
 T = TypeVar("T")
 MOST_RUNS = 500

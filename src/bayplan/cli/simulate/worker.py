@@ -11,8 +11,7 @@ from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.options.access import ClusterAccess
 from bayplan.cli.text.output import notices, printable
 from bayplan.client.errors import ClientError
-from bayplan.lab.simulating.remote.packing import PackingError, unpack_inputs
-from bayplan.lab.simulating.remote.working import hand_in, packed_result
+from bayplan.lab.simulating.remote import PackingError, hand_in, packed_result, unpack_inputs
 
 
 def simulate_worker(

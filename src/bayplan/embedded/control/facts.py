@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from bayplan.kube.codec.objects import without_nulls
+from bayplan.kube.codec import without_nulls
 from bayplan.kube.meta import OwnerReference, Struct
 from bayplan.kube.pods import Toleration
 

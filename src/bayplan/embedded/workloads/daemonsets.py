@@ -38,7 +38,7 @@ from bayplan.embedded.workloads.base import (
     status_change,
     template_hash,
 )
-from bayplan.kube.codec.objects import without_nulls
+from bayplan.kube.codec import without_nulls
 from bayplan.kube.daemons import daemon_tolerations, selects
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import PodSpec, Toleration

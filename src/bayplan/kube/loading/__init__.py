@@ -14,8 +14,7 @@ source that cannot be opened at all raises, as LoadError.
 """
 
 from bayplan.kube.loading.collector import Collector, DumpNotes, LeftOut, Loaded, Progress, Unseen
-from bayplan.kube.loading.load import load, plain_documents
-from bayplan.kube.loading.sources import LoadError
+from bayplan.kube.loading.load import LoadError, load, plain_documents
 
 __all__ = [
     "Collector",

@@ -1,10 +1,16 @@
-"""The load itself: each source by its form."""
+"""The load itself: files, directories and standard input, plain or compressed, each by its form."""
 
 from __future__ import annotations
 
 import codecs
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import yaml
 
@@ -12,9 +18,100 @@ from bayplan.base.garbage import paused_collector
 from bayplan.base.values import JsonObject
 from bayplan.base.yaml_values import YamlError
 from bayplan.kube.loading.collector import Collector, Loaded, Progress
-from bayplan.kube.loading.json_documents import take_json
-from bayplan.kube.loading.sources import LoadError, open_sources
-from bayplan.kube.loading.yaml_documents import take_yaml, yaml_documents
+from bayplan.kube.loading.documents import take_json, take_yaml, yaml_documents
+
+MAX_BYTES = 4 << 30
+"""No source may be larger; the largest clusters stay below a half of it."""
+_GZIP_ALLOWANCE = 64 << 20
+_GZIP_RATIO = 200
+_GZIP_MAGIC = b"\x1f\x8b"
+_CHUNK = 8 << 20
+
+_JSON = frozenset({".json", ".ndjson", ".jsonl"})
+_YAML = frozenset({".yaml", ".yml"})
+
+
+class LoadError(ValueError):
+    """A source that cannot be read at all."""
+
+
+class Source(NamedTuple):
+    """Bytes with the name they go by in messages."""
+
+    name: str
+    data: bytes
+
+
+def open_sources(
+    source: str | Path | bytes, stdin: BinaryIO | None = None
+) -> Iterator[Source | LoadError]:
+    """Every file behind a source, one at a time; in a directory an unreadable one is a value."""
+    if isinstance(source, bytes):
+        yield _unpacked("input", source)
+    elif str(source) == "-":
+        stream = sys.stdin.buffer if stdin is None else stdin
+        yield _unpacked("standard input", _bounded("standard input", stream, MAX_BYTES))
+    elif Path(source).is_dir():
+        yield from map(_file_or_error, _files_under(Path(source)))
+    else:
+        yield _file(Path(source))
+
+
+def _file_or_error(path: Path) -> Source | LoadError:
+    try:
+        return _file(path)
+    except LoadError as error:
+        return error
+
+
+def _file(path: Path) -> Source:
+    try:
+        with path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            # A plain file comes in one piece, so that it is not in memory twice.
+            in_one_piece = 0 < size <= MAX_BYTES
+            data = stream.read(size) if in_one_piece else _bounded(str(path), stream, MAX_BYTES)
+    except LoadError:
+        raise
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise LoadError(f"{str(path)[:200]}: {said}") from None
+    return _unpacked(str(path), data)
+
+
+def _files_under(root: Path) -> Iterator[Path]:
+    """Files that look like objects, in sorted order; hidden ones and symlinked folders not."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = Path(folder, name)
+            if not name.startswith(".") and _is_wanted(name) and path.is_file():
+                yield path
+
+
+def _is_wanted(name: str) -> bool:
+    return Path(name.lower().removesuffix(".gz")).suffix in _JSON | _YAML
+
+
+def _unpacked(name: str, data: bytes) -> Source:
+    if not data.startswith(_GZIP_MAGIC):
+        return Source(name, data)
+    limit = min(MAX_BYTES, _GZIP_ALLOWANCE + _GZIP_RATIO * len(data))
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            return Source(name, _bounded(name, stream, limit))
+    except (OSError, EOFError, zlib.error) as error:
+        raise LoadError(f"{name}: not readable as gzip: {error}") from None
+
+
+def _bounded(name: str, stream: BinaryIO | gzip.GzipFile, limit: int) -> bytes:
+    """All that a stream has, unless that is more than the limit."""
+    buffer = bytearray()
+    while piece := stream.read(_CHUNK):
+        if len(buffer) + len(piece) > limit:
+            raise LoadError(f"{name}: more than {limit >> 20} MiB")
+        buffer += piece
+    return bytes(buffer)
 
 
 def load(

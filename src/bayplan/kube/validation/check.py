@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bayplan.kube.codec.problems import ObjectError, identify
+from bayplan.kube.codec import ObjectError, identify
 from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod

@@ -27,7 +27,7 @@ from bayplan.kube.pods import (
 from bayplan.kube.quantity import MAX_INT64
 from bayplan.kube.requests import pod_requests
 from bayplan.kube.resources import is_attach_limit
-from bayplan.kube.selectors.requirement import parse_int64
+from bayplan.kube.selectors import parse_int64
 from bayplan.kube.validation import fields
 from bayplan.kube.validation.fields import FieldError, each, need, within
 from bayplan.kube.validation.storage import check_pod_volume

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, QUEUE_NAME_ANNOTATIONS
-from bayplan.lab.measuring.series import SeriesBook
-from bayplan.lab.measuring.waits import Waits
+from bayplan.lab.measuring.series import SeriesBook, Waits
 
 Why = Callable[[Key, PodFacts], str]
 """The true cause for which a pod waits that nodes refuse."""

@@ -1,14 +1,24 @@
-"""Quantities over time: step functions, of which the mean over each step of a grid is kept.
+"""Quantities over time, how long things took, and what is kept of a run.
 
 All runs of a comparison share one grid, so that they can be laid over each other, and a day has as
 many points as an hour. The means are exact: however often a quantity changes within a step, the sum
 over all steps is its integral over the run.
+
+A pod that still waits at the end has waited at least so long: it is *censored*. To leave such pods
+out would flatter whoever lets them wait longest; to take them for pods that ran would, too. The
+share that has come to its end within a time is Kaplan and Meier's estimate, which uses all that is
+known of them; where nothing is censored it is the share as everybody counts it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 POINTS = 240
 SHORTEST_STEP = 1.0
@@ -114,3 +124,88 @@ class SeriesBook:
     def means(self) -> dict[str, list[float]]:
         """All of them, in order."""
         return {name: self._series[name].means() for name in sorted(self._series)}
+
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Waits:
+    """Durations in seconds: of those that came to their end, and of those that did not."""
+
+    done: list[float] = field(default_factory=list)
+    censored: list[float] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.done) + len(self.censored)
+
+    def within(self, times: Floats) -> Floats:
+        """The share that comes to its end within each of these times."""
+        moments, shares = self._curve()
+        index = np.searchsorted(moments, times, side="right")
+        return np.concatenate(([0.0], shares))[index]
+
+    def quantile(self, share: float) -> float | None:
+        """The time within which that share comes to its end; None if the run was too short."""
+        moments, shares = self._curve()
+        index = int(np.searchsorted(shares, share - 1e-12, side="left"))
+        return float(moments[index]) if index < len(moments) else None
+
+    def _curve(self) -> tuple[Floats, Floats]:
+        """The times at which something came to its end, and the share that had by then."""
+        done = np.sort(np.array(self.done, dtype=np.float64))
+        censored = np.sort(np.array(self.censored, dtype=np.float64))
+        moments, counts = np.unique(done, return_counts=True)
+        before = np.searchsorted(done, moments, side="left")
+        gone = np.searchsorted(censored, moments, side="left")
+        at_risk = len(self) - before - gone
+        if not len(moments):
+            return moments, moments
+        shares = 1.0 - np.cumprod(1.0 - counts / at_risk)
+        return moments, shares.astype(np.float64)
+
+
+MOST_EVENTS = 2000
+"""Purchases and removals that are kept one by one; all are counted."""
+
+
+class ScaleEvent(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Instances of one group that were bought, failed or went at one moment."""
+
+    time: float
+    what: str
+    """bought, failed, or removed."""
+    group: str
+    count: int
+    why: str = ""
+
+
+class Waiting(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """How long pods took from created to running."""
+
+    pods: int
+    never_ran: int
+    """Of these, how many had not run when the run ended or they were deleted."""
+    within: list[float]
+    """The share that runs within each time of `WITHIN`."""
+    quantiles: dict[str, float | None]
+    """Seconds by share: p50, p90, p99; None where the run ended before so many ran."""
+
+
+class Measured(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A run in numbers."""
+
+    seconds: float
+    series: dict[str, list[float]]
+    """Means over the steps of the grid, by name."""
+    figures: dict[str, float | None]
+    waiting: Waiting
+    events: list[ScaleEvent]
+    events_left_out: int
+    digest: str
+    """Of all changes of the run: the same for the same run."""
+
+
+WITHIN = [round(10 ** (exponent / 10), 4) for exponent in range(51)]
+"""Times in seconds at which the distribution is told: from a second to a day and more, ten for each
+tenfold."""

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bayplan.lab.measuring.result import WITHIN, Measured, ScaleEvent
-from bayplan.lab.measuring.series import Grid
+from bayplan.lab.measuring.series import WITHIN, Grid, Measured, ScaleEvent
 from bayplan.lab.simulating.comparing import Band, Difference, Spread, band, difference, spread
 from bayplan.lab.simulating.orders import Inputs, Order, Variant
 from bayplan.lab.simulating.pool import Failure

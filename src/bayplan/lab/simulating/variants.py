@@ -16,11 +16,10 @@ from bayplan.base.errors import InputError
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, plain_cluster
 from bayplan.kube.gates import GateError
 from bayplan.lab.crew import CrewError
-from bayplan.lab.simulating.orders import Inputs, Variant
-from bayplan.lab.simulating.overrides import OverrideError, overridden
-from bayplan.lab.simulating.running import crew_of, spec_of
-from bayplan.lab.traces.csvfile import TraceError, checked, read_trace
+from bayplan.lab.simulating.orders import Inputs, OverrideError, Variant, overridden
+from bayplan.lab.simulating.pool import crew_of, spec_of
 from bayplan.lab.traces.recorded import trace_of
+from bayplan.lab.traces.rows import TraceError, checked, read_trace
 
 MOST_RUNS = 10_000
 MOST_SEEDS = 1_000

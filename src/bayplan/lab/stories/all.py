@@ -18,8 +18,7 @@ from bayplan.kube.gates import (
 )
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import Queue
-from bayplan.lab.stories.cluster import Act, in_cluster
-from bayplan.lab.stories.counting import ClusterFigures
+from bayplan.lab.stories.cluster import Act, ClusterFigures, in_cluster
 from bayplan.lab.stories.images import ImageFigures, in_images
 from bayplan.lab.stories.story import Check, Story
 

@@ -20,8 +20,7 @@ from bayplan.kube.quantity import QuantityError
 from bayplan.kube.queueing import GROUP_MIN_MEMBER, QUEUE_NAME_ANNOTATIONS
 from bayplan.kube.requests import pod_requests_milli
 from bayplan.kube.storage import PersistentVolumeClaim
-from bayplan.lab.traces.csvfile import MAX_BYTES, TraceError
-from bayplan.lab.traces.rows import MOST_REPLICAS, READERS
+from bayplan.lab.traces.rows import MAX_BYTES, MOST_REPLICAS, READERS, TraceError
 from bayplan.recordings import Identity, Recorded, Recording, RecordingError
 
 _ENDED = frozenset({"Succeeded", "Failed"})

@@ -23,8 +23,7 @@ from bayplan.embedded.apiserver.store.entry import Entry
 from bayplan.embedded.apiserver.validation.causes import bad_value
 from bayplan.embedded.apiserver.validation.names import label_value, path_segment, qualified_name
 from bayplan.kube.meta import LabelSelector
-from bayplan.kube.selectors.labels import compile_selector
-from bayplan.kube.selectors.requirement import SelectorError
+from bayplan.kube.selectors import SelectorError, compile_selector
 
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 

@@ -22,7 +22,7 @@ from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
 from bayplan.embedded.apiserver.schema.types import ObjectType, find_type, root_type
 from bayplan.kube.configvalues import Duration, Section, seconds
-from bayplan.kube.loading.yaml_documents import yaml_documents
+from bayplan.kube.loading.documents import yaml_documents
 
 _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
 _GROUPS = {(kind.api_version, kind.kind): kind.group for kind in BUILTIN}

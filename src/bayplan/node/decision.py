@@ -1,25 +1,29 @@
-"""What a node is to publish, and the smallest change that gets it there: pure functions.
+"""What a node is to publish, the smallest change that gets it there, and what one will publish.
 
 A key is ours if the node's annotation says so. What we no longer stand for is removed; a key of
 somebody else is never touched, unless it is one that we publish ourselves: then it becomes ours.
 Capacity and allocatable get the same number, since a kubelet copies the one over the other.
+
+A template says no provider ID. Whose machine it will be is then told by whoever asks, or by the CSI
+drivers that it will have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from bayplan.kube.attachlimits import PUBLISHED, limit_in, published_counts, published_rules
 from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Node
-from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, is_attach_limit
 from bayplan.kube.storage import CSINode
 from bayplan.node.machine import Machine, machine_of, said_counts, written_counts
 from bayplan.node.plugins import PLUGINS, Found, LimitPlugin, OtherCloudError
 from bayplan.node.plugins.base import Terms, key_of
+from bayplan.nodegroups import Template
 
 Json = dict[str, object]
 
@@ -132,3 +136,56 @@ def csinode_change(csinode: CSINode, drivers: Mapping[str, Found]) -> Json | Non
 
 def _json(plain: object) -> str:
     return msgspec.json.encode(plain).decode()
+
+
+_CLOUDS = {plugin.driver: plugin.cloud for plugin in PLUGINS if plugin.driver}
+
+
+def expecting(settings: Callable[[], Settings], cloud: str = "") -> Callable[[Template], Template]:
+    """Adds to templates what an agent of these settings will publish."""
+    return lambda one: replace(one, node=with_limits(one.node, one.csi_node, settings(), cloud))
+
+
+def with_limits(node: Node, csinode: CSINode | None, settings: Settings, cloud: str = "") -> Node:
+    """The node with the limits that an agent of these settings would publish on it, but for those
+    that the template says itself.
+    """
+    every = wanted(_of_a_cloud(node, cloud or _cloud(csinode)), csinode, settings).keys
+    said = _said(node)
+    keys = {key: found for key, found in every.items() if _end(key) not in said}
+    if not keys:
+        return node
+    limits = {key: str(found.count) for key, found in keys.items()}
+    status = msgspec.structs.replace(
+        node.status,
+        capacity={**node.status.capacity, **limits},
+        allocatable={**node.status.allocatable, **limits},
+    )
+    annotations = {**node.metadata.annotations, PUBLISHED: rules_text(keys)}
+    metadata = msgspec.structs.replace(node.metadata, annotations=annotations)
+    return msgspec.structs.replace(node, metadata=metadata, status=status)
+
+
+def _said(node: Node) -> set[str]:
+    """How the keys end under which a node says a limit, whatever their prefix."""
+    written = node.status.allocatable.items()
+    return {_end(key) for key, one in written if is_attach_limit(key) and limit_in(one) is not None}
+
+
+def _end(key: str) -> str:
+    for prefix in ATTACH_LIMIT_PREFIXES:
+        key = key.removeprefix(prefix)
+    return key
+
+
+def _cloud(csinode: CSINode | None) -> str:
+    drivers = csinode.spec.drivers if csinode is not None else []
+    clouds = {_CLOUDS[one.name] for one in drivers if one.name in _CLOUDS}
+    return clouds.pop() if len(clouds) == 1 else ""
+
+
+def _of_a_cloud(node: Node, cloud: str) -> Node:
+    if node.spec.provider_id or not cloud:
+        return node
+    spec = msgspec.structs.replace(node.spec, provider_id=f"{cloud}://")
+    return msgspec.structs.replace(node, spec=spec)

@@ -1,19 +1,190 @@
-"""One object from and to its wire form."""
+"""Objects from and to their wire form, and the kinds that are decoded into types.
+
+Decoding is typed and fast. Only where it fails is the object read a second time into plain values:
+to drop explicit nulls, which Kubernetes takes as absent, and, if that was not it, to name the field
+and the value in the error.
+
+Any version of the right group is taken: what is read has the same shape in all of them. The group
+counts, since others use these names too (there is more than one `Service`).
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
 from bayplan.base.decode_errors import locate, reason
-from bayplan.base.values import JsonObject, JsonValue
-from bayplan.kube.codec.defaults import settle
-from bayplan.kube.codec.kinds import EVENTS, Kind, find_kind
-from bayplan.kube.codec.problems import ObjectError, identify
+from bayplan.base.values import SHOWN_CHARACTERS, JsonObject, JsonValue, printable, shorten
+from bayplan.kube.coordination import Lease
+from bayplan.kube.devices import DeviceClass, ResourceClaim
 from bayplan.kube.events import Event
+from bayplan.kube.kinds import names_of
 from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod, PodSpec
+from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.registrations import (
+    MutatingWebhookConfiguration,
+    NodeGroup,
+    ValidatingWebhookConfiguration,
+)
+from bayplan.kube.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.kube.workloads import (
+    DaemonSet,
+    Job,
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    RuntimeClass,
+    Service,
+    StatefulSet,
+)
+
+
+class ObjectError(ValueError):
+    """An object that cannot be used as it is: who it is, the field, the value and what is wrong."""
+
+    def __init__(self, identity: str, path: str, shown: object, problem: str) -> None:
+        super().__init__(identity, path, problem)
+        self.source = ""
+        self.identity = identity
+        self.path = path
+        self.shown = shorten(shown)
+        self.problem = problem
+
+    def at(self, source: str) -> ObjectError:
+        """The same error, knowing which file it came from."""
+        self.source = source
+        return self
+
+    def __str__(self) -> str:
+        places = ": ".join(filter(None, (self.source, self.identity, self.path)))
+        value = f" (value {self.shown})" if self.shown else ""
+        return printable(f"{places}: {self.problem}{value}")
+
+
+def identify(kind: str, namespace: str, name: str) -> str:
+    """`Kind namespace/name`, as far as it is known."""
+    key = (
+        f"{namespace[:SHOWN_CHARACTERS]}/{name[:SHOWN_CHARACTERS]}"
+        if namespace
+        else name[:SHOWN_CHARACTERS]
+    )
+    return f"{kind[:SHOWN_CHARACTERS] or 'object'} {key or '(unnamed)'}"
+
+
+class Kind(NamedTuple):
+    """A kind: its type, its group and current version, and whether it lives in a namespace."""
+
+    type: type[KubeObject]
+    group: str
+    version: str
+    namespaced: bool
+
+    @property
+    def name(self) -> str:
+        """What `kind` says on the wire."""
+        return self.type.__name__
+
+    @property
+    def api_version(self) -> str:
+        """What `apiVersion` says on the wire."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+_TYPES: tuple[type[KubeObject], ...] = (
+    Node,
+    Pod,
+    Namespace,
+    Service,
+    ReplicationController,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    PodDisruptionBudget,
+    PriorityClass,
+    RuntimeClass,
+    StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
+    DeviceClass,
+    ResourceClaim,
+    Queue,
+    PodGroup,
+    NodeGroup,
+    Lease,
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+)
+
+
+def _typed(kind: type[KubeObject], group: str | None = None) -> Kind:
+    names = names_of(kind.__name__, group)
+    return Kind(kind, names.group, names.version, names.namespaced)
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType({kind.__name__: _typed(kind) for kind in _TYPES})
+"""Every kind by its name."""
+
+EVENTS = _typed(Event, "events.k8s.io")
+"""Not among them: events decide nothing, and are read only where they are shown."""
+
+
+def find_kind(name: str, api_version: str = "") -> Kind | None:
+    """The kind of that name, unless its API group says that it is somebody else's."""
+    kind = KINDS.get(name)
+    if kind is None or not api_version:
+        return kind
+    group = api_version.rpartition("/")[0]
+    return kind if group in {kind.group, "extensions"} else None
+
+
+DEFAULT_NAMESPACE = "default"
+
+
+def settle(obj: KubeObject, kind: Kind) -> KubeObject:
+    """The object with its kind, its namespace and the defaults that depend on other fields."""
+    obj.kind = kind.name
+    obj.api_version = obj.api_version or kind.api_version
+    meta = obj.metadata
+    if kind.namespaced != bool(meta.namespace):
+        meta.namespace = DEFAULT_NAMESPACE if kind.namespaced else ""
+    if isinstance(obj, Pod):
+        _take_host_ports(obj.spec)
+    elif isinstance(obj, DaemonSet):
+        _take_host_ports(obj.spec.template.spec)
+    elif isinstance(obj, Node) and not obj.status.allocatable:
+        obj.status.allocatable = dict(obj.status.capacity)
+    return obj
+
+
+def _take_host_ports(spec: PodSpec) -> None:
+    """On the host's network every port of a container is a port of the host."""
+    if not spec.host_network:
+        return
+    for container in (*spec.containers, *spec.init_containers):
+        for port in container.ports:
+            port.host_port = port.host_port or port.container_port
+
 
 Wire = bytes | memoryview | msgspec.Raw | JsonObject
 """An object not yet decoded: JSON text, or plain values such as YAML gives."""

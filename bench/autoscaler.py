@@ -16,14 +16,14 @@ from random import Random
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from bayplan.autoscaler.actuation.cleanup import GivingUp, Tidying
-from bayplan.autoscaler.actuation.node_removal import Given, begin
-from bayplan.autoscaler.actuation.scale_up import Desk
+from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, LateNodeCleanup
+from bayplan.autoscaler.actuation.node_removal import NodeRemovalContext, start_node_removal
+from bayplan.autoscaler.actuation.scale_up import ActuationContext
 from bayplan.autoscaler.cloudstate.reader import CloudReader
-from bayplan.autoscaler.clusterview import Known, Sight
-from bayplan.autoscaler.events import Teller
-from bayplan.autoscaler.expanders.chain import Choosing
-from bayplan.autoscaler.loop import Loop, Parts
+from bayplan.autoscaler.clusterview import ClusterViewBuilder, KnownObjects
+from bayplan.autoscaler.events import AutoscalerEvents
+from bayplan.autoscaler.expanders.chain import ExpanderFactory
+from bayplan.autoscaler.loop import Loop, LoopParts
 from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers.declared.declaration import Declaration
@@ -31,7 +31,7 @@ from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
 from bayplan.autoscaler.scaledown.drain import Controllers
 from bayplan.autoscaler.status.configmap import StatusWriter
 from bayplan.autoscaler.status.gauges import Gauges
-from bayplan.autoscaler.status.report import Report
+from bayplan.autoscaler.status.report import StatusReport
 from bayplan.base.clock import WallClock
 from bayplan.client import Access, Client
 from bayplan.client.events import NoEvents
@@ -60,12 +60,12 @@ async def _cases() -> list[Result]:
 
 
 async def _measured(client: Client) -> list[Result]:
-    snapshot, sight, loop = await _made(client)
+    snapshot, builder, loop = await _made(client)
     await loop.once()
     gc.collect()
     gc.freeze()
     idle = [await _timed(loop) for _ in range(LOOPS)]
-    busy = [await _busy(snapshot, sight, loop) for _ in range(LOOPS)]
+    busy = [await _busy(snapshot, builder, loop) for _ in range(LOOPS)]
     gc.unfreeze()
     return [
         Result("autoscaler/idle/5000", min(idle), "ms"),
@@ -73,14 +73,14 @@ async def _measured(client: Client) -> list[Result]:
     ]
 
 
-async def _busy(snapshot: Snapshot, sight: Sight, loop: Loop) -> float:
+async def _busy(snapshot: Snapshot, builder: ClusterViewBuilder, loop: Loop) -> float:
     """A loop after nodes have sent their heartbeats."""
     for index in range(0, NODES, 10):
         node = snapshot.get(Node, f"node-{index}")
         if node is not None:
             beat = replace(node, metadata=replace(node.metadata, resource_version="2"))
             snapshot.put(beat)
-            sight.hear(Event.of(node, beat))
+            builder.hear(Event.of(node, beat))
     return await _timed(loop)
 
 
@@ -92,7 +92,7 @@ async def _timed(loop: Loop) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-async def _made(client: Client) -> tuple[Snapshot, Sight, Loop]:
+async def _made(client: Client) -> tuple[Snapshot, ClusterViewBuilder, Loop]:
     objects = _objects()
     snapshot = Snapshot(objects)
     declared = [
@@ -101,40 +101,42 @@ async def _made(client: Client) -> tuple[Snapshot, Sight, Loop]:
     ]
     cloud = DeclaredGroups(declared, (obj for obj in objects if isinstance(obj, Node)))
     options = AutoscalerOptions()
-    sight = Sight(snapshot, Known({}, {}, {}), options)
+    builder = ClusterViewBuilder(snapshot, KnownObjects({}, {}, {}), options)
     for obj in objects:
-        sight.hear(Event.of(None, obj))
-    return snapshot, sight, await _loop(client, cloud, sight, options)
+        builder.hear(Event.of(None, obj))
+    return snapshot, builder, await _loop(client, cloud, builder, options)
 
 
 async def _loop(
-    client: Client, provider: Provider, sight: Sight, options: AutoscalerOptions
+    client: Client, provider: Provider, builder: ClusterViewBuilder, options: AutoscalerOptions
 ) -> Loop:
-    snapshot = sight.snapshot
+    snapshot = builder.snapshot
     clock, metrics = WallClock(), AutoscalerMetrics(CollectorRegistry())
-    teller = Teller(NoEvents(), options, clock)
-    desk = Desk(provider, sight.registry, sight.backoff, teller, metrics, clock)
-    gauges = Gauges(metrics, sight.fleet, snapshot)
+    recorder = AutoscalerEvents(NoEvents(), options, clock)
+    context = ActuationContext(
+        provider, builder.registry, builder.backoff, recorder, metrics, clock
+    )
+    gauges = Gauges(metrics, builder.node_states, snapshot)
     statuses = StatusWriter(snapshot.profile.gates)
-    given = Given(
+    given = NodeRemovalContext(
         client=client,
         provider=provider,
         controllers=Controllers(snapshot, {}, {}),
         options=options,
-        teller=teller,
+        recorder=recorder,
         metrics=ScaleDownMetrics(CollectorRegistry()),
     )
-    giving_back = await begin(given, acts=False)
-    going = giving_back.actuator.deletions
-    parts = Parts(
+    node_removal = await start_node_removal(given, acts=False)
+    going = node_removal.actuator.deletions
+    parts = LoopParts(
         reader=CloudReader(provider, options.group_defaults(), clock),
-        sight=sight,
-        desk=desk,
-        tidying=Tidying(desk, options),
-        giving_up=GivingUp(desk, options, sight.fleet, None, snapshot.pods_on),
-        choosing=Choosing(("least-waste",), provider, snapshot, Random(1), {}),
-        giving_back=giving_back,
-        report=Report(None, options, sight, gauges, teller, statuses, going),
+        builder=builder,
+        context=context,
+        instance_cleanup=FailedInstanceCleanup(context, options),
+        node_cleanup=LateNodeCleanup(context, options, builder.node_states, None, snapshot.pods_on),
+        expander_factory=ExpanderFactory(("least-waste",), provider, snapshot, Random(1), {}),
+        node_removal=node_removal,
+        report=StatusReport(None, options, builder, gauges, recorder, statuses, going),
     )
     return Loop(parts, options, clock)
 

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bayplan.autoscaler.clusterview import GroupView, World
-from bayplan.autoscaler.expanders import Chain, Market, parse_expanders
-from bayplan.autoscaler.scaleup.orchestrator import Decision, decide
+from bayplan.autoscaler.clusterview import ClusterView
+from bayplan.autoscaler.expanders import Chain, ExpanderContext, parse_expanders
+from bayplan.autoscaler.scaleup.orchestrator import ScaleUpDecision, decide
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
 from bayplan.kube.quantity import value
@@ -39,7 +40,7 @@ class Taken:
 
     first: float
     best: float
-    found: Decision
+    found: ScaleUpDecision
 
 
 def cases() -> Iterator[Result]:
@@ -87,7 +88,7 @@ def _timed(given: Scenario, expander: str, *, priced: bool = False) -> Taken:
     gc.freeze()
     times = []
     for _ in range(RUNS):
-        chain = Chain(parse_expanders(expander), Market(random.Random(1)))
+        chain = Chain(parse_expanders(expander), ExpanderContext(random.Random(1)))
         start = time.process_time()
         found = decide(world, chain)
         times.append(time.process_time() - start)
@@ -95,14 +96,14 @@ def _timed(given: Scenario, expander: str, *, priced: bool = False) -> Taken:
     return Taken(times[0], min(times), found)
 
 
-def _world(given: Scenario, *, priced: bool) -> World:
+def _world(given: Scenario, *, priced: bool) -> ClusterView:
     views = {}
     for template in given.templates:
         name = template.node.name
         price = _price(template) if priced else None
         group = NodeGroup(name, 0, MOST_NODES)
-        views[name] = GroupView(group, 0, template=replace(template, group=name), price=price)
-    return World(Snapshot(given.objects), NOW, groups=views, waiting=tuple(given.waiting))
+        views[name] = NodeGroupView(group, 0, template=replace(template, group=name), price=price)
+    return ClusterView(Snapshot(given.objects), NOW, groups=views, waiting=tuple(given.waiting))
 
 
 def _price(template: Template) -> float:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bayplan.autoscaler.clusterview import GroupView, World
+from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaledown import Circumstances, Planner
+from bayplan.autoscaler.scaledown import Planner, ScaleDownContext
 from bayplan.autoscaler.scaledown.drain import Controllers
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.workloads import DaemonSet
@@ -67,7 +68,7 @@ def cases() -> Iterator[Result]:
     yield Result("scaledown/idle/5000", _idle(cluster(_plain, NODES, 0)), "ms")
 
 
-def cluster(decorate: Decorate, nodes: int, candidates: int) -> World:
+def cluster(decorate: Decorate, nodes: int, candidates: int) -> ClusterView:
     """A cluster of which the last nodes are not needed."""
     rng = random.Random(1)
     objects: list[KubeObject] = [*clusters.nodes(nodes), *clusters.csinodes(nodes, 30)]
@@ -101,19 +102,19 @@ def _daemon(node: int, copy: int) -> KubeObject:
     return pod.owner("DaemonSet", f"daemon-{copy}").node(f"node-{node}").phase("Running").obj()
 
 
-def _world(objects: list[KubeObject], nodes: int) -> World:
+def _world(objects: list[KubeObject], nodes: int) -> ClusterView:
     names = tuple(f"node-{number}" for number in range(nodes))
-    view = GroupView(NodeGroup("group", 0, nodes), nodes, nodes=names)
+    view = NodeGroupView(NodeGroup("group", 0, nodes), nodes, nodes=names)
     group_of = dict.fromkeys(names, "group")
-    return World(Snapshot(objects), NOW, OPTIONS, {"group": view}, group_of)
+    return ClusterView(Snapshot(objects), NOW, OPTIONS, {"group": view}, group_of)
 
 
-def _circumstances(world: World) -> Circumstances:
+def _circumstances(world: ClusterView) -> ScaleDownContext:
     daemons = {f"kube-system/daemon-{copy}": DaemonSet() for copy in range(DAEMONS)}
-    return Circumstances(Controllers(world.snapshot, daemon_sets=daemons))
+    return ScaleDownContext(Controllers(world.snapshot, daemon_sets=daemons))
 
 
-def _best(world: World) -> tuple[float, int]:
+def _best(world: ClusterView) -> tuple[float, int]:
     given, best, found = _circumstances(world), float("inf"), 0
     gc.collect()
     gc.freeze()
@@ -125,7 +126,7 @@ def _best(world: World) -> tuple[float, int]:
     return best, found
 
 
-def _idle(world: World) -> float:
+def _idle(world: ClusterView) -> float:
     """Milliseconds for a plan after the first."""
     planner, given, best = Planner(), _circumstances(world), float("inf")
     for run in range(RUNS + 2):

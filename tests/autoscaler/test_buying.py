@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bayplan.autoscaler.clusterstate.registry import Upcoming
-from bayplan.autoscaler.clusterview import World
-from bayplan.autoscaler.estimate.options import Choice, Question
-from bayplan.autoscaler.scaleup.orchestrator import Decision, decide
+from bayplan.autoscaler.clusterview import ClusterView
+from bayplan.autoscaler.estimate.options import ExpanderChoice, ExpanderRequest
+from bayplan.autoscaler.scaleup.orchestrator import ScaleUpDecision, decide
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.batches import Template
 from bayplan.fit.plugins.plugin import Cause
@@ -24,7 +24,7 @@ from tests.builders import make_csinode, make_node, make_pod, make_pvc, make_sto
 OLD = Profile(gates=FeatureGates({"VolumeLimitScaling": False}))
 
 
-def bought(decision: Decision) -> dict[str, int]:
+def bought(decision: ScaleUpDecision) -> dict[str, int]:
     return {one.view.id: one.nodes for one in decision.purchases}
 
 
@@ -191,9 +191,9 @@ class Chosen(FewestNodes):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def choose(self, question: Question) -> Choice:
+    def choose(self, question: ExpanderRequest) -> ExpanderChoice:
         liked = [one for one in question.candidates if one.view.id == self._name]
-        return Choice([liked[0].purchase()])
+        return ExpanderChoice([liked[0].purchase()])
 
 
 def test_every_group_says_why_it_does_not_help() -> None:
@@ -252,7 +252,7 @@ def test_gate_on_off_and_on_again_on_the_same_cluster() -> None:
 
 def test_what_was_bought_for_a_pod_is_forgotten_with_it() -> None:
     pods, storage = with_volumes(20)
-    asked: World = world(Snapshot(storage), pods, group("g"))
+    asked: ClusterView = world(Snapshot(storage), pods, group("g"))
     kept = memory(decide(asked, FewestNodes()))
     assert {step.number for step in kept.steps} == {0, 1, 2}
     waiting = {step.uid: None for step in kept.steps if step.number != 1}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.clusterview import World
+from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.estimate.upcoming import holds
-from bayplan.autoscaler.scaleup.orchestrator import Decision, decide
+from bayplan.autoscaler.scaleup.orchestrator import ScaleUpDecision, decide
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from tests.autoscaler.worlds import FewestNodes, after, memory, random_world
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.whole
 SEEDS = st.integers(0, 2**32)
 
 
-def _objects(world: World) -> dict[tuple[str, str], KubeObject]:
+def _objects(world: ClusterView) -> dict[tuple[str, str], KubeObject]:
     return {(type(obj).__name__, obj.key): obj for obj in world.snapshot.objects()}
 
 
@@ -70,11 +70,11 @@ def test_a_second_loop_buys_nothing_more(seed: int) -> None:
     assert _helped(again) <= (found.fits.keys() | lost) & minding
 
 
-def _minds_daemons(pod: Pod, world: World) -> bool:
+def _minds_daemons(pod: Pod, world: ClusterView) -> bool:
     """Whether where a pod may be can hang on the daemons of new nodes."""
     daemons = any(one.template and one.template.daemons for one in world.groups.values())
     return daemons and bool(pod.spec.affinity or pod.spec.topology_spread_constraints)
 
 
-def _helped(decision: Decision) -> set[str]:
+def _helped(decision: ScaleUpDecision) -> set[str]:
     return {pod.key for one in decision.purchases for pods in one.pods for pod in pods}

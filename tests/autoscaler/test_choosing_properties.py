@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.clusterview import World
-from bayplan.autoscaler.estimate.options import Choice, Question
+from bayplan.autoscaler.clusterview import ClusterView
+from bayplan.autoscaler.estimate.options import ExpanderChoice, ExpanderRequest
 from bayplan.autoscaler.estimate.upcoming import holds
-from bayplan.autoscaler.expanders import Chain, Market, parse_expanders
+from bayplan.autoscaler.expanders import Chain, ExpanderContext, parse_expanders
 from bayplan.autoscaler.scaleup.orchestrator import decide
 from bayplan.fit.batches import fill_all
 from bayplan.fit.batches.estimate import blended, in_order, look, orders
@@ -26,10 +26,10 @@ EXPANDERS = ("least-waste", "least-nodes", "most-pods", "price,random", "cheapes
 
 
 def chain(expanders: str) -> Chain:
-    return Chain(parse_expanders(expanders), Market(random.Random(1)))
+    return Chain(parse_expanders(expanders), ExpanderContext(random.Random(1)))
 
 
-def priced(rng: random.Random, world: World) -> World:
+def priced(rng: random.Random, world: ClusterView) -> ClusterView:
     groups = {
         name: replace(view, price=rng.choice([1.0, 2.0, 5.0, None]))
         for name, view in world.groups.items()
@@ -59,12 +59,12 @@ def test_every_pod_said_to_be_helped_fits_and_a_second_loop_buys_nothing_more(
 class Asked(Chain):
     """Remembers what was asked at first."""
 
-    def choose(self, question: Question) -> Choice:
+    def choose(self, question: ExpanderRequest) -> ExpanderChoice:
         _check_least_nodes(question, found := super().choose(question))
         return found
 
 
-def _check_least_nodes(question: Question, choice: Choice) -> None:
+def _check_least_nodes(question: ExpanderRequest, choice: ExpanderChoice) -> None:
     """No group alone helps as many pods with fewer nodes, in any way that can be thought of."""
     (chosen,) = choice.purchases
     pods = chosen.helped + len(chosen.placed)
@@ -84,4 +84,4 @@ def _check_least_nodes(question: Question, choice: Choice) -> None:
 @given(seed=SEEDS)
 def test_least_nodes_passes_no_group_over_that_helps_as_many_with_fewer(seed: int) -> None:
     world = random_world(random.Random(seed))
-    decide(world, Asked(parse_expanders("least-nodes"), Market(random.Random(1))))
+    decide(world, Asked(parse_expanders("least-nodes"), ExpanderContext(random.Random(1))))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.autoscaler.cloudstate.reader import Asked, Cloud, Manner
-from bayplan.autoscaler.clusterstate.nodes import Fleet
+from bayplan.autoscaler.cloudstate.reader import CloudState, NodeGroupInfo
+from bayplan.autoscaler.clusterstate.nodes import NodeStates
 from bayplan.autoscaler.clusterstate.registry import GroupState
 from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -34,11 +34,11 @@ def test_metrics_have_cluster_autoscalers_names(name: str) -> None:
 
 def test_nothing_is_said_of_groups_that_are_gone() -> None:
     registry, snapshot, options = CollectorRegistry(), Snapshot(()), AutoscalerOptions()
-    fleet = Fleet(options, snapshot.cluster.csinodes.get)
-    gauges = Gauges(AutoscalerMetrics(registry), fleet, snapshot)
+    node_states = NodeStates(options, snapshot.cluster.csinodes.get)
+    gauges = Gauges(AutoscalerMetrics(registry), node_states, snapshot)
     group = NodeGroup("workers", 0, 3)
-    cloud = Cloud({"workers": Asked(group, 0, (), Manner(GroupOptions()))})
+    cloud = CloudState({"workers": NodeGroupInfo(group, 0, (), GroupOptions())})
     gauges.show(cloud, ClusterStatus(groups=(GroupStatus(group, GroupState()),)))
     assert 'node_group="workers"' in generate_latest(registry).decode()
-    gauges.show(Cloud(), ClusterStatus())
+    gauges.show(CloudState(), ClusterStatus())
     assert 'node_group="workers"' not in generate_latest(registry).decode()

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from bayplan.autoscaler.cloudstate.reader import KEPT, NOT_NAMED, CloudReader
-from bayplan.autoscaler.providers.dry_run import ShownCloud
+from bayplan.autoscaler.providers.dry_run import DryRunProvider
 from bayplan.nodegroups import (
     GroupOptions,
     Instance,
@@ -24,7 +24,7 @@ from tests.builders import make_node
 from tests.cloud.clouds import WORKERS, Clock, Sky
 
 
-class Odd(ShownCloud):
+class Odd(DryRunProvider):
     """A cloud some of whose answers make no sense."""
 
     def __init__(self, provider: Provider) -> None:
@@ -120,20 +120,20 @@ async def test_a_template_that_makes_no_sense_is_not_used_and_told(
     cloud: Odd, reader: CloudReader
 ) -> None:
     cloud.made = template_of(make_node("Some_Name").capacity(cpu="lots").obj())
-    manner = (await reader.read()).groups["workers"].manner
-    assert manner.template is None
-    assert "'lots'" in manner.trouble
+    info = (await reader.read()).groups["workers"]
+    assert info.template is None
+    assert "'lots'" in info.template_error
 
 
 async def test_a_template_may_have_any_name(cloud: Odd, reader: CloudReader) -> None:
     cloud.made = template_of(make_node("Some_Name").obj())
-    assert (await reader.read()).groups["workers"].manner.template is cloud.made
+    assert (await reader.read()).groups["workers"].template is cloud.made
 
 
 @pytest.mark.parametrize("price", [math.nan, math.inf, -1.0])
 async def test_what_is_no_price_is_none(cloud: Odd, reader: CloudReader, price: float) -> None:
     cloud.price = price
-    assert (await reader.read()).groups["workers"].manner.price is None
+    assert (await reader.read()).groups["workers"].price is None
 
 
 async def test_templates_are_asked_for_once_in_a_while(cloud: Odd) -> None:

@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.cloudstate.reader import Asked, Cloud, Manner
-from bayplan.autoscaler.clusterstate.nodes import Fleet
-from bayplan.autoscaler.clusterstate.readiness import Standing
-from bayplan.autoscaler.clusterstate.registry import Registry, Upcoming, group_by_provider_id
+from bayplan.autoscaler.cloudstate.reader import CloudState, NodeGroupInfo
+from bayplan.autoscaler.clusterstate.nodes import NodeStates
+from bayplan.autoscaler.clusterstate.readiness import NodeReadiness
+from bayplan.autoscaler.clusterstate.registry import (
+    ClusterStateRegistry,
+    Upcoming,
+    group_by_provider_id,
+)
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.fit.events import Event
 from bayplan.kube.nodes import Node
@@ -42,8 +46,8 @@ class Place:
     """A group, its nodes, and time that goes by."""
 
     def __init__(self) -> None:
-        self.fleet = Fleet(OPTIONS, lambda _: None)
-        self.registry = Registry(OPTIONS)
+        self.node_states = NodeStates(OPTIONS, lambda _: None)
+        self.registry = ClusterStateRegistry(OPTIONS)
         self.now = NOW
         self.instances: list[Instance] = []
         self.target: int | None = None
@@ -53,15 +57,15 @@ class Place:
         return made.provider_id(f"cloud://{number}").ready(ready).obj()
 
     def register(self, number: int, ready: str = "True") -> None:
-        self.fleet.hear(Event.of(None, self.node(number, ready)))
+        self.node_states.hear(Event.of(None, self.node(number, ready)))
 
     def look(self) -> Upcoming:
         target = len(self.instances) if self.target is None else self.target
-        group, manner = NodeGroup("g", 0, 100), Manner(GroupOptions())
-        cloud = Cloud({"g": Asked(group, target, tuple(self.instances), manner)})
-        self.fleet.assign(group_by_provider_id(cloud.groups.values()))
-        self.fleet.look({}, self.now)
-        self.registry.update(cloud, self.fleet, self.now)
+        group, options = NodeGroup("g", 0, 100), GroupOptions()
+        cloud = CloudState({"g": NodeGroupInfo(group, target, tuple(self.instances), options)})
+        self.node_states.assign(group_by_provider_id(cloud.groups.values()))
+        self.node_states.look({}, self.now)
+        self.registry.update(cloud, self.node_states, self.now)
         return self.registry.states["g"].upcoming
 
     def forward(self, minutes: float) -> datetime:
@@ -120,7 +124,7 @@ def test_a_node_whose_instance_is_on_its_way_out_counts_nowhere() -> None:
     place.register(2)
     assert place.look() == Upcoming()
     assert place.registry.states["g"].ready == 1
-    assert dict(place.fleet.group_of) == {"n1": "g"}
+    assert dict(place.node_states.group_of) == {"n1": "g"}
 
 
 def test_a_node_that_is_unready_for_long_has_come_all_the_same() -> None:
@@ -155,11 +159,11 @@ def test_a_cluster_with_too_many_unready_nodes_is_unhealthy() -> None:
         place.register(number, ready="False" if number < 4 else "True")
     place.forward(16)
     place.look()
-    assert not place.registry.is_healthy(place.fleet)
+    assert not place.registry.is_healthy(place.node_states)
     for number in (8, 9):
         place.register(number)
     place.look()
-    assert place.registry.is_healthy(place.fleet)
+    assert place.registry.is_healthy(place.node_states)
 
 
 @settings(max_examples=60)
@@ -174,10 +178,10 @@ def test_what_is_kept_is_what_would_be_worked_out_anew(data: st.DataObject) -> N
             case "node" | "new" as how:
                 uid = str(data.draw(st.integers(0, 10**6))) if how == "new" else f"u{number}"
                 made = place.node(number, ready, uid)
-                place.fleet.hear(Event.of(nodes.get(number), made))
+                place.node_states.hear(Event.of(nodes.get(number), made))
                 nodes[number] = made
             case "gone" if number in nodes:
-                place.fleet.hear(Event.of(nodes.pop(number), None))
+                place.node_states.hear(Event.of(nodes.pop(number), None))
             case "instances":
                 states = st.sampled_from(InstanceState)
                 some = data.draw(st.dictionaries(st.integers(0, 5), states))
@@ -192,12 +196,14 @@ def _check_against_fresh_books(place: Place, nodes: dict[int, Node]) -> None:
     fresh = Place()
     fresh.now, fresh.instances = place.now, place.instances
     for node in nodes.values():
-        fresh.fleet.hear(Event.of(None, node))
+        fresh.node_states.hear(Event.of(None, node))
     fresh.look()
-    for standing in Standing:
-        assert sorted(place.fleet.standing(standing)) == sorted(fresh.fleet.standing(standing))
-    assert place.fleet.group_of == fresh.fleet.group_of
-    assert place.fleet.by_provider == fresh.fleet.by_provider
+    for standing in NodeReadiness:
+        assert sorted(place.node_states.standing(standing)) == sorted(
+            fresh.node_states.standing(standing)
+        )
+    assert place.node_states.group_of == fresh.node_states.group_of
+    assert place.node_states.by_provider == fresh.node_states.by_provider
     ours, theirs = place.registry.states["g"], fresh.registry.states["g"]
     assert (ours.ready, set(ours.starting), ours.unready) == (
         theirs.ready,

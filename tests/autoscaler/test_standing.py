@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bayplan.autoscaler.clusterstate.nodes import Fleet
+from bayplan.autoscaler.clusterstate.nodes import NodeStates
 from bayplan.autoscaler.clusterstate.readiness import (
     DRIVER_LABEL,
     DRIVER_PREFIX,
-    Member,
-    Promise,
-    Standing,
-    stand,
+    NodeReadiness,
+    NodeState,
+    ReadinessCriteria,
+    update_readiness,
 )
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.fit.events import Event
@@ -26,7 +26,7 @@ from tests.autoscaler.worlds import DISK, NOW
 from tests.builders import make_csinode, make_node
 
 OPTIONS = AutoscalerOptions()
-PROMISED = Promise(drivers={DISK: True})
+PROMISED = ReadinessCriteria(drivers={DISK: True})
 FILES = "files.csi.example.com"
 
 
@@ -43,117 +43,133 @@ def after(minutes: float) -> datetime:
 
 
 def look(
-    member: Member, csinode: CSINode | None, minutes: float, promise: Promise = PROMISED
-) -> Standing:
-    stand(member, csinode, promise, OPTIONS, after(minutes))
+    member: NodeState,
+    csinode: CSINode | None,
+    minutes: float,
+    promise: ReadinessCriteria = PROMISED,
+) -> NodeReadiness:
+    update_readiness(member, csinode, promise, OPTIONS, after(minutes))
     return member.standing
 
 
 def test_a_node_that_says_it_is_not_ready_is_starting_and_then_unready() -> None:
-    member = Member(node(ready=False))
-    assert look(member, None, 14.9) is Standing.STARTING
-    assert look(member, None, 15) is Standing.UNREADY
+    member = NodeState(node(ready=False))
+    assert look(member, None, 14.9) is NodeReadiness.STARTING
+    assert look(member, None, 15) is NodeReadiness.UNREADY
 
 
 def test_a_group_may_give_its_nodes_another_time_to_start() -> None:
-    slow = Promise(startup_time=3600.0)
-    assert look(Member(node(ready=False)), None, 59, slow) is Standing.STARTING
-    assert look(Member(node(ready=False)), None, 60, slow) is Standing.UNREADY
+    slow = ReadinessCriteria(startup_time=3600.0)
+    assert look(NodeState(node(ready=False)), None, 59, slow) is NodeReadiness.STARTING
+    assert look(NodeState(node(ready=False)), None, 60, slow) is NodeReadiness.UNREADY
 
 
 def test_a_node_with_a_startup_taint_is_starting() -> None:
     made = node()
     tainted = make_node("n").taint("startup-taint.cluster-autoscaler.kubernetes.io/x").obj()
     made.spec.taints = tainted.spec.taints
-    assert look(Member(made), make_csinode("n").driver(DISK, 8).obj(), 1) is Standing.STARTING
+    assert (
+        look(NodeState(made), make_csinode("n").driver(DISK, 8).obj(), 1) is NodeReadiness.STARTING
+    )
 
 
 def test_a_node_that_is_to_have_a_gpu_is_starting_until_it_has_it() -> None:
-    promise = Promise(gpu_label="gpu")
-    member = Member(node({"gpu": "a100"}))
-    assert look(member, None, 1, promise) is Standing.STARTING
+    promise = ReadinessCriteria(gpu_label="gpu")
+    member = NodeState(node({"gpu": "a100"}))
+    assert look(member, None, 1, promise) is NodeReadiness.STARTING
     member.node.status.allocatable = {"nvidia.com/gpu": 1}
-    assert look(member, None, 2, promise) is Standing.READY
-    assert look(Member(node({"gpu": "a100"})), None, 1, Promise()) is Standing.READY
+    assert look(member, None, 2, promise) is NodeReadiness.READY
+    assert (
+        look(NodeState(node({"gpu": "a100"})), None, 1, ReadinessCriteria()) is NodeReadiness.READY
+    )
 
 
 def test_a_ready_node_waits_for_its_driver_and_is_late_after_ten_minutes() -> None:
-    member = Member(node())
-    assert look(member, None, 1) is Standing.AWAITING
+    member = NodeState(node())
+    assert look(member, None, 1) is NodeReadiness.AWAITING
     assert member.missing == (DISK,)
-    assert look(member, make_csinode("n").obj(), 9.9) is Standing.AWAITING
-    assert look(member, None, 10) is Standing.LATE
-    assert look(member, None, 1000) is Standing.LATE
-    assert look(member, make_csinode("n").driver(DISK, 8).obj(), 1001) is Standing.READY
+    assert look(member, make_csinode("n").obj(), 9.9) is NodeReadiness.AWAITING
+    assert look(member, None, 10) is NodeReadiness.LATE
+    assert look(member, None, 1000) is NodeReadiness.LATE
+    assert look(member, make_csinode("n").driver(DISK, 8).obj(), 1001) is NodeReadiness.READY
 
 
 def test_a_driver_without_the_count_that_was_promised_is_still_missing() -> None:
     reports = make_csinode("n").driver(DISK).obj()
-    assert look(Member(node()), reports, 1) is Standing.AWAITING
-    assert look(Member(node()), reports, 1, Promise(drivers={DISK: False})) is Standing.READY
+    assert look(NodeState(node()), reports, 1) is NodeReadiness.AWAITING
+    assert (
+        look(NodeState(node()), reports, 1, ReadinessCriteria(drivers={DISK: False}))
+        is NodeReadiness.READY
+    )
 
 
 def test_a_node_that_was_complete_once_is_never_late_for_a_driver() -> None:
-    member = Member(node())
-    assert look(member, make_csinode("n").driver(DISK, 8).obj(), 1) is Standing.READY
-    assert look(member, None, 60) is Standing.READY
+    member = NodeState(node())
+    assert look(member, make_csinode("n").driver(DISK, 8).obj(), 1) is NodeReadiness.READY
+    assert look(member, None, 60) is NodeReadiness.READY
 
 
 def test_a_node_that_had_long_been_ready_when_first_seen_is_not_late() -> None:
-    assert look(Member(node()), None, 20) is Standing.READY
-    assert look(Member(node()), None, 19.9) is Standing.LATE
+    assert look(NodeState(node()), None, 20) is NodeReadiness.READY
+    assert look(NodeState(node()), None, 19.9) is NodeReadiness.LATE
 
 
 def test_without_a_template_labels_say_what_to_wait_for() -> None:
-    nothing = Promise()
-    one = Member(node({DRIVER_LABEL: DISK}))
-    assert look(one, None, 1, nothing) is Standing.AWAITING
-    assert look(one, make_csinode("n").driver(DISK).obj(), 2, nothing) is Standing.READY
-    several = Member(node({f"{DRIVER_PREFIX}{DISK}": "", f"{DRIVER_PREFIX}{FILES}": ""}))
-    assert look(several, make_csinode("n").driver(DISK, 1).obj(), 1, nothing) is Standing.AWAITING
+    nothing = ReadinessCriteria()
+    one = NodeState(node({DRIVER_LABEL: DISK}))
+    assert look(one, None, 1, nothing) is NodeReadiness.AWAITING
+    assert look(one, make_csinode("n").driver(DISK).obj(), 2, nothing) is NodeReadiness.READY
+    several = NodeState(node({f"{DRIVER_PREFIX}{DISK}": "", f"{DRIVER_PREFIX}{FILES}": ""}))
+    assert (
+        look(several, make_csinode("n").driver(DISK, 1).obj(), 1, nothing) is NodeReadiness.AWAITING
+    )
     assert several.missing == (FILES,)
-    assert look(several, None, 10, nothing) is Standing.LATE
+    assert look(several, None, 10, nothing) is NodeReadiness.LATE
 
 
 def test_drivers_that_are_only_hoped_for_are_waited_for_and_not_missed() -> None:
-    hoped = Promise(hoped=frozenset({DISK}))
-    member = Member(node())
-    assert look(member, None, 1, hoped) is Standing.AWAITING
-    assert look(member, None, 10, hoped) is Standing.READY
+    hoped = ReadinessCriteria(hoped=frozenset({DISK}))
+    member = NodeState(node())
+    assert look(member, None, 1, hoped) is NodeReadiness.AWAITING
+    assert look(member, None, 10, hoped) is NodeReadiness.READY
     assert member.complete
 
 
 def test_a_promise_of_zero_volumes_is_kept_by_reporting_zero() -> None:
-    assert look(Member(node()), make_csinode("n").driver(DISK, 0).obj(), 1) is Standing.READY
+    assert (
+        look(NodeState(node()), make_csinode("n").driver(DISK, 0).obj(), 1) is NodeReadiness.READY
+    )
 
 
 @pytest.mark.parametrize("minutes", [0, 5, 100])
 def test_with_the_gate_off_drivers_do_not_matter(minutes: float) -> None:
-    member = Member(node({DRIVER_LABEL: DISK}))
-    assert look(member, None, minutes, Promise(asks_drivers=False)) is Standing.READY
+    member = NodeState(node({DRIVER_LABEL: DISK}))
+    assert look(member, None, minutes, ReadinessCriteria(asks_drivers=False)) is NodeReadiness.READY
     assert not member.complete  # it is asked again once the gate is on
 
 
-def standing_of(fleet: Fleet, promises: Mapping[str, Promise], minutes: float) -> Standing:
+def standing_of(
+    fleet: NodeStates, promises: Mapping[str, ReadinessCriteria], minutes: float
+) -> NodeReadiness:
     fleet.look(promises, after(minutes))
     return fleet.members["n"].standing
 
 
 def test_a_node_whose_group_is_known_only_later_waits_for_what_the_group_promises() -> None:
-    fleet = Fleet(OPTIONS, lambda _: None)
+    fleet = NodeStates(OPTIONS, lambda _: None)
     made = node()
     made.spec.provider_id = "cloud://n"
     fleet.hear(Event.of(None, made))
-    assert standing_of(fleet, {}, 0) is Standing.READY
+    assert standing_of(fleet, {}, 0) is NodeReadiness.READY
     fleet.assign({"cloud://n": "workers"})
-    assert standing_of(fleet, {"workers": PROMISED}, 1) is Standing.AWAITING
+    assert standing_of(fleet, {"workers": PROMISED}, 1) is NodeReadiness.AWAITING
 
 
 def test_a_node_that_has_long_served_is_not_late_once_its_group_is_known() -> None:
-    fleet = Fleet(OPTIONS, lambda _: None)
+    fleet = NodeStates(OPTIONS, lambda _: None)
     made = node()
     made.spec.provider_id = "cloud://n"
     fleet.hear(Event.of(None, made))
-    assert standing_of(fleet, {}, 100) is Standing.READY
+    assert standing_of(fleet, {}, 100) is NodeReadiness.READY
     fleet.assign({"cloud://n": "workers"})
-    assert standing_of(fleet, {"workers": PROMISED}, 101) is Standing.READY
+    assert standing_of(fleet, {"workers": PROMISED}, 101) is NodeReadiness.READY

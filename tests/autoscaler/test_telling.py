@@ -10,7 +10,7 @@ import yaml
 from bayplan.autoscaler import events
 from bayplan.autoscaler.cloudstate.backoff import Backoff
 from bayplan.autoscaler.clusterstate.registry import GroupState
-from bayplan.autoscaler.events import AGAIN, Teller
+from bayplan.autoscaler.events import AGAIN, AutoscalerEvents
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import LeftPending, ScaleUp
 from bayplan.autoscaler.status.configmap import (
@@ -73,14 +73,14 @@ def test_every_reason_is_counted_and_names_its_groups() -> None:
 
 def test_the_same_is_told_again_only_after_a_while_and_news_at_once() -> None:
     notes, clock, pod = Noted(), Clock(), make_pod("p").uid("u").obj()
-    teller = Teller(notes, OPTIONS, clock)
+    recorder = AutoscalerEvents(notes, OPTIONS, clock)
     for _ in range(3):
-        teller.about(pod, events.not_triggered(left(a="x")))
+        recorder.about(pod, events.not_triggered(left(a="x")))
     assert len(notes.texts) == 1
-    teller.about(pod, events.not_triggered(left(a="y")))
+    recorder.about(pod, events.not_triggered(left(a="y")))
     assert len(notes.texts) == 2
     clock.moment += timedelta(seconds=AGAIN)
-    teller.about(pod, events.not_triggered(left(a="y")))
+    recorder.about(pod, events.not_triggered(left(a="y")))
     assert len(notes.texts) == 3
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from bayplan.autoscaler.cloudstate.reader import Asked, Manner
-from bayplan.autoscaler.clusterstate.readiness import Member, Promise, Standing
+from bayplan.autoscaler.cloudstate.reader import NodeGroupInfo
+from bayplan.autoscaler.clusterstate.readiness import NodeReadiness, NodeState, ReadinessCriteria
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.templates import TEMPLATE_NODE, UNKNOWN, Scene, Sketch, Templates, limits_of
+from bayplan.autoscaler.templates import (
+    TEMPLATE_NODE,
+    UNKNOWN,
+    NodeGroupView,
+    TemplateContext,
+    Templates,
+    limits_of,
+)
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import Condition, KubeObject
 from bayplan.kube.nodes import Node
@@ -36,8 +43,8 @@ def said(limits: str | None = f"{DISK}=8", **labels: str) -> Template:
     )
 
 
-def asked(template: Template | None = None) -> Asked:
-    return Asked(NodeGroup("g", 0, 9), 1, (), Manner(GroupOptions(), template))
+def asked(template: Template | None = None) -> NodeGroupInfo:
+    return NodeGroupInfo(NodeGroup("g", 0, 9), 1, (), GroupOptions(), template)
 
 
 class Case:
@@ -48,28 +55,28 @@ class Case:
         self.snapshot = Snapshot(objects)
         self.drivers = drivers
         self.members = [
-            (obj.name, Member(obj, "g", Standing.READY, ready_since=LONG_AGO))
+            (obj.name, NodeState(obj, "g", NodeReadiness.READY, ready_since=LONG_AGO))
             for obj in objects
             if isinstance(obj, Node)
         ]
 
-    def scene(self, *daemon_sets: DaemonSet) -> Scene:
-        return Scene(self.snapshot, NOW, daemon_sets, self.drivers)
+    def scene(self, *daemon_sets: DaemonSet) -> TemplateContext:
+        return TemplateContext(self.snapshot, NOW, daemon_sets, self.drivers)
 
-    def sketch(self, template: Template | None = None, *daemon_sets: DaemonSet) -> Sketch:
-        return self.templates.sketch(asked(template), self.members, self.scene(*daemon_sets))
+    def view(self, template: Template | None = None, *daemon_sets: DaemonSet) -> NodeGroupView:
+        return self.templates.view(asked(template), self.members, self.scene(*daemon_sets))
 
-    def promise(self, template: Template | None = None) -> Promise:
+    def promise(self, template: Template | None = None) -> ReadinessCriteria:
         return self.templates.promise(asked(template), self.members, self.scene())
 
 
-def limits(sketch: Sketch) -> dict[str, int | None]:
-    assert sketch.template is not None
-    return limits_of(sketch.template.csinode)
+def limits(view: NodeGroupView) -> dict[str, int | None]:
+    assert view.template is not None
+    return limits_of(view.template.csinode)
 
 
 def test_a_node_that_has_been_ready_for_a_while_is_copied() -> None:
-    made = Case(ready_node(), make_csinode("n").driver(DISK, 5).obj()).sketch(said())
+    made = Case(ready_node(), make_csinode("n").driver(DISK, 5).obj()).view(said())
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "workers"
     assert made.template.node.metadata.labels[TEMPLATE_NODE] == "true"
@@ -80,7 +87,7 @@ def test_a_node_that_has_been_ready_for_a_while_is_copied() -> None:
 def test_a_node_that_is_only_just_ready_is_not_copied_yet() -> None:
     case = Case(ready_node(), make_csinode("n").driver(DISK, 9).obj())
     case.members[0][1].ready_since = NOW - timedelta(seconds=59)
-    made = case.sketch(said(pool="said"))
+    made = case.view(said(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "said"
     assert limits(made) == {DISK: 8}
@@ -89,29 +96,29 @@ def test_a_node_that_is_only_just_ready_is_not_copied_yet() -> None:
 def test_the_youngest_of_several_is_copied() -> None:
     case = Case(ready_node("a"), ready_node("b"))
     case.members[1][1].ready_since = NOW - timedelta(minutes=2)
-    made = case.sketch()
+    made = case.view()
     assert made.template is not None
     assert made.template.node.name == "b"
 
 
 def test_what_the_last_node_was_like_is_remembered() -> None:
     case = Case(ready_node())
-    case.sketch(said(pool="said"))
+    case.view(said(pool="said"))
     case.members = []
-    made = case.sketch(said(pool="said"))
+    made = case.view(said(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "workers"
     case.templates.forget_others(())
-    made = case.sketch(said(pool="said"))
+    made = case.view(said(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "said"
 
 
 def test_a_node_that_is_not_ready_is_better_than_nothing() -> None:
     case = Case(ready_node())
-    case.members[0][1].standing = Standing.UNREADY
-    assert case.sketch().template is not None
-    assert Case().sketch().template is None
+    case.members[0][1].standing = NodeReadiness.UNREADY
+    assert case.view().template is not None
+    assert Case().view().template is None
 
 
 def test_taints_of_a_beginning_are_left_out_and_others_stay() -> None:
@@ -121,7 +128,7 @@ def test_taints_of_a_beginning_are_left_out_and_others_stay() -> None:
         "ToBeDeletedByClusterAutoscaler"
     )
     node.spec.taints = [*node.spec.taints, *more.obj().spec.taints]
-    made = Case(node).sketch()
+    made = Case(node).view()
     assert made.template is not None
     assert [taint.key for taint in made.template.node.spec.taints] == ["dedicated"]
 
@@ -130,7 +137,7 @@ def test_daemons_are_those_of_the_node_and_those_that_would_come() -> None:
     running = make_pod("agent-x", "kube-system").owner("DaemonSet", "agent").node("n").obj()
     pattern = make_pod("pattern").toleration("dedicated", operator="Exists").obj()
     sets = [make_daemon_set(name, pattern, "kube-system").obj() for name in ("agent", "logs")]
-    made = Case(ready_node(), running).sketch(None, *sets)
+    made = Case(ready_node(), running).view(None, *sets)
     assert made.template is not None
     owners = [pod.metadata.controller for pod in made.template.daemons]
     assert [owner.name for owner in owners if owner] == ["agent", "logs"]
@@ -139,12 +146,12 @@ def test_daemons_are_those_of_the_node_and_those_that_would_come() -> None:
 def test_a_driver_that_reports_less_than_was_promised_is_believed_at_once() -> None:
     case = Case(ready_node(), make_csinode("n").driver(DISK, 3).obj())
     case.members[0][1].ready_since = NOW
-    assert limits(case.sketch(said())) == {DISK: 3}
-    assert limits(case.sketch(said(f"{DISK}=2"))) == {DISK: 2}
+    assert limits(case.view(said())) == {DISK: 3}
+    assert limits(case.view(said(f"{DISK}=2"))) == {DISK: 2}
 
 
 def test_zero_is_zero_and_what_cannot_be_read_is_absent_and_said() -> None:
-    made = Case().sketch(said(f"{DISK}=0,{FILES}=many"))
+    made = Case().view(said(f"{DISK}=0,{FILES}=many"))
     assert limits(made) == {DISK: 0}
     assert len(made.problems) == 1
     assert FILES in made.problems[0]
@@ -152,7 +159,7 @@ def test_zero_is_zero_and_what_cannot_be_read_is_absent_and_said() -> None:
 
 def test_where_nobody_says_anything_the_clusters_drivers_are_hoped_for() -> None:
     case = Case(drivers=(DISK,))
-    made = case.sketch(said(None))
+    made = case.view(said(None))
     assert limits(made) == {DISK: None}
     assert made.problems == (UNKNOWN,)
     promise = case.promise(said(None))

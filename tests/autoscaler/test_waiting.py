@@ -8,10 +8,10 @@ import pytest
 
 from bayplan.autoscaler.clusterstate.pending_pods import (
     DELAY,
-    WaitingPods,
-    Waits,
-    counting,
-    how_it_waits,
+    PendingPods,
+    PendingState,
+    pending_state,
+    unschedulable_pods,
 )
 from bayplan.autoscaler.options import ScaleUpOptions
 from bayplan.fit.events import Event
@@ -28,15 +28,15 @@ def refused(name: str = "p") -> PodBuilder:
 
 QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 CASES = [
-    (refused(), Waits.UNSCHEDULABLE),
-    (make_pod(), Waits.UNPROCESSED),
+    (refused(), PendingState.UNSCHEDULABLE),
+    (make_pod(), PendingState.UNPROCESSED),
     # It takes room that would look free to the rest of its gang.
-    (make_pod().condition("PodScheduled", "False", "Schedulable"), Waits.UNSCHEDULABLE),
-    (make_pod().condition("PodScheduled", "False", "SchedulerError"), Waits.UNPROCESSED),
-    (refused().nominated("n"), Waits.NOMINATED),
-    (make_pod().gate("example.com/wait"), Waits.GATED),
+    (make_pod().condition("PodScheduled", "False", "Schedulable"), PendingState.UNSCHEDULABLE),
+    (make_pod().condition("PodScheduled", "False", "SchedulerError"), PendingState.UNPROCESSED),
+    (refused().nominated("n"), PendingState.NOMINATED),
+    (make_pod().gate("example.com/wait"), PendingState.GATED),
     (make_pod().gate(QUEUE_GATE).condition("PodScheduled", "False", "SchedulingGated"),
-     Waits.QUEUED),
+     PendingState.QUEUED),
     (refused().node("n"), None),
     (refused().terminating(), None),
     (refused().phase("Failed"), None),
@@ -44,22 +44,22 @@ CASES = [
 
 
 @pytest.mark.parametrize(("pod", "how"), CASES)
-def test_how_a_pod_waits(pod: PodBuilder, how: Waits | None) -> None:
-    assert how_it_waits(pod.obj()) is how
+def test_how_a_pod_waits(pod: PodBuilder, how: PendingState | None) -> None:
+    assert pending_state(pod.obj()) is how
 
 
-def told(*pods: PodBuilder) -> WaitingPods:
-    waiting = WaitingPods()
+def told(*pods: PodBuilder) -> PendingPods:
+    waiting = PendingPods()
     for pod in pods:
         waiting.hear(Event.of(None, pod.obj()))
     return waiting
 
 
-def counted(waiting: WaitingPods, **options: object) -> tuple[list[str], dict[str, int]]:
+def counted(waiting: PendingPods, **options: object) -> tuple[list[str], dict[str, int]]:
     def priority(pod: Pod) -> int:
         return pod.spec.priority or 0
 
-    found = counting(waiting, ScaleUpOptions(**options), NOW, priority)  # type: ignore[arg-type]
+    found = unschedulable_pods(waiting, ScaleUpOptions(**options), NOW, priority)  # type: ignore[arg-type]
     return [pod.name for pod in found.pods], dict(found.aside)
 
 

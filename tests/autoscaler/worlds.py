@@ -9,11 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bayplan.autoscaler.clusterstate.registry import Upcoming
-from bayplan.autoscaler.clusterview import GroupView, World
-from bayplan.autoscaler.estimate.options import Choice, Question
-from bayplan.autoscaler.estimate.upcoming import Remembered
+from bayplan.autoscaler.clusterview import ClusterView
+from bayplan.autoscaler.estimate.options import ExpanderChoice, ExpanderRequest
+from bayplan.autoscaler.estimate.upcoming import PlannedPods
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaleup.orchestrator import Decision
+from bayplan.autoscaler.scaleup.orchestrator import ScaleUpDecision
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
 from bayplan.kube.pods import Pod
@@ -30,9 +31,9 @@ DISK = "disk.csi.example.com"
 class FewestNodes:
     """An expander that helps the most pods with the fewest nodes."""
 
-    def choose(self, question: Question) -> Choice:
+    def choose(self, question: ExpanderRequest) -> ExpanderChoice:
         best = max(question.candidates, key=lambda one: (one.option.merit, one.view.id))
-        return Choice([best.purchase()])
+        return ExpanderChoice([best.purchase()])
 
 
 def group(
@@ -42,11 +43,11 @@ def group(
     target: int = 0,
     most: int = 10,
     options: GroupOptions | None = None,
-) -> GroupView:
+) -> NodeGroupView:
     """A group of nodes with 4 cpus and 8 places for volumes, unless said otherwise."""
     template = replace(template or plain_template(), group=name)
     wishes = options or GroupOptions()
-    return GroupView(NodeGroup(name, 0, most), target, options=wishes, template=template)
+    return NodeGroupView(NodeGroup(name, 0, most), target, options=wishes, template=template)
 
 
 def plain_template(cpu: str = "4", limit: int | None = 8, zone: str = "") -> Template:
@@ -57,9 +58,9 @@ def plain_template(cpu: str = "4", limit: int | None = 8, zone: str = "") -> Tem
 
 
 def world(
-    snapshot: Snapshot, waiting: Iterable[Pod], *groups: GroupView, **options: object
-) -> World:
-    return World(
+    snapshot: Snapshot, waiting: Iterable[Pod], *groups: NodeGroupView, **options: object
+) -> ClusterView:
+    return ClusterView(
         snapshot,
         NOW,
         AutoscalerOptions(**options),  # type: ignore[arg-type]
@@ -68,7 +69,7 @@ def world(
     )
 
 
-def random_world(rng: random.Random) -> World:
+def random_world(rng: random.Random) -> ClusterView:
     """A random cluster with groups; it knows all CSI drivers, since one that registers for the
     first time anywhere changes what is asked of nodes that are there.
     """
@@ -85,7 +86,7 @@ def random_world(rng: random.Random) -> World:
     return world(snapshot, waiting, *groups, max_nodes_total=total)
 
 
-def after(world: World, decision: Decision) -> World:
+def after(world: ClusterView, decision: ScaleUpDecision) -> ClusterView:
     """The world once all is ordered, and nothing of it has come."""
     bought: Counter[str] = Counter()
     for one in decision.purchases:
@@ -98,5 +99,5 @@ def after(world: World, decision: Decision) -> World:
     return replace(world, groups=groups, upcoming=upcoming)
 
 
-def memory(decision: Decision) -> Remembered:
-    return Remembered().with_more({}, decision.purchases)
+def memory(decision: ScaleUpDecision) -> PlannedPods:
+    return PlannedPods().with_more({}, decision.purchases)

@@ -18,24 +18,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bayplan.autoscaler.clusterview import GroupView, World
+from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaledown import Circumstances, Planner, ScaleDownPlan
+from bayplan.autoscaler.scaledown import Planner, ScaleDownContext, ScaleDownPlan
 from bayplan.autoscaler.scaledown.drain import (
-    BudgetBook,
+    BudgetIndexCache,
     Controllers,
-    Scene,
+    DrainContext,
+    drain_verdict,
     is_evicted_daemon,
-    verdict,
 )
-from bayplan.autoscaler.scaledown.eligibility import Judged, Judgements, Utilization
+from bayplan.autoscaler.scaledown.eligibility import (
+    EligibilityChecker,
+    NodeEligibility,
+    Utilization,
+)
 from bayplan.autoscaler.scaledown.reasons import Unremovable
 from bayplan.autoscaler.scaledown.simulator import (
     Destinations,
     Removable,
-    Removals,
+    RemovalSimulator,
     settle_nominated,
 )
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Profile, Snapshot
 from bayplan.kube.codec import decode_object
 from bayplan.kube.meta import KubeObject
@@ -56,7 +61,7 @@ class _Scenario:
     """A case as one way of asking has it."""
 
     case: ScaleDownCase
-    world: World
+    world: ClusterView
     controllers: Controllers
 
     @property
@@ -64,10 +69,10 @@ class _Scenario:
         label: str = self.case.options["gpuLabel"]
         return label
 
-    def scene(self) -> Scene:
+    def scene(self) -> DrainContext:
         """With fresh budgets."""
-        budgets = BudgetBook().remaining(self.world.snapshot)
-        return Scene(self.world.now, self.world.options, budgets, self.controllers)
+        budgets = BudgetIndexCache().remaining(self.world.snapshot)
+        return DrainContext(self.world.now, self.world.options, budgets, self.controllers)
 
 
 def differences(case: ScaleDownCase) -> list[str]:
@@ -117,7 +122,7 @@ def _is_seen(one: KubeObject, options: Mapping[str, Any], *, csinodes: bool) -> 
     return bool(one.spec.node_name or one.status.nominated_node_name)
 
 
-def _world(given: Mapping[str, Any], snapshot: Snapshot) -> World:
+def _world(given: Mapping[str, Any], snapshot: Snapshot) -> ClusterView:
     options = AutoscalerOptions(
         skip_nodes_with_system_pods=given["skipNodesWithSystemPods"],
         skip_nodes_with_local_storage=given["skipNodesWithLocalStorage"],
@@ -135,8 +140,8 @@ def _world(given: Mapping[str, Any], snapshot: Snapshot) -> World:
     )
     nodes = [one for one in snapshot.cluster.slots.by_name if one not in given["notAutoscaled"]]
     group = NodeGroup(GROUP, 0, MANY)
-    view = GroupView(group, len(nodes), options=options.group_defaults(), nodes=tuple(nodes))
-    return World(
+    view = NodeGroupView(group, len(nodes), options=options.group_defaults(), nodes=tuple(nodes))
+    return ClusterView(
         snapshot,
         datetime.fromisoformat(given["now"]),
         options,
@@ -149,7 +154,7 @@ def _compare(scenario: _Scenario, answers: Answers) -> Iterator[str]:
     case, snapshot = scenario.case, scenario.world.snapshot
     with snapshot.fork():
         settle_nominated(snapshot)
-        judged = Judgements(scenario.gpu_label).of(scenario.world)
+        judged = EligibilityChecker(scenario.gpu_label).of(scenario.world)
         for name, wanted in case.expected["nodes"].items():
             yield from _compare_node(scenario, judged[name], wanted)
         for name, wanted in answers["removal"].items():
@@ -157,7 +162,7 @@ def _compare(scenario: _Scenario, answers: Answers) -> Iterator[str]:
     yield from _compare_sequence(_plan(scenario), answers["sequential"])
 
 
-def _compare_node(scenario: _Scenario, judged: Judged, wanted: Answers) -> Iterator[str]:
+def _compare_node(scenario: _Scenario, judged: NodeEligibility, wanted: Answers) -> Iterator[str]:
     name = judged.node.name
     if not _same_use(judged.used, wanted["utilization"]):
         yield f"{name}: ours {judged.used}, theirs {wanted['utilization']}"
@@ -171,8 +176,8 @@ def _compare_node(scenario: _Scenario, judged: Judged, wanted: Answers) -> Itera
         yield f"{name}: ours {ours}, theirs {wanted.get('pods')}"
 
 
-def _said(pod: Pod, scene: Scene) -> str:
-    found = verdict(pod, scene)
+def _said(pod: Pod, scene: DrainContext) -> str:
+    found = drain_verdict(pod, scene)
     return f"block:{found.reason.value}" if found.reason else found.outcome.value
 
 
@@ -200,7 +205,7 @@ def _take_away(scenario: _Scenario, name: str) -> Removable | Unremovable:
     snapshot = scenario.world.snapshot
     every = Destinations(snapshot, snapshot.cluster.slots.by_name)
     with snapshot.fork():
-        return Removals(snapshot, scenario.scene(), every).take_away(name)
+        return RemovalSimulator(snapshot, scenario.scene(), every).take_away(name)
 
 
 def _compare_removal(scenario: _Scenario, name: str, wanted: Answers) -> Iterator[str]:
@@ -250,7 +255,7 @@ def _compare_without(
 
 def _plan(scenario: _Scenario) -> ScaleDownPlan:
     planner = Planner(scenario.gpu_label, order=lambda _judged, names: sorted(names))
-    return planner.plan(scenario.world, Circumstances(scenario.controllers))
+    return planner.plan(scenario.world, ScaleDownContext(scenario.controllers))
 
 
 def _compare_sequence(plan: ScaleDownPlan, wanted: Answers) -> Iterator[str]:

@@ -8,66 +8,43 @@ DaemonSet changes, or half a minute has passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Generic, TypeVar
 
 from bayplan.autoscaler.cloudstate.backoff import Backoff
-from bayplan.autoscaler.cloudstate.reader import Asked, Cloud
-from bayplan.autoscaler.clusterstate.nodes import Fleet
-from bayplan.autoscaler.clusterstate.pending_pods import Counting, WaitingPods, counting
-from bayplan.autoscaler.clusterstate.readiness import Promise, Standing
-from bayplan.autoscaler.clusterstate.registry import Registry, Upcoming, group_by_provider_id
+from bayplan.autoscaler.cloudstate.reader import CloudState, NodeGroupInfo
+from bayplan.autoscaler.clusterstate.nodes import NodeStates
+from bayplan.autoscaler.clusterstate.pending_pods import (
+    PendingPods,
+    UnschedulablePods,
+    unschedulable_pods,
+)
+from bayplan.autoscaler.clusterstate.readiness import NodeReadiness, ReadinessCriteria
+from bayplan.autoscaler.clusterstate.registry import (
+    ClusterStateRegistry,
+    Upcoming,
+    group_by_provider_id,
+)
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.templates import Scene, Sketch, Templates
+from bayplan.autoscaler.templates import NodeGroupView, TemplateContext, Templates
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Template
 from bayplan.fit.events import Event
 from bayplan.kube.gates import VOLUME_LIMIT_SCALING
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSIDriver, StorageClass
 from bayplan.kube.workloads import DaemonSet
-from bayplan.nodegroups import GroupOptions, Instance, NodeGroup
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupView:
-    """One group, at one moment."""
-
-    group: NodeGroup
-    target: int
-    """How many instances it is meant to have."""
-    instances: tuple[Instance, ...] = ()
-    options: GroupOptions = field(default_factory=GroupOptions)
-    template: Template | None = None
-    """What its next node will be, with daemons; None if nobody can say."""
-    nodes: tuple[str, ...] = ()
-    """The names of its nodes that are registered."""
-    price: float | None = None
-    """What a node costs an hour; None if nobody can say."""
-    problems: tuple[str, ...] = ()
-    """What it says of itself that cannot be used."""
-
-    @property
-    def id(self) -> str:
-        """The group's name."""
-        return self.group.id
-
-    @property
-    def room(self) -> int:
-        """How many more nodes it may have."""
-        return max(0, self.group.max_size - self.target)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class World:
+class ClusterView:
     """A cluster and its cloud at one moment; decisions may fork the snapshot, and undo it."""
 
     snapshot: Snapshot
     now: datetime
     options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
-    groups: Mapping[str, GroupView] = field(default_factory=dict)
+    groups: Mapping[str, NodeGroupView] = field(default_factory=dict)
     """By name."""
     group_of: Mapping[str, str] = field(default_factory=dict)
     """By node, the name of its group; a node that is in none is not here."""
@@ -90,7 +67,7 @@ NO_READY_NODE = "the cluster has no ready node"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class KnownObjects:
     """What the API server has said, beside the snapshot."""
 
     daemon_sets: Mapping[str, DaemonSet]
@@ -123,57 +100,59 @@ class _Kept(Generic[T]):
             del self._made[name]
 
 
-class Sight:
+class ClusterViewBuilder:
     """What is remembered from loop to loop, and the world it makes."""
 
-    def __init__(self, snapshot: Snapshot, known: Known, options: AutoscalerOptions) -> None:
+    def __init__(self, snapshot: Snapshot, known: KnownObjects, options: AutoscalerOptions) -> None:
         self.snapshot = snapshot
         self._known = known
         self._options = options
         self._gate = snapshot.profile.gates.enabled(VOLUME_LIMIT_SCALING)
         self._instances: list[object] = []
-        self._promises: _Kept[Promise] = _Kept()
-        self._sketches: _Kept[Sketch] = _Kept()
-        self._views: _Kept[GroupView] = _Kept()
+        self._promises: _Kept[ReadinessCriteria] = _Kept()
+        self._made: _Kept[NodeGroupView] = _Kept()
+        self._views: _Kept[NodeGroupView] = _Kept()
         self._daemons_version = 0
-        self.waiting = WaitingPods()
-        self.fleet = Fleet(options, snapshot.cluster.csinodes.get, asks_drivers=self._gate)
-        self.registry = Registry(options)
+        self.waiting = PendingPods()
+        self.node_states = NodeStates(
+            options, snapshot.cluster.csinodes.get, asks_drivers=self._gate
+        )
+        self.registry = ClusterStateRegistry(options)
         self.backoff = Backoff(options)
         self.templates = Templates(options)
         self.groups: Mapping[str, str] = {}
         """By what the cloud calls instances."""
-        self.views: Mapping[str, GroupView] = {}
+        self.views: Mapping[str, NodeGroupView] = {}
         """The groups as they were last seen."""
 
     def hear(self, event: Event) -> None:
         """An object came, changed or went."""
         self.waiting.hear(event)
-        self.fleet.hear(event)
+        self.node_states.hear(event)
 
     def daemons_changed(self) -> None:
         """A DaemonSet came, changed or went."""
         self._daemons_version += 1
 
-    def take(self, cloud: Cloud, now: datetime) -> None:
+    def take(self, cloud: CloudState, now: datetime) -> None:
         """Take what the cloud says, and see how everything stands."""
         instances: list[object] = [asked.instances for asked in cloud.groups.values()]
         same = len(instances) == len(self._instances)
         if not same or any(a is not b for a, b in zip(instances, self._instances, strict=True)):
             self._instances = instances
             self.groups = group_by_provider_id(cloud.groups.values())
-        self.fleet.assign(self.groups)
-        self.fleet.look(self._all_promises(cloud, now), now)
-        self.registry.update(cloud, self.fleet, now)
-        for kept in (self._promises, self._sketches, self._views):
+        self.node_states.assign(self.groups)
+        self.node_states.look(self._all_promises(cloud, now), now)
+        self.registry.update(cloud, self.node_states, now)
+        for kept in (self._promises, self._made, self._views):
             kept.keep_only(cloud.groups.keys())
         self.templates.forget_others(cloud.groups.keys())
 
-    def _all_promises(self, cloud: Cloud, now: datetime) -> dict[str, Promise]:
+    def _all_promises(self, cloud: CloudState, now: datetime) -> dict[str, ReadinessCriteria]:
         scene = self._scene(now)
 
-        def promise(name: str, asked: Asked) -> Promise:
-            return self.templates.promise(asked, self.fleet.of_group(name), scene)
+        def promise(name: str, asked: NodeGroupInfo) -> ReadinessCriteria:
+            return self.templates.promise(asked, self.node_states.of_group(name), scene)
 
         return {
             name: self._promises.get(
@@ -182,29 +161,32 @@ class Sight:
             for name, asked in cloud.groups.items()
         }
 
-    def counting(self, now: datetime) -> Counting:
+    def unschedulable_pods(self, now: datetime) -> UnschedulablePods:
         """The pods that count."""
-        return counting(self.waiting, self._options, now, self.snapshot.priority)
+        return unschedulable_pods(self.waiting, self._options, now, self.snapshot.priority)
 
-    def world(self, cloud: Cloud, counted: Counting, now: datetime) -> World:
+    def world(self, cloud: CloudState, counted: UnschedulablePods, now: datetime) -> ClusterView:
         """All that is decided on."""
         scene = self._scene(now)
         asked = cloud.groups.items()
         self.views = {name: self._view(name, answer, scene) for name, answer in asked}
-        late = (*self.fleet.standing(Standing.UNREADY), *self.fleet.standing(Standing.LATE))
-        return World(
+        late = (
+            *self.node_states.standing(NodeReadiness.UNREADY),
+            *self.node_states.standing(NodeReadiness.LATE),
+        )
+        return ClusterView(
             snapshot=self.snapshot,
             now=now,
             options=self._options,
             groups=self.views,
-            group_of=self.fleet.group_of,
+            group_of=self.node_states.group_of,
             waiting=counted.pods,
             upcoming=self.registry.upcoming(),
             unready=frozenset(late),
             closed=self.closed(cloud, now),
         )
 
-    def closed(self, cloud: Cloud, now: datetime) -> dict[str, str]:
+    def closed(self, cloud: CloudState, now: datetime) -> dict[str, str]:
         """The groups that nothing is bought of now, and why."""
         found: dict[str, str] = {}
         for name, asked in cloud.groups.items():
@@ -221,31 +203,24 @@ class Sight:
         view = self.views.get(group)
         return view.problems if view is not None else ()
 
-    def _scene(self, now: datetime) -> Scene:
+    def _scene(self, now: datetime) -> TemplateContext:
         daemons = tuple(self._known.daemon_sets.values())
         names = self._known.driver_names()
-        return Scene(self.snapshot, now, daemons, names, asks_drivers=self._gate)
+        return TemplateContext(self.snapshot, now, daemons, names, asks_drivers=self._gate)
 
-    def _basis(self, name: str, asked: Asked, scene: Scene) -> tuple[object, ...]:
-        return asked.manner, self.fleet.versions[name], self._daemons_version, scene.drivers
+    def _basis(self, name: str, asked: NodeGroupInfo, scene: TemplateContext) -> tuple[object, ...]:
+        said = asked.options, asked.template, asked.price, asked.template_error
+        return *said, self.node_states.versions[name], self._daemons_version, scene.drivers
 
-    def _view(self, name: str, asked: Asked, scene: Scene) -> GroupView:
-        def sketch() -> Sketch:
-            return self.templates.sketch(asked, self.fleet.of_group(name), scene)
+    def _view(self, name: str, asked: NodeGroupInfo, scene: TemplateContext) -> NodeGroupView:
+        def view() -> NodeGroupView:
+            return self.templates.view(asked, self.node_states.of_group(name), scene)
 
-        basis = self._basis(name, asked, scene)
-        found = self._sketches.get(name, basis, scene.now, sketch)
-        seen = (asked.group, asked.target, asked.instances, found, *basis)
-        return self._views.get(name, seen, scene.now, partial(self._seen, name, asked, found))
+        made = self._made.get(name, self._basis(name, asked, scene), scene.now, view)
+        seen = (asked.group, asked.target, asked.instances, made)
+        return self._views.get(name, seen, scene.now, partial(_resized, made, asked))
 
-    def _seen(self, name: str, asked: Asked, sketch: Sketch) -> GroupView:
-        return GroupView(
-            group=asked.group,
-            target=asked.target,
-            instances=asked.instances,
-            options=asked.manner.options,
-            template=sketch.template,
-            nodes=tuple(sorted(self.fleet.by_group.get(name, ()))),
-            price=asked.manner.price,
-            problems=sketch.problems,
-        )
+
+def _resized(view: NodeGroupView, asked: NodeGroupInfo) -> NodeGroupView:
+    """A view with the bounds, target and instances that the cloud says now."""
+    return replace(view, group=asked.group, target=asked.target, instances=asked.instances)

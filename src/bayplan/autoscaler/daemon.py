@@ -14,23 +14,27 @@ from contextlib import AbstractAsyncContextManager
 
 from prometheus_client import CollectorRegistry
 
-from bayplan.autoscaler.actuation.cleanup import GivingUp, Tidying
-from bayplan.autoscaler.actuation.node_removal import Given, GivingBack, begin
-from bayplan.autoscaler.actuation.scale_up import Desk
+from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, LateNodeCleanup
+from bayplan.autoscaler.actuation.node_removal import (
+    NodeRemoval,
+    NodeRemovalContext,
+    start_node_removal,
+)
+from bayplan.autoscaler.actuation.scale_up import ActuationContext
 from bayplan.autoscaler.cloudstate.reader import CloudReader, Expects, as_it_is, gpu_label
-from bayplan.autoscaler.clusterview import Known, Sight
-from bayplan.autoscaler.events import Teller
+from bayplan.autoscaler.clusterview import ClusterViewBuilder, KnownObjects
+from bayplan.autoscaler.events import AutoscalerEvents
 from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
-from bayplan.autoscaler.expanders.chain import Choosing
-from bayplan.autoscaler.loop import Loop, Parts
+from bayplan.autoscaler.expanders.chain import ExpanderFactory
+from bayplan.autoscaler.loop import Loop, LoopParts
 from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Plan
-from bayplan.autoscaler.providers.dry_run import Show, ShownCloud
+from bayplan.autoscaler.providers.dry_run import DryRunProvider, Show
 from bayplan.autoscaler.scaledown.drain import Controllers
 from bayplan.autoscaler.status.configmap import StatusWriter
 from bayplan.autoscaler.status.gauges import Gauges
-from bayplan.autoscaler.status.report import Report
+from bayplan.autoscaler.status.report import StatusReport
 from bayplan.base.grace import finish_within
 from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Untyped
 from bayplan.client.events import NoEvents, Notes
@@ -118,33 +122,39 @@ class AutoscalerDaemon:
         options, clock, snapshot = self._options, client.clock, live.snapshot
         daemon_sets = live.informers.of(DaemonSet)
         drivers, classes = live.copy_of(CSIDriver), live.copy_of(StorageClass)
-        sight = Sight(snapshot, Known(daemon_sets.objects, drivers, classes), options)
-        live.observer.listen(sight.hear)
+        builder = ClusterViewBuilder(
+            snapshot, KnownObjects(daemon_sets.objects, drivers, classes), options
+        )
+        live.observer.listen(builder.hear)
         await live.synced()
         # The scheduler writes events of what is wrong with limits; here it is logged and counted.
         self._limits = LimitWatch(snapshot, _warn_of_node)
         self._limits.start(live.observer)
         await daemon_sets.synced.wait()
-        sight.templates.gpu_label = await gpu_label(provider)
-        daemon_sets.on_change(lambda _: sight.daemons_changed())
-        teller = Teller(notes, options, clock)
-        desk = Desk(provider, sight.registry, sight.backoff, teller, self._metrics, clock)
-        gauges = Gauges(self._metrics, sight.fleet, snapshot)
+        builder.templates.gpu_label = await gpu_label(provider)
+        daemon_sets.on_change(lambda _: builder.daemons_changed())
+        recorder = AutoscalerEvents(notes, options, clock)
+        context = ActuationContext(
+            provider, builder.registry, builder.backoff, recorder, self._metrics, clock
+        )
+        gauges = Gauges(self._metrics, builder.node_states, snapshot)
         statuses = StatusWriter(self._profile.gates)
         writer = client if self._show is None else None
-        giving_back = await self._giving_back(client, live, provider, teller)
-        going = giving_back.actuator.deletions
-        parts = Parts(
+        node_removal = await self._node_removal(client, live, provider, recorder)
+        going = node_removal.actuator.deletions
+        parts = LoopParts(
             reader=CloudReader(provider, options.group_defaults(), clock, self._expects),
-            sight=sight,
-            desk=desk,
-            tidying=Tidying(desk, options),
-            giving_up=GivingUp(desk, options, sight.fleet, writer, snapshot.pods_on),
-            choosing=Choosing(
+            builder=builder,
+            context=context,
+            instance_cleanup=FailedInstanceCleanup(context, options),
+            node_cleanup=LateNodeCleanup(
+                context, options, builder.node_states, writer, snapshot.pods_on
+            ),
+            expander_factory=ExpanderFactory(
                 self._expanders, provider, snapshot, client.rng, self._priorities(live).objects
             ),
-            giving_back=giving_back,
-            report=Report(writer, options, sight, gauges, teller, statuses, going),
+            node_removal=node_removal,
+            report=StatusReport(writer, options, builder, gauges, recorder, statuses, going),
         )
         return Loop(parts, options, clock)
 
@@ -154,26 +164,26 @@ class AutoscalerDaemon:
         return Recorder(client, Reporter(NAME, self._instance), apart_by_text=True)
 
     def _shown(self, provider: Provider) -> Provider:
-        return provider if self._show is None else ShownCloud(provider, self._show)
+        return provider if self._show is None else DryRunProvider(provider, self._show)
 
-    async def _giving_back(
-        self, client: Client, live: LiveSnapshot, provider: Provider, teller: Teller
-    ) -> GivingBack:
+    async def _node_removal(
+        self, client: Client, live: LiveSnapshot, provider: Provider, recorder: AutoscalerEvents
+    ) -> NodeRemoval:
         jobs, daemon_sets = live.informers.of(Job), live.informers.of(DaemonSet)
         await jobs.synced.wait()
-        given = Given(
+        given = NodeRemovalContext(
             client=client,
             provider=provider,
             controllers=Controllers(live.snapshot, jobs.objects, daemon_sets.objects),
             options=self._options,
-            teller=teller,
+            recorder=recorder,
             metrics=self._scale_down,
         )
-        giving_back = await begin(given, acts=self._show is None)
+        node_removal = await start_node_removal(given, acts=self._show is None)
         for pod in live.copy_of(Pod).values():
-            giving_back.expendables.hear(Event.of(None, pod))
-        live.observer.listen(giving_back.expendables.hear)
-        return giving_back
+            node_removal.expendables.hear(Event.of(None, pod))
+        live.observer.listen(node_removal.expendables.hear)
+        return node_removal
 
     def _priorities(self, live: LiveSnapshot) -> Informer[Untyped]:
         """The ConfigMap of the priority expander, whether or not there is one."""

@@ -25,7 +25,7 @@ MOST_GROUPS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class EventMessage:
     """An event."""
 
     type: EventType
@@ -34,18 +34,20 @@ class Notice:
     action: str = ACTION
 
 
-def triggered(scale_ups: Iterable[ScaleUp]) -> Notice:
+def triggered(scale_ups: Iterable[ScaleUp]) -> EventMessage:
     """Nodes were bought for a pod."""
     said = " ".join(f"{{{one}}}" for one in scale_ups)
-    return Notice("Normal", "TriggeredScaleUp", f"pod triggered scale-up: [{said}]")
+    return EventMessage("Normal", "TriggeredScaleUp", f"pod triggered scale-up: [{said}]")
 
 
-def not_triggered(left: LeftPending) -> Notice:
+def not_triggered(left: LeftPending) -> EventMessage:
     """Nothing can be bought for a pod, and why, with the groups that say so."""
     if not left.by_group:
-        return Notice("Normal", "NotTriggerScaleUp", "pod didn't trigger scale-up: no node groups")
+        return EventMessage(
+            "Normal", "NotTriggerScaleUp", "pod didn't trigger scale-up: no node groups"
+        )
     said = ", ".join(_counted(left.by_group, left.details))
-    return Notice("Normal", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {said}")
+    return EventMessage("Normal", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {said}")
 
 
 def _counted(
@@ -65,66 +67,68 @@ def _counted(
     return told
 
 
-def scaled_up(done: ScaleUp) -> Notice:
+def scaled_up(done: ScaleUp) -> EventMessage:
     """A group was made larger."""
     sizes = f"{done.to_size} instead of {done.from_size} (max: {done.max_size})"
-    return Notice("Normal", "ScaledUpGroup", f"Scale-up: group {done.group} size set to {sizes}")
+    return EventMessage(
+        "Normal", "ScaledUpGroup", f"Scale-up: group {done.group} size set to {sizes}"
+    )
 
 
-def failed(group: str, why: str) -> Notice:
+def failed(group: str, why: str) -> EventMessage:
     """A group could not be made larger."""
     text = f"Scale-up failed for group {group}: {why}"
-    return Notice("Warning", "FailedToScaleUpGroup", text)
+    return EventMessage("Warning", "FailedToScaleUpGroup", text)
 
 
-def timed_out(group: str, patience: float) -> Notice:
+def timed_out(group: str, patience: float) -> EventMessage:
     """Nodes that were bought did not come."""
     waited = format_duration(patience)
     text = f"Nodes added to group {group} failed to register within {waited}"
-    return Notice("Warning", "ScaleUpTimedOut", text)
+    return EventMessage("Warning", "ScaleUpTimedOut", text)
 
 
-def instances_failed(group: str, count: int, code: str, message: str) -> Notice:
+def instances_failed(group: str, count: int, code: str, message: str) -> EventMessage:
     """Instances that were bought cannot be had."""
     text = f"Failed adding {count} nodes to group {group} due to {code}: {message}"
-    return Notice("Warning", "ScaleUpFailed", text)
+    return EventMessage("Warning", "ScaleUpFailed", text)
 
 
-def nodes_reached(most: int, now: int) -> Notice:
+def nodes_reached(most: int, now: int) -> EventMessage:
     """The cluster may have no more nodes."""
     text = f"Max total nodes in cluster reached: {most}. Current number of nodes: {now}"
-    return Notice("Warning", "MaxNodesTotalReached", text)
+    return EventMessage("Warning", "MaxNodesTotalReached", text)
 
 
-def unregistered(instance: str, group: str, problem: str = "") -> Notice:
+def unregistered(instance: str, group: str, problem: str = "") -> EventMessage:
     """An instance that never became a node was given back, or could not be."""
     if problem:
         text = f"Failed to remove node {instance} of group {group}: {problem}"
-        return Notice("Warning", "DeleteUnregisteredFailed", text, "DeleteUnregistered")
+        return EventMessage("Warning", "DeleteUnregisteredFailed", text, "DeleteUnregistered")
     text = f"Removed unregistered node {instance} of group {group}"
-    return Notice("Normal", "DeleteUnregistered", text, "DeleteUnregistered")
+    return EventMessage("Normal", "DeleteUnregistered", text, "DeleteUnregistered")
 
 
-def drivers_missing(node: str, group: str, drivers: Iterable[str], patience: float) -> Notice:
+def drivers_missing(node: str, group: str, drivers: Iterable[str], patience: float) -> EventMessage:
     """A node's drivers did not come."""
     names, waited = ", ".join(drivers), format_duration(patience)
     text = (
         f"Node {node} of group {group} has not reported CSI driver {names} within {waited};"
         " it is not ready and will be removed"
     )
-    return Notice("Warning", "CSIDriverMissing", text, "RemoveNode")
+    return EventMessage("Warning", "CSIDriverMissing", text, "RemoveNode")
 
 
-def size_fixed(group: str, target: int, there: int) -> Notice:
+def size_fixed(group: str, target: int, there: int) -> EventMessage:
     """A group was meant to have instances that never came."""
     text = f"Group {group} has {there} instances and should have {target}: it should have {there}"
-    return Notice("Warning", "FixNodeGroupSize", text, "FixNodeGroupSize")
+    return EventMessage("Warning", "FixNodeGroupSize", text, "FixNodeGroupSize")
 
 
-def misdeclared(group: str, problem: str) -> Notice:
+def misdeclared(group: str, problem: str) -> EventMessage:
     """What a group says of itself cannot be used."""
     text = f"Node group {group}: {problem}"
-    return Notice("Warning", "NodeGroupMisdeclared", text, "Observe")
+    return EventMessage("Warning", "NodeGroupMisdeclared", text, "Observe")
 
 
 AGAIN = 300.0
@@ -132,7 +136,7 @@ AGAIN = 300.0
 MOST_KEPT = 50_000
 
 
-class Teller:
+class AutoscalerEvents:
     """Writes events, each thing once in a while."""
 
     def __init__(self, notes: Notes, options: LoopOptions, clock: Clock) -> None:
@@ -145,17 +149,17 @@ class Teller:
             "metadata": {"namespace": options.namespace, "name": options.status_config_map_name},
         }
 
-    def about(self, obj: KubeObject, notice: Notice) -> None:
+    def about(self, obj: KubeObject, notice: EventMessage) -> None:
         """Tell something about an object."""
         if self._is_news(obj.metadata.uid or obj.key, notice):
             self._note(obj, notice)
 
-    def about_all(self, notice: Notice) -> None:
+    def about_all(self, notice: EventMessage) -> None:
         """Tell something about the cluster or a group, by the status ConfigMap."""
         if self._is_news(notice.text, notice):
             self._note(self._status, notice)
 
-    def about_reference(self, about: ObjectReference | None, notice: Notice) -> None:
+    def about_reference(self, about: ObjectReference | None, notice: EventMessage) -> None:
         """Tell something about an object of which only the place is known."""
         if about is None:
             self.about_all(notice)
@@ -164,10 +168,10 @@ class Teller:
             obj: Untyped = {"apiVersion": about.api_version, "kind": about.kind, "metadata": meta}
             self._note(obj, notice)
 
-    def _note(self, about: KubeObject | Untyped, notice: Notice) -> None:
+    def _note(self, about: KubeObject | Untyped, notice: EventMessage) -> None:
         self._notes.note(about, notice.type, notice.reason, action=notice.action, text=notice.text)
 
-    def _is_news(self, about: str, notice: Notice) -> bool:
+    def _is_news(self, about: str, notice: EventMessage) -> bool:
         now, key = self._clock.monotonic(), (about, notice.reason)
         text, when = self._told.get(key, ("", 0.0))
         if text == notice.text and now - when < AGAIN:

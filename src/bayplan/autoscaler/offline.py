@@ -15,14 +15,15 @@ from datetime import datetime
 
 from msgspec.structs import replace as changed
 
-from bayplan.autoscaler.cloudstate.reader import Asked, Cloud, Manner
-from bayplan.autoscaler.clusterview import GroupView, Known, Sight, World
+from bayplan.autoscaler.cloudstate.reader import CloudState, NodeGroupInfo
+from bayplan.autoscaler.clusterview import ClusterView, ClusterViewBuilder, KnownObjects
 from bayplan.autoscaler.estimate.options import Expander
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Plan, Removal, Stays
-from bayplan.autoscaler.scaledown import Circumstances, Planner, Removable, Unremovable
+from bayplan.autoscaler.scaledown import Planner, Removable, ScaleDownContext, Unremovable
 from bayplan.autoscaler.scaledown.drain import Controllers
-from bayplan.autoscaler.scaleup.orchestrator import Decision, decide, scale_ups
+from bayplan.autoscaler.scaleup.orchestrator import ScaleUpDecision, decide, scale_ups_of
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.batches import Template
 from bayplan.fit.events import Event
@@ -44,7 +45,7 @@ UNHEALTHY = "too many nodes are unready: the autoscaler would neither buy nor gi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Still:
+class StaticCluster:
     """A cluster that stands still."""
 
     snapshot: Snapshot
@@ -52,7 +53,7 @@ class Still:
     jobs: Mapping[str, Job] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, objects: Iterable[KubeObject], profile: Profile | None = None) -> Still:
+    def of(cls, objects: Iterable[KubeObject], profile: Profile | None = None) -> StaticCluster:
         """The cluster that these objects are."""
         found = [_settled(obj) if isinstance(obj, Node) else obj for obj in objects]
         return cls(
@@ -71,7 +72,7 @@ class Still:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class OfflinePlan:
     """What a loop would do."""
 
     plan: Plan
@@ -83,22 +84,26 @@ class Shown:
     """By group, what it says of itself that cannot be used."""
 
 
-def show(
-    still: Still, cloud: Cloud, expander: Expander, options: AutoscalerOptions, now: datetime
-) -> Shown:
+def plan_offline(
+    still: StaticCluster,
+    cloud: CloudState,
+    expander: Expander,
+    options: AutoscalerOptions,
+    now: datetime,
+) -> OfflinePlan:
     """What a loop would do."""
     names = {pod.spec.scheduler_name for pod in still.pods()}
     options = replace(options, bypassed_scheduler_names=tuple(sorted(names)))
-    sight = _sight(still, cloud, options, now)
-    counted = sight.counting(now)
-    world = sight.world(cloud, counted, now)
+    builder = _builder(still, cloud, options, now)
+    counted = builder.unschedulable_pods(now)
+    world = builder.world(cloud, counted, now)
     found = decide(world, expander)
     removals, stays = _given_back(world, found, still)
     plan = Plan(
         time=now,
-        message="" if sight.registry.is_healthy(sight.fleet) else UNHEALTHY,
+        message="" if builder.registry.is_healthy(builder.node_states) else UNHEALTHY,
         fits=found.fits,
-        scale_ups=tuple(scale_ups(found.purchases, world.groups)),
+        scale_ups=tuple(scale_ups_of(found.purchases, world.groups)),
         considered=found.considered,
         mixed=found.mixed,
         notes=found.notes,
@@ -108,18 +113,18 @@ def show(
         set_aside=counted.aside,
     )
     problems = {name: view.problems for name, view in world.groups.items() if view.problems}
-    return Shown(plan, _blind(world, expander), problems)
+    return OfflinePlan(plan, _blind(world, expander), problems)
 
 
-def kinds_of_nodes(still: Still, defaults: GroupOptions) -> Cloud:
+def groups_by_node_kind(still: StaticCluster, defaults: GroupOptions) -> CloudState:
     """Every kind of node that the cluster has, as a group that may grow."""
-    groups: dict[str, Asked] = {}
+    groups: dict[str, NodeGroupInfo] = {}
     for nodes in node_kinds(still.snapshot.cluster):
         name = _kind_name(nodes[0], groups)
         there = [Instance(node.spec.provider_id, InstanceState.RUNNING) for node in nodes]
         group = NodeGroup(name, 0, max(MOST_NODES, len(nodes)), "a kind of node that is there")
-        groups[name] = Asked(group, len(nodes), tuple(there), Manner(defaults))
-    return Cloud(groups)
+        groups[name] = NodeGroupInfo(group, len(nodes), tuple(there), defaults)
+    return CloudState(groups)
 
 
 def _kind_name(node: Node, taken: Mapping[str, object]) -> str:
@@ -140,22 +145,24 @@ def _settled(node: Node) -> Node:
     return changed(node, spec=spec, status=changed(node.status, conditions=[*others, since]))
 
 
-def _sight(still: Still, cloud: Cloud, options: AutoscalerOptions, now: datetime) -> Sight:
+def _builder(
+    still: StaticCluster, cloud: CloudState, options: AutoscalerOptions, now: datetime
+) -> ClusterViewBuilder:
     """The cluster as the loop sees it."""
     storage = still.snapshot.cluster.storage
-    known = Known(still.daemon_sets, storage.drivers, storage.classes)
-    sight = Sight(still.snapshot, known, options)
+    known = KnownObjects(still.daemon_sets, storage.drivers, storage.classes)
+    builder = ClusterViewBuilder(still.snapshot, known, options)
     for obj in still.snapshot.objects():
         if isinstance(obj, Node | CSINode | Pod):
-            sight.hear(Event.of(None, obj))
-    sight.take(cloud, now)
-    return sight
+            builder.hear(Event.of(None, obj))
+    builder.take(cloud, now)
+    return builder
 
 
 # -- without volumes ---------------------------------------------------------------------------
 
 
-def _blind(world: World, expander: Expander) -> int | None:
+def _blind(world: ClusterView, expander: Expander) -> int | None:
     """How many nodes would be bought if new ones took any number of volumes."""
     if not any(pod.spec.volumes for pod in world.waiting):
         return None
@@ -164,7 +171,7 @@ def _blind(world: World, expander: Expander) -> int | None:
     return sum(one.nodes for one in found.purchases)
 
 
-def _unlimited(view: GroupView) -> GroupView:
+def _unlimited(view: NodeGroupView) -> NodeGroupView:
     template = view.template
     if template is None:
         return view
@@ -186,7 +193,7 @@ def _any_number(template: Template) -> CSINode | None:
 
 
 def _given_back(
-    world: World, found: Decision, still: Still
+    world: ClusterView, found: ScaleUpDecision, still: StaticCluster
 ) -> tuple[tuple[Removal, ...], tuple[Stays, ...]]:
     """The nodes that are not needed, as if they had long been so, and why the others stay."""
     groups = {name: _at_once(view) for name, view in world.groups.items()}
@@ -195,18 +202,18 @@ def _given_back(
     )
     settled = replace(world, groups=groups, options=options)
     controllers = Controllers(still.snapshot, still.jobs, still.daemon_sets)
-    plan = Planner().plan(settled, Circumstances(controllers, fits=found.fits))
+    plan = Planner().plan(settled, ScaleDownContext(controllers, fits=found.fits))
     going = tuple(_removal(one, world) for one in plan.go)
     return going, tuple(_stays(one) for one in plan.stays)
 
 
-def _at_once(view: GroupView) -> GroupView:
+def _at_once(view: NodeGroupView) -> NodeGroupView:
     """A group whose nodes need not be unneeded for long."""
     soon = replace(view.options, scale_down_unneeded_time=0.0, scale_down_unready_time=0.0)
     return replace(view, options=soon)
 
 
-def _removal(one: Removable, world: World) -> Removal:
+def _removal(one: Removable, world: ClusterView) -> Removal:
     group = world.group_of[one.node]
     moved = tuple((pod.key, node) for pod, node in one.moved)
     reason = "nothing runs there" if one.is_empty else "its pods fit other nodes"

@@ -13,13 +13,18 @@ among the group's problems.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace as changed
 
-from bayplan.autoscaler.cloudstate.reader import Asked
-from bayplan.autoscaler.clusterstate.readiness import STARTUP_TAINTS, Member, Promise, Standing
+from bayplan.autoscaler.cloudstate.reader import NodeGroupInfo
+from bayplan.autoscaler.clusterstate.readiness import (
+    STARTUP_TAINTS,
+    NodeReadiness,
+    NodeState,
+    ReadinessCriteria,
+)
 from bayplan.autoscaler.clusterstate.taints import DELETION_CANDIDATE, TO_BE_DELETED
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.fit import Snapshot
@@ -29,6 +34,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode, CSINodeDriver, VolumeNodeResources
 from bayplan.kube.tolerations import tells_state
 from bayplan.kube.workloads import DaemonSet
+from bayplan.nodegroups import GroupOptions, Instance, NodeGroup
 from bayplan.nodegroups.templates import csi_node_of
 
 Limits = Mapping[str, int | None]
@@ -91,19 +97,40 @@ TEMPLATE_NODE = "cluster-autoscaler.kubernetes.io/template-node"
 STATUS_TAINTS = "status-taint.cluster-autoscaler.kubernetes.io/"
 STABLE = timedelta(minutes=1)
 UNKNOWN = "nobody says how many volumes its nodes can attach: none are counted until one is there"
-Members = Sequence[tuple[str, Member]]
+Members = Sequence[tuple[str, NodeState]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sketch:
-    """A group's template, and what is wrong with it."""
+class NodeGroupView:
+    """A node group as one loop sees it: what the cloud says, and what the cluster has of it."""
 
+    group: NodeGroup
+    target: int
+    """How many instances it is meant to have."""
+    instances: tuple[Instance, ...] = ()
+    options: GroupOptions = field(default_factory=GroupOptions)
     template: Template | None = None
+    """What its next node will be, with daemons; None if nobody can say."""
+    nodes: tuple[str, ...] = ()
+    """The names of its nodes that are registered."""
+    price: float | None = None
+    """What a node costs an hour; None if nobody can say."""
     problems: tuple[str, ...] = ()
+    """What it says of itself that cannot be used."""
+
+    @property
+    def id(self) -> str:
+        """The group's name."""
+        return self.group.id
+
+    @property
+    def room(self) -> int:
+        """How many more nodes it may have."""
+        return max(0, self.group.max_size - self.target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class TemplateContext:
     """What templates are made from."""
 
     snapshot: Snapshot
@@ -125,9 +152,24 @@ class Templates:
         self.gpu_label = ""
         """The label by which the cloud's nodes say which GPU they have; empty if none does."""
 
-    def sketch(self, asked: Asked, members: Members, scene: Scene) -> Sketch:
-        """A group's template."""
-        name, said, snapshot = asked.group.id, asked.manner.template, scene.snapshot
+    def view(self, asked: NodeGroupInfo, members: Members, scene: TemplateContext) -> NodeGroupView:
+        """A group with its nodes, its template, and what is wrong with that."""
+        template, problems = self._template(asked, members, scene)
+        return NodeGroupView(
+            group=asked.group,
+            target=asked.target,
+            instances=asked.instances,
+            options=asked.options,
+            template=template,
+            nodes=tuple(name for name, _ in members),
+            price=asked.price,
+            problems=problems,
+        )
+
+    def _template(
+        self, asked: NodeGroupInfo, members: Members, scene: TemplateContext
+    ) -> tuple[Template | None, tuple[str, ...]]:
+        name, said, snapshot = asked.group.id, asked.template, scene.snapshot
         template = self._like_one_that_lives(name, members, scene)
         problems = said.problems if said is not None else ()
         if template is None and said is not None:
@@ -139,16 +181,18 @@ class Templates:
         if template is None and members:
             template = Template.like(snapshot, members[0][0], drops=self._drops)
         if template is None:
-            return Sketch(problems=(*problems, *filter(None, [asked.manner.trouble])))
+            return None, (*problems, *filter(None, [asked.template_error]))
         reported = least(snapshot.cluster.csinodes.get(n) for n, _ in members)
-        return Sketch(self._finished(template, name, scene, reported), problems)
+        return self._finished(template, name, scene, reported), problems
 
-    def promise(self, asked: Asked, members: Members, scene: Scene) -> Promise:
+    def promise(
+        self, asked: NodeGroupInfo, members: Members, scene: TemplateContext
+    ) -> ReadinessCriteria:
         """What a new node of a group must report before it counts as ready."""
-        startup = asked.manner.options.max_node_startup_time
+        startup = asked.options.max_node_startup_time
         if not scene.asks_drivers:
-            return Promise(startup, asks_drivers=False, gpu_label=self.gpu_label)
-        said = asked.manner.template
+            return ReadinessCriteria(startup, asks_drivers=False, gpu_label=self.gpu_label)
+        said = asked.template
         declared = said.csi_node if said is not None else None
         patience = timedelta(seconds=self._options.csi_driver_startup_time)
         csinodes = scene.snapshot.cluster.csinodes
@@ -156,18 +200,20 @@ class Templates:
         old = (n for n, one in members if (t := one.says_ready_since()) and t <= long_ago)
         found = promised(declared, common(csinodes.get(n) for n in old))
         hoped = frozenset(scene.drivers) if declared is None and not found else frozenset()
-        return Promise(startup, found, hoped, gpu_label=self.gpu_label)
+        return ReadinessCriteria(startup, found, hoped, gpu_label=self.gpu_label)
 
     def forget_others(self, groups: Collection[str]) -> None:
         """Forget all groups but these."""
         self._lived = {name: kept for name, kept in self._lived.items() if name in groups}
 
-    def _like_one_that_lives(self, group: str, members: Members, scene: Scene) -> Template | None:
+    def _like_one_that_lives(
+        self, group: str, members: Members, scene: TemplateContext
+    ) -> Template | None:
         """A template after a node that has been ready for a while, now or earlier."""
         stable = [
             (one.ready_since, name)
             for name, one in members
-            if one.standing is Standing.READY
+            if one.standing is NodeReadiness.READY
             and one.ready_since is not None
             and one.ready_since + STABLE <= scene.now
         ]
@@ -177,7 +223,7 @@ class Templates:
         return self._lived.get(group)
 
     def _finished(
-        self, template: Template, group: str, scene: Scene, reported: dict[str, int]
+        self, template: Template, group: str, scene: TemplateContext, reported: dict[str, int]
     ) -> Template:
         labels = {**template.node.metadata.labels, TEMPLATE_NODE: "true"}
         meta = changed(template.node.metadata, labels=labels)

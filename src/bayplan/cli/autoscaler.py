@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.autoscaler.cloudstate.reader import Expects
 from bayplan.autoscaler.daemon import AutoscalerDaemon
-from bayplan.autoscaler.estimate.limits import TotalsError, read_totals
+from bayplan.autoscaler.estimate.limits import ResourceLimitError, read_resource_limits
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
@@ -121,9 +121,9 @@ class _Work:
         """BadInput if it makes no sense."""
         try:
             parse_expanders(self.options.expander)
-            read_totals(self.options)
+            read_resource_limits(self.options)
             check_options(self.cloud)
-        except (ProviderOptionError, ConfigFileError, ExpanderError, TotalsError) as error:
+        except (ProviderOptionError, ConfigFileError, ExpanderError, ResourceLimitError) as error:
             raise BadInput(printable(str(error))) from None
 
     def process(self) -> DaemonProcess[Client]:

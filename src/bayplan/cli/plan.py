@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.autoscaler.expanders.chain import PRIORITY
-from bayplan.autoscaler.offline import Shown, Still
+from bayplan.autoscaler.offline import OfflinePlan, StaticCluster
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.base.clock import WallClock
 from bayplan.base.configfiles import ConfigFileError, read_text
@@ -84,7 +84,7 @@ def plan(  # noqa: PLR0913 - one for each option
     """
     profile = judged_as(profile_from(feature_gates, missing_driver), judge)
     loaded = _loaded(source)
-    still = Still.of(_asked_about(loaded.objects, source), profile)
+    still = StaticCluster.of(_asked_about(loaded.objects, source), profile)
     options = replace(AutoscalerOptions(), max_nodes_total=max_nodes_total)
     names = _expanders(expander, priorities)
     written = _text(priorities) if priorities else None
@@ -131,7 +131,7 @@ def _text(path: Path) -> str:
         raise BadInput(str(error)) from None
 
 
-def _exit_code(shown: Shown) -> int:
+def _exit_code(shown: OfflinePlan) -> int:
     if shown.plan.pending:
         return EXIT_STAYS_PENDING
     return EXIT_NODES_TO_ADD if shown.plan.scale_ups else EXIT_OK

@@ -11,10 +11,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bayplan.autoscaler.cloudstate.reader import CloudReader
-from bayplan.autoscaler.expanders import Chain, Market, PodPrices
+from bayplan.autoscaler.expanders import Chain, ExpanderContext, PodPrices
 from bayplan.autoscaler.expanders.chain import PRICE
 from bayplan.autoscaler.expanders.price import pod_prices
-from bayplan.autoscaler.offline import Shown, Still, kinds_of_nodes, show
+from bayplan.autoscaler.offline import OfflinePlan, StaticCluster, groups_by_node_kind, plan_offline
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Removal, ScaleUp, Stays
 from bayplan.autoscaler.providers.declared.declaration import Declaration
@@ -42,12 +42,12 @@ class PlanRequest:
     options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
 
 
-async def plan_next(still: Still, request: PlanRequest, now: datetime) -> Shown:
+async def plan_next(still: StaticCluster, request: PlanRequest, now: datetime) -> OfflinePlan:
     """What a loop would do; InputError if there is nothing that it could buy."""
     options, prices = request.options, PodPrices()
     defaults = options.group_defaults()
     if request.declared is None:
-        cloud = kinds_of_nodes(still, defaults)
+        cloud = groups_by_node_kind(still, defaults)
         if not cloud.groups:
             raise InputError(
                 "there is no node in the cluster: say with --groups what can be bought"
@@ -59,11 +59,11 @@ async def plan_next(still: Still, request: PlanRequest, now: datetime) -> Shown:
             waiting = [one for one in still.pods() if not one.spec.node_name]
             prices = await pod_prices(provider, still.snapshot, waiting, now)
     chance = Random(SEED)  # noqa: S311 - not for secrets
-    chain = Chain(request.expanders, Market(chance, prices, request.priorities))
-    return show(still, cloud, chain, options, now)
+    chain = Chain(request.expanders, ExpanderContext(chance, prices, request.priorities))
+    return plan_offline(still, cloud, chain, options, now)
 
 
-def plan_data(shown: Shown, left_out: int, incomplete: JsonValue) -> JsonValue:
+def plan_data(shown: OfflinePlan, left_out: int, incomplete: JsonValue) -> JsonValue:
     """What a loop would do, and what that rests on less than it should."""
     plan = shown.plan
     return {
@@ -86,7 +86,7 @@ def plan_data(shown: Shown, left_out: int, incomplete: JsonValue) -> JsonValue:
     }
 
 
-def total_cost(shown: Shown) -> float | None:
+def total_cost(shown: OfflinePlan) -> float | None:
     """What all new nodes cost an hour; None if nobody can say it of one of them."""
     costs = [one.cost for one in shown.plan.scale_ups]
     known = [cost for cost in costs if cost is not None]

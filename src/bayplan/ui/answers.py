@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayplan.autoscaler.offline import Shown
-from bayplan.autoscaler.offline import Still as Planned
+from bayplan.autoscaler.offline import OfflinePlan
+from bayplan.autoscaler.offline import StaticCluster as Planned
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.base.errors import InputError
 from bayplan.fit import Profile, Snapshot
@@ -165,7 +165,7 @@ def _plan(still: Still, declared: tuple[Declaration, ...], rules: Profile) -> Ro
     return _plan_row(shown, by_kinds=not declared)
 
 
-def _plan_row(shown: Shown, *, by_kinds: bool) -> Row:
+def _plan_row(shown: OfflinePlan, *, by_kinds: bool) -> Row:
     plan = shown.plan
     steps: list[JsonValue] = [
         {
@@ -202,7 +202,7 @@ def _why_pending(cause: str, by_group: Mapping[str, tuple[str, ...]]) -> str:
     return texts.line(f"{cause}: {'; '.join(said)}" if said else cause)
 
 
-def _blind(shown: Shown) -> str:
+def _blind(shown: OfflinePlan) -> str:
     if shown.blind is None or shown.blind == shown.plan.bought:
         return ""
     return f"a planner that is blind to volumes would buy {shown.blind}"

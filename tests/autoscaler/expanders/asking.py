@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bayplan.autoscaler.clusterview import GroupView
-from bayplan.autoscaler.estimate.options import Candidate, Choice, Question
-from bayplan.autoscaler.expanders import Chain, Market, parse_expanders
+from bayplan.autoscaler.estimate.options import ExpanderChoice, ExpanderRequest, NodeGroupOption
+from bayplan.autoscaler.expanders import Chain, ExpanderContext, parse_expanders
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template, group_pods, options
 from bayplan.kube.pods import Pod
@@ -18,7 +18,7 @@ from tests.builders import PodBuilder, make_node, make_pod
 
 def machine(
     name: str, cpu: str = "4", memory: str = "16Gi", *, price: float | None = None, most: int = 50
-) -> GroupView:
+) -> NodeGroupView:
     node = make_node(name).capacity(cpu=cpu, memory=memory, pods=110).ready().obj()
     return replace(group(name, Template(node), most=most), price=price)
 
@@ -30,11 +30,11 @@ def pods(count: int, cpu: str, memory: str = "1Gi", name: str = "p") -> list[Pod
 
 
 def question(
-    views: Sequence[GroupView],
+    views: Sequence[NodeGroupView],
     waiting: Iterable[Pod],
     snapshot: Snapshot | None = None,
     room: int | None = None,
-) -> Question:
+) -> ExpanderRequest:
     """What is asked of an expander about these groups and pods."""
     snapshot = snapshot or Snapshot()
     groups = group_pods(snapshot, waiting)
@@ -42,18 +42,20 @@ def question(
     most = [view.room if room is None else min(room, view.room) for view in views]
     found = options(snapshot, templates, groups, most)
     candidates = [
-        Candidate(view, template, option, option.estimate.nodes, limit)
+        NodeGroupOption(view, template, option, option.estimate.nodes, limit)
         for view, template, option, limit in zip(views, templates, found, most, strict=True)
         if option.estimate.nodes
     ]
-    return Question(snapshot, tuple(groups), tuple(candidates), room)
+    return ExpanderRequest(snapshot, tuple(groups), tuple(candidates), room)
 
 
-def choose(expanders: str, asked: Question, market: Market | None = None) -> Choice:
+def choose(
+    expanders: str, asked: ExpanderRequest, market: ExpanderContext | None = None
+) -> ExpanderChoice:
     """What a chain of expanders answers."""
-    market = market or Market(random.Random(1))
+    market = market or ExpanderContext(random.Random(1))
     return Chain(parse_expanders(expanders), market).choose(asked)
 
 
-def names(choice: Choice) -> list[str]:
+def names(choice: ExpanderChoice) -> list[str]:
     return [one.view.id for one in choice.purchases]

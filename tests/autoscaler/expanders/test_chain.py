@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from bayplan.autoscaler.estimate.options import Question
-from bayplan.autoscaler.expanders import ExpanderError, Market, PodPrices, parse_expanders
+from bayplan.autoscaler.estimate.options import ExpanderRequest
+from bayplan.autoscaler.expanders import ExpanderContext, ExpanderError, PodPrices, parse_expanders
 from tests.autoscaler.expanders.asking import choose, machine, names, pods, question
 
 SMALL, LARGE, LEAN = machine("small"), machine("large", "16", "64Gi"), machine("lean", "8", "8Gi")
 
 
-def asked(*, most: int = 50) -> Question:
+def asked(*, most: int = 50) -> ExpanderRequest:
     """Nine pods of two cpus and two GiB."""
     views = [replace(one, group=replace(one.group, max_size=most)) for one in (SMALL, LARGE, LEAN)]
     return question(views, [pod.obj() for pod in pods(9, "2", "2Gi")])
@@ -35,9 +35,11 @@ def test_most_pods_takes_the_group_that_helps_most() -> None:
 
 def test_ties_are_broken_by_chance_and_chance_alone() -> None:
     twins = question([machine("a"), machine("b")], [pod.obj() for pod in pods(3, "1")])
-    chosen = {names(choose("least-waste", twins, Market(random.Random(n))))[0] for n in range(20)}
+    chosen = {
+        names(choose("least-waste", twins, ExpanderContext(random.Random(n))))[0] for n in range(20)
+    }
     assert chosen == {"a", "b"}
-    again = [names(choose("random", asked(), Market(random.Random(7)))) for _ in range(3)]
+    again = [names(choose("random", asked(), ExpanderContext(random.Random(7)))) for _ in range(3)]
     assert len({tuple(one) for one in again}) == 1
 
 
@@ -45,7 +47,7 @@ def test_the_next_expander_chooses_among_those_that_are_tied() -> None:
     views = [machine("a"), machine("b", "4", "64Gi"), machine("c", "2", "16Gi")]
     found = question(views, [pod.obj() for pod in pods(4, "2", "2Gi")])
     for seed in range(8):
-        market = Market(random.Random(seed))
+        market = ExpanderContext(random.Random(seed))
         assert names(choose("least-nodes,least-waste", found, market)) == ["a"]
 
 
@@ -72,14 +74,14 @@ def test_the_price_expander_weighs_cost_against_what_pods_are_worth() -> None:
     ]
     found = question(views, [pod.obj() for pod in pods(4, "1")])
     worth = PodPrices({one.signature: 0.04 for one in found.groups}, stabilization=0.01)
-    assert names(choose("price", found, Market(random.Random(1), worth))) == ["fair"]
+    assert names(choose("price", found, ExpanderContext(random.Random(1), worth))) == ["fair"]
 
 
 def test_the_price_expander_likes_nodes_that_suit_the_size_of_the_cluster() -> None:
     views = [machine("large", "64", "256Gi", price=0.9), machine("small", "2", "8Gi", price=0.05)]
     found = question(views, [pod.obj() for pod in pods(1, "1")])
     worth = PodPrices({one.signature: 0.04 for one in found.groups}, stabilization=0.01)
-    assert names(choose("price", found, Market(random.Random(1), worth))) == ["small"]
+    assert names(choose("price", found, ExpanderContext(random.Random(1), worth))) == ["small"]
 
 
 def test_without_prices_the_price_expander_leaves_the_choice_to_others() -> None:

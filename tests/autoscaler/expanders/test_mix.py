@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.clusterview import GroupView
-from bayplan.autoscaler.estimate.options import Choice, Question
+from bayplan.autoscaler.estimate.options import ExpanderChoice, ExpanderRequest
 from bayplan.autoscaler.estimate.upcoming import holds
 from bayplan.autoscaler.expanders.mix.expander import cheapest_mix
-from bayplan.autoscaler.expanders.mix.packing import Figures, Shop, figures_of
+from bayplan.autoscaler.expanders.mix.packing import Figures, TemplateFillings, figures_of
 from bayplan.autoscaler.expanders.mix.solver import best_cart, bound_of, cost_of
 from bayplan.autoscaler.plan import Mixed
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
 from bayplan.fit.batches.attempt import Prospect
@@ -41,7 +41,7 @@ DISK = "disk.csi.example.com"
 SEEDS = st.integers(0, 2**32)
 
 
-def mixed(choice: Choice) -> Mixed:
+def mixed(choice: ExpanderChoice) -> Mixed:
     assert choice.mixed is not None
     return choice.mixed
 
@@ -67,7 +67,7 @@ def test_volumes_decide_which_nodes_are_cheap() -> None:
         waiting.append(make_pod(f"p{at}").cpu("100m").claim(f"c{at}").obj())
         claims.append(make_pvc(f"c{at}").storage_class("d").size("1Gi").obj())
 
-    def attaching(name: str, cpu: str, limit: int, price: float) -> GroupView:
+    def attaching(name: str, cpu: str, limit: int, price: float) -> NodeGroupView:
         node = make_node(name).capacity(cpu=cpu, memory="64Gi", pods=110).ready().obj()
         template = Template(node, make_csinode(name).driver(DISK, limit).obj())
         return replace(group(name, template), price=price)
@@ -117,7 +117,7 @@ def test_no_more_nodes_than_there_may_be_in_all() -> None:
     assert sum(one.nodes for one in found.purchases) == 3
 
 
-def random_question(rng: random.Random) -> Question:
+def random_question(rng: random.Random) -> ExpanderRequest:
     """A few pods of few sizes, and machines of whole prices."""
     views = [
         machine(
@@ -136,7 +136,7 @@ def random_question(rng: random.Random) -> Question:
     return question(views, waiting)
 
 
-def least_cost(asked: Question, helped: tuple[int, ...]) -> float:
+def least_cost(asked: ExpanderRequest, helped: tuple[int, ...]) -> float:
     """What helping so many of each group costs at the least, tried in every way."""
     seen = prospects(asked)
     needs = [[one.loads[n].need for n in range(len(asked.groups))] for one in seen]
@@ -188,12 +188,12 @@ def test_no_bound_is_above_the_least_cost_found_by_trying_everything(seed: int) 
         assert bound_of(figures(asked).wanting(counts), exact=exact) <= least + 1e-9
 
 
-def prospects(asked: Question) -> list[Prospect]:
+def prospects(asked: ExpanderRequest) -> list[Prospect]:
     with asked.snapshot.fork():
         return [look(asked.snapshot, c.template, asked.groups, c.most) for c in asked.candidates]
 
 
-def figures(asked: Question) -> Figures:
+def figures(asked: ExpanderRequest) -> Figures:
     return figures_of(prospects(asked), [one.view.price or 0.0 for one in asked.candidates], 1000)
 
 
@@ -207,7 +207,7 @@ def test_with_or_without_a_solver_everybody_is_helped_near_the_bound(exact: bool
     waiting = [*pods(200, "1", "500Mi", "c"), *pods(90, "250m", "6Gi", "m"), *pods(60, "3", "9Gi")]
     asked = question(views, [pod.obj() for pod in waiting])
     numbers = figures(asked)
-    shop = Shop.of(prospects(asked), numbers, range(len(asked.groups)))
+    shop = TemplateFillings.of(prospects(asked), numbers, range(len(asked.groups)))
     cart = best_cart(shop, exact=exact)
     bound = bound_of(numbers, exact=exact)
     assert not cart.supply.any()

@@ -6,16 +6,16 @@ import random
 
 import pytest
 
-from bayplan.autoscaler.estimate.options import Choice
-from bayplan.autoscaler.expanders import Market
+from bayplan.autoscaler.estimate.options import ExpanderChoice
+from bayplan.autoscaler.expanders import ExpanderContext
 from bayplan.autoscaler.expanders.filters import PrioritiesError, read_priorities
 from tests.autoscaler.expanders.asking import choose, machine, names, pods, question
 
 VIEWS = [machine(name) for name in ("spot-a", "spot-b", "on-demand", "other")]
 
 
-def chosen(text: str | None, seed: int = 1) -> Choice:
-    market = Market(random.Random(seed), priorities=text)
+def chosen(text: str | None, seed: int = 1) -> ExpanderChoice:
+    market = ExpanderContext(random.Random(seed), priorities=text)
     asked = question(VIEWS, [pod.obj() for pod in pods(3, "1")])
     return choose("priority", asked, market)
 

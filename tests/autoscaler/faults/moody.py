@@ -12,7 +12,7 @@ from enum import Enum
 from random import Random
 from typing import TypeVar
 
-from bayplan.autoscaler.providers.dry_run import ShownCloud
+from bayplan.autoscaler.providers.dry_run import DryRunProvider
 from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
     GroupOptions,
@@ -50,7 +50,7 @@ class Spell:
     group: str = ""
 
 
-class MoodyCloud(ShownCloud):
+class MoodyCloud(DryRunProvider):
     """A cloud with moods."""
 
     def __init__(

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from bayplan.autoscaler.clusterview import GroupView, World
+from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaledown import Circumstances, Planner, ScaleDownPlan
+from bayplan.autoscaler.scaledown import Planner, ScaleDownContext, ScaleDownPlan
 from bayplan.autoscaler.scaledown.drain import Controllers
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
@@ -39,26 +40,26 @@ def cluster(
     least: int = 0,
     options: AutoscalerOptions | None = None,
     wishes: GroupOptions | None = None,
-) -> World:
+) -> ClusterView:
     """All nodes in one group, with the set that owns the pods."""
     snapshot = Snapshot([make_replica_set(SET, app=SET).obj(), *objects])
     names = [one.name for one in objects if isinstance(one, Node)]
     given = options or AutoscalerOptions()
-    view = GroupView(
+    view = NodeGroupView(
         NodeGroup(GROUP, least, 100),
         len(names),
         options=wishes or given.group_defaults(),
         nodes=tuple(names),
     )
-    return World(snapshot, NOW, given, {GROUP: view}, dict.fromkeys(names, GROUP))
+    return ClusterView(snapshot, NOW, given, {GROUP: view}, dict.fromkeys(names, GROUP))
 
 
-def circumstances(world: World) -> Circumstances:
+def circumstances(world: ClusterView) -> ScaleDownContext:
     """Nothing else is going on."""
-    return Circumstances(Controllers(world.snapshot))
+    return ScaleDownContext(Controllers(world.snapshot))
 
 
-def planned(planner: Planner, world: World, after: float = 0) -> ScaleDownPlan:
+def planned(planner: Planner, world: ClusterView, after: float = 0) -> ScaleDownPlan:
     """The plan of a planner so many seconds later."""
     later = replace(world, now=NOW + timedelta(seconds=after))
     return planner.plan(later, circumstances(later))

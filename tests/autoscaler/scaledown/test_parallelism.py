@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from bayplan.autoscaler.clusterview import GroupView
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown import Deletions, Removable
 from bayplan.autoscaler.scaledown.release import Activity, Cooldowns, crop
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.nodegroups import GroupOptions, NodeGroup
 from tests.autoscaler.worlds import NOW
 from tests.builders import make_pod
@@ -29,7 +29,7 @@ def taken(going: Sequence[Removable], deletions: Deletions = NONE, **options: in
     """Those that go now; nodes are named after their group, those of group `w` go as one."""
     group_of = {one.node: one.node[0] for one in going}
     groups = {
-        name: GroupView(
+        name: NodeGroupView(
             NodeGroup(name, 0, 100), 50, options=ATOMIC if name == "w" else GroupOptions()
         )
         for name in set(group_of.values())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
 from bayplan.autoscaler.clusterstate.taints import to_be_deleted
-from bayplan.autoscaler.clusterview import World
+from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown import BlockingReason, Planner, ScaleDownPlan
 from bayplan.fit import Snapshot
@@ -39,7 +39,7 @@ SPENT = BlockingReason.NOT_ENOUGH_PDB
 """What the first loop spends of a budget, the second has again."""
 
 
-def random_world(seed: int) -> World:
+def random_world(seed: int) -> ClusterView:
     objects = random_objects(random.Random(seed))
     for obj in objects:
         if isinstance(obj, Pod):
@@ -54,7 +54,7 @@ def _own(pod: Pod) -> None:
         pod.metadata.owner_references = [owner]
 
 
-def settled(world: World) -> Snapshot:
+def settled(world: ClusterView) -> Snapshot:
     """The same cluster made anew, with nominated pods where they are going."""
     there = world.snapshot.cluster.slots.by_name
     objects: list[KubeObject] = []

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.autoscaler.actuation.drain import pods_on
-from bayplan.autoscaler.actuation.node_taints import CORDONED, AnotherNodeError, NodeWrites
+from bayplan.autoscaler.actuation.node_taints import CORDONED, AnotherNodeError, NodeWriter
 from bayplan.autoscaler.clusterstate.taints import (
     DELETION_CANDIDATE,
     TO_BE_DELETED,
@@ -50,7 +50,7 @@ async def keys(client: Client) -> list[str]:
 async def test_a_node_is_marked_and_unmarked_and_nobody_elses_taint_is_touched(
     client: Client,
 ) -> None:
-    found, writes = await made(client), NodeWrites(client)
+    found, writes = await made(client), NodeWriter(client)
     await writes.mark(found, to_be_deleted(NOW), cordon=True)
     assert await keys(client) == [OTHER["key"], TO_BE_DELETED]
     marked = await client.get(Node, NAME)
@@ -65,7 +65,7 @@ async def test_a_node_is_marked_and_unmarked_and_nobody_elses_taint_is_touched(
 
 
 async def test_soft_taints_come_and_go(client: Client) -> None:
-    found, writes = await made(client), NodeWrites(client)
+    found, writes = await made(client), NodeWriter(client)
     await writes.ask_to_spare(found, deletion_candidate(NOW))
     assert await keys(client) == [OTHER["key"], DELETION_CANDIDATE]
     await writes.stop_sparing(found)
@@ -74,7 +74,7 @@ async def test_soft_taints_come_and_go(client: Client) -> None:
 
 
 async def test_another_node_of_the_name_is_left_alone(client: Client) -> None:
-    found, writes = await made(client), NodeWrites(client)
+    found, writes = await made(client), NodeWriter(client)
     elder = replace(found, metadata=replace(found.metadata, uid="of-the-one-before"))
     with pytest.raises(AnotherNodeError):
         await writes.mark(elder, to_be_deleted(NOW), cordon=True)
@@ -83,7 +83,7 @@ async def test_another_node_of_the_name_is_left_alone(client: Client) -> None:
 
 
 async def test_a_node_that_is_gone_needs_nothing_taken_off(client: Client) -> None:
-    found, writes = await made(client), NodeWrites(client)
+    found, writes = await made(client), NodeWriter(client)
     await client.delete(Node, NAME)
     await writes.unmark(found)
     with pytest.raises(NotFoundError):

@@ -20,15 +20,22 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.autoscaler.actuation.drain import ACTION, Evictor, Job, Jobs, Preparing, StaysError
-from bayplan.autoscaler.actuation.node_taints import NodeWrites
-from bayplan.autoscaler.cloudstate.reader import patiently
+from bayplan.autoscaler.actuation.drain import (
+    ACTION,
+    Evictor,
+    NodeDeletion,
+    NodeDeletionTracker,
+    NodeDrainer,
+    StaysError,
+)
+from bayplan.autoscaler.actuation.node_taints import NodeWriter
+from bayplan.autoscaler.cloudstate.reader import with_timeout
 from bayplan.autoscaler.clusterstate.readiness import says_ready
 from bayplan.autoscaler.clusterstate.taints import to_be_deleted
-from bayplan.autoscaler.events import Notice, Teller
+from bayplan.autoscaler.events import AutoscalerEvents, EventMessage
 from bayplan.autoscaler.metrics import ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.scaledown.drain import Scene
+from bayplan.autoscaler.scaledown.drain import DrainContext
 from bayplan.autoscaler.scaledown.release import Activity, Batch, Cooldowns, Deletions
 from bayplan.base.clock import Clock
 from bayplan.client import Client
@@ -45,16 +52,16 @@ from bayplan.nodegroups import (
 )
 
 
-class Returning:
+class InstanceDeleter:
     """Deletes through a provider."""
 
     def __init__(self, provider: Provider, options: AutoscalerOptions, clock: Clock) -> None:
         self._provider = provider
         self._interval = options.node_deletion_batcher_interval
         self._clock = clock
-        self._gathered: dict[str, list[Job]] = {}
+        self._gathered: dict[str, list[NodeDeletion]] = {}
 
-    async def gather(self, group: str, jobs: Sequence[Job]) -> list[Job]:
+    async def gather(self, group: str, jobs: Sequence[NodeDeletion]) -> list[NodeDeletion]:
         """The nodes of a group that are to be deleted now; none if others will take them along."""
         if self._interval <= 0 or jobs[0].together:
             return list(jobs)
@@ -65,11 +72,11 @@ class Returning:
         await self._clock.sleep(self._interval)
         return self._gathered.pop(group)
 
-    async def delete(self, group: str, jobs: Sequence[Job]) -> None:
+    async def delete(self, group: str, jobs: Sequence[NodeDeletion]) -> None:
         """Give nodes of a group back, all or none; NodeGroupError if they stay."""
         nodes = [NodeRef.of(job.node) for job in jobs]
         try:
-            await patiently(self._provider.delete_nodes(group, nodes))
+            await with_timeout(self._provider.delete_nodes(group, nodes))
         except UnavailableError as error:
             await self._unless_going(group, nodes, str(error))
         except NotFoundError:
@@ -79,7 +86,7 @@ class Returning:
     async def _unless_going(self, group: str, nodes: Sequence[NodeRef], why: str) -> None:
         """UnavailableError unless every node is going, or gone."""
         try:
-            there = await patiently(self._provider.instances(group))
+            there = await with_timeout(self._provider.instances(group))
         except NodeGroupError:
             raise UnavailableError(why) from None
         staying = {one.provider_id for one in there if one.state is not InstanceState.DELETING}
@@ -91,36 +98,36 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hands:
+class ActuatorContext:
     """What the actuator works with."""
 
     client: Client
     provider: Provider
     snapshot: Snapshot
     options: AutoscalerOptions
-    teller: Teller
+    recorder: AutoscalerEvents
     metrics: ScaleDownMetrics
     cooldowns: Cooldowns
-    scene: Callable[[], Scene]
+    scene: Callable[[], DrainContext]
     """What drain rules look at now."""
 
 
 class Actuator:
     """Gives nodes back."""
 
-    def __init__(self, hands: Hands) -> None:
-        client, options = hands.client, hands.options
-        self._hands = hands
-        self._jobs = Jobs()
-        self._nodes = NodeWrites(client)
-        evictor = Evictor(client, options, hands.teller, hands.metrics)
-        self._preparing = Preparing(client, options, evictor, hands.scene)
-        self._returning = Returning(hands.provider, options, client.clock)
+    def __init__(self, context: ActuatorContext) -> None:
+        client, options = context.client, context.options
+        self._context = context
+        self._tracker = NodeDeletionTracker()
+        self._nodes = NodeWriter(client)
+        evictor = Evictor(client, options, context.recorder, context.metrics)
+        self._drainer = NodeDrainer(client, options, evictor, context.scene)
+        self._deleter = InstanceDeleter(context.provider, options, client.clock)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def deletions(self) -> Deletions:
         """Which nodes are on their way out."""
-        return self._jobs.deletions()
+        return self._tracker.deletions()
 
     async def start(self, batches: Sequence[Batch]) -> list[str]:
         """Taint the nodes of these batches, and give them back in the background; returns their
@@ -130,9 +137,9 @@ class Actuator:
         every = [job for jobs in begun for job in jobs]
         if not every or not await self._mark(every):
             return []
-        now = self._hands.client.clock.now()
+        now = self._context.client.clock.now()
         for batch, jobs in zip(batches, begun, strict=True):
-            self._hands.cooldowns.note(Activity.DELETE, batch.group, now)
+            self._context.cooldowns.note(Activity.DELETE, batch.group, now)
             for part in [jobs] if batch.together else [[job] for job in jobs]:
                 if part:
                     self._spawn(self._go(part))
@@ -149,15 +156,15 @@ class Actuator:
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _begin(self, batch: Batch) -> list[Job]:
-        named = self._hands.snapshot.cluster.node_named
+    def _begin(self, batch: Batch) -> list[NodeDeletion]:
+        named = self._context.snapshot.cluster.node_named
         found = [(named(one.node), not one.is_empty) for one in batch.nodes]
         jobs = [
-            Job(node, batch.group, drains, batch.together)
+            NodeDeletion(node, batch.group, drains, batch.together)
             for node, drains in found
-            if node is not None and node.name not in self._jobs
+            if node is not None and node.name not in self._tracker
         ]
-        self._jobs.begin(jobs)
+        self._tracker.begin(jobs)
         return jobs
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -167,7 +174,7 @@ class Actuator:
 
     # -- tainting ------------------------------------------------------------------------------
 
-    async def _mark(self, jobs: Sequence[Job]) -> bool:
+    async def _mark(self, jobs: Sequence[NodeDeletion]) -> bool:
         """Taint nodes; if one cannot be, none stays tainted."""
         answers = await asyncio.gather(*map(self._mark_one, jobs))
         if not any(answers):
@@ -180,8 +187,8 @@ class Actuator:
             self._end(job, failed=True)
         return False
 
-    async def _mark_one(self, job: Job) -> str:
-        options, clock = self._hands.options, self._hands.client.clock
+    async def _mark_one(self, job: NodeDeletion) -> str:
+        options, clock = self._context.options, self._context.client.clock
         cordon = options.cordon_node_before_terminating
         try:
             await self._nodes.mark(job.node, to_be_deleted(clock.now()), cordon=cordon)
@@ -191,7 +198,7 @@ class Actuator:
         self._tell(job, "Normal", "ScaleDown", text)
         return ""
 
-    async def _unmark(self, job: Job) -> None:
+    async def _unmark(self, job: NodeDeletion) -> None:
         try:
             await self._nodes.unmark(job.node)
         except ClientError as error:
@@ -199,7 +206,7 @@ class Actuator:
 
     # -- one node, or several ------------------------------------------------------------------
 
-    async def _go(self, jobs: Sequence[Job]) -> None:
+    async def _go(self, jobs: Sequence[NodeDeletion]) -> None:
         """Give nodes back that go together; whatever happens, they do not go for ever."""
         try:
             await self._prepare_and_return(jobs)
@@ -207,26 +214,26 @@ class Actuator:
             log.exception("nodes %s cannot be given back", ", ".join(job.name for job in jobs))
             await self._stay(jobs, ["unexpected error"] * len(jobs))
 
-    async def _prepare_and_return(self, jobs: Sequence[Job]) -> None:
+    async def _prepare_and_return(self, jobs: Sequence[NodeDeletion]) -> None:
         """Prepare nodes and give them back; if one of them must stay, all do."""
-        await self._hands.client.clock.sleep(self._hands.options.node_delete_delay_after_taint)
+        await self._context.client.clock.sleep(self._context.options.node_delete_delay_after_taint)
         problems = await asyncio.gather(*map(self._problem_with, jobs))
         if any(problems):
             await self._stay(jobs, problems)
             return
-        going = await self._returning.gather(jobs[0].group, jobs)
+        going = await self._deleter.gather(jobs[0].group, jobs)
         if going:
             await self._return(going)
 
-    async def _problem_with(self, job: Job) -> str:
+    async def _problem_with(self, job: NodeDeletion) -> str:
         """Prepare a node; returns why it must stay."""
         try:
-            await self._preparing.prepare(job)
+            await self._drainer.prepare(job)
         except StaysError as error:
             return str(error) or "it must stay"
         return ""
 
-    async def _return(self, jobs: Sequence[Job]) -> None:
+    async def _return(self, jobs: Sequence[NodeDeletion]) -> None:
         """Look once more, and delete; those that must stay do, unless they go together."""
         problems = await asyncio.gather(*map(self._problem_at_last, jobs))
         staying = [job for job, problem in zip(jobs, problems, strict=True) if problem]
@@ -238,21 +245,21 @@ class Actuator:
         if not going:
             return
         try:
-            await self._returning.delete(going[0].group, going)
+            await self._deleter.delete(going[0].group, going)
         except NodeGroupError as error:
             await self._stay(going, [f"the cloud does not delete it: {error}"] * len(going))
             return
         for job in going:
             self._gone(job)
 
-    async def _problem_at_last(self, job: Job) -> str:
+    async def _problem_at_last(self, job: NodeDeletion) -> str:
         try:
-            await self._preparing.check(job)
+            await self._drainer.check(job)
         except StaysError as error:
             return str(error) or "it must stay"
         return ""
 
-    async def _stay(self, jobs: Sequence[Job], problems: Sequence[str]) -> None:
+    async def _stay(self, jobs: Sequence[NodeDeletion], problems: Sequence[str]) -> None:
         """Give up on nodes: they are as they were, and say why."""
         for job, problem in zip(jobs, problems, strict=True):
             why = problem or "couldn't scale down other nodes in this node group"
@@ -262,25 +269,25 @@ class Actuator:
             await self._unmark(job)
             self._end(job, failed=True)
 
-    def _gone(self, job: Job) -> None:
+    def _gone(self, job: NodeDeletion) -> None:
         self._tell(job, "Normal", "ScaleDown", "nodes removed by cluster autoscaler")
         reason, text = (
             ("ScaleDown", f"Scale-down: node {job.name} removed with drain")
             if job.drains
             else ("ScaleDownEmpty", f"Scale-down: empty node {job.name} removed")
         )
-        self._hands.teller.about_all(Notice("Normal", reason, text, ACTION))
+        self._context.recorder.about_all(EventMessage("Normal", reason, text, ACTION))
         ready = says_ready(job.node)
         why = "unready" if not ready else "underutilized" if job.drains else "empty"
-        self._hands.metrics.removed.labels(why).inc()
+        self._context.metrics.removed.labels(why).inc()
         self._end(job, failed=False)
 
-    def _end(self, job: Job, *, failed: bool) -> None:
-        self._jobs.end(job)
+    def _end(self, job: NodeDeletion, *, failed: bool) -> None:
+        self._tracker.end(job)
         if failed:
-            self._hands.metrics.failed.inc()
-            now = self._hands.client.clock.now()
-            self._hands.cooldowns.note(Activity.FAILURE, job.group, now)
+            self._context.metrics.failed.inc()
+            now = self._context.client.clock.now()
+            self._context.cooldowns.note(Activity.FAILURE, job.group, now)
 
-    def _tell(self, job: Job, kind: EventType, reason: str, text: str) -> None:
-        self._hands.teller.about(job.node, Notice(kind, reason, text, ACTION))
+    def _tell(self, job: NodeDeletion, kind: EventType, reason: str, text: str) -> None:
+        self._context.recorder.about(job.node, EventMessage(kind, reason, text, ACTION))

@@ -22,10 +22,10 @@ from datetime import datetime, timedelta
 import msgspec
 
 from bayplan.autoscaler import events
-from bayplan.autoscaler.actuation.scale_up import Desk
-from bayplan.autoscaler.cloudstate.reader import Asked, Cloud, patiently
-from bayplan.autoscaler.clusterstate.nodes import Fleet
-from bayplan.autoscaler.clusterstate.readiness import Standing
+from bayplan.autoscaler.actuation.scale_up import ActuationContext
+from bayplan.autoscaler.cloudstate.reader import CloudState, NodeGroupInfo, with_timeout
+from bayplan.autoscaler.clusterstate.nodes import NodeStates
+from bayplan.autoscaler.clusterstate.readiness import NodeReadiness
 from bayplan.autoscaler.clusterstate.registry import GroupState
 from bayplan.autoscaler.clusterstate.taints import TO_BE_DELETED, to_be_deleted, without_taint
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -41,24 +41,24 @@ CODE = "CSI_DRIVER_MISSING"
 
 
 @dataclass(slots=True)
-class GivingUp:
+class LateNodeCleanup:
     """Gives nodes up, and remembers whose failure has been counted."""
 
-    desk: Desk
+    context: ActuationContext
     options: AutoscalerOptions
-    fleet: Fleet
+    node_states: NodeStates
     client: Client | None
     """Whom nodes are tainted by; nobody in a dry run."""
     pods_on: Callable[[str], list[Pod]]
     _counted: set[str] = field(default_factory=set)
 
-    async def give_up(self, now: datetime) -> int:
+    async def clean_up(self, now: datetime) -> int:
         """Give up whatever is late; returns how many nodes were given back."""
         given = 0
-        late = self.fleet.standing(Standing.LATE)
-        uids = {self.fleet.members[name].node.metadata.uid for name in late}
+        late = self.node_states.standing(NodeReadiness.LATE)
+        uids = {self.node_states.members[name].node.metadata.uid for name in late}
         for name in late:
-            member = self.fleet.members.get(name)
+            member = self.node_states.members.get(name)
             if member is not None and member.group:
                 self._tell(name)
                 given += await self._remove(member.node, member.group, now)
@@ -66,14 +66,14 @@ class GivingUp:
         return given
 
     def _tell(self, name: str) -> None:
-        member = self.fleet.members[name]
+        member = self.node_states.members[name]
         uid, patience = member.node.metadata.uid, self.options.csi_driver_startup_time
         notice = events.drivers_missing(name, member.group, member.missing, patience)
-        self.desk.teller.about(member.node, notice)
+        self.context.recorder.about(member.node, notice)
         if uid not in self._counted:
             self._counted.add(uid)
-            self.desk.teller.about_all(notice)
-            self.desk.fail(member.group, CODE, notice.text)
+            self.context.recorder.about_all(notice)
+            self.context.fail(member.group, CODE, notice.text)
 
     async def _remove(self, node: Node, group: str, now: datetime) -> int:
         if self._is_used(node.name):
@@ -91,7 +91,7 @@ class GivingUp:
 
     async def _delete(self, node: Node, group: str) -> None:
         try:
-            await patiently(self.desk.provider.delete_nodes(group, [NodeRef.of(node)]))
+            await with_timeout(self.context.provider.delete_nodes(group, [NodeRef.of(node)]))
         except NodeGroupError:
             await self._taint(node, _others(node))
             raise
@@ -117,21 +117,21 @@ FAILED = "instance error"
 
 
 @dataclass(slots=True)
-class Tidying:
+class FailedInstanceCleanup:
     """Remembers which failures have been counted."""
 
-    desk: Desk
+    context: ActuationContext
     options: AutoscalerOptions
     _counted: set[str] = field(default_factory=set)
     _given: set[str] = field(default_factory=set)
 
-    async def tidy(self, cloud: Cloud, now: datetime) -> int:
+    async def clean_up(self, cloud: CloudState, now: datetime) -> int:
         """Give back what never will be; returns how much of it was given back."""
         self._settle_orders(cloud, now)
         given = 0
         for name, asked in sorted(cloud.groups.items()):
             if not asked.stale:
-                state = self.desk.registry.states[name]
+                state = self.context.registry.states[name]
                 given += await self._failed(asked, state)
                 given += await self._unregistered(asked, state)
                 given += await self._fix_size(asked, now)
@@ -141,45 +141,45 @@ class Tidying:
             self._given &= listed
         return given
 
-    def _settle_orders(self, cloud: Cloud, now: datetime) -> None:
-        registry = self.desk.registry
+    def _settle_orders(self, cloud: CloudState, now: datetime) -> None:
+        registry = self.context.registry
         come, late = registry.settle_orders(now)
         for name in come:
             state = registry.states.get(name)
             if state is not None and not (state.failed or state.long_unregistered or state.late):
-                self.desk.backoff.succeed(name)
+                self.context.backoff.succeed(name)
         for name in late:
             asked = cloud.groups.get(name)
             if asked is not None:
-                patience = asked.manner.options.max_node_provision_time
+                patience = asked.options.max_node_provision_time
                 notice = events.timed_out(name, patience)
-                self.desk.teller.about_all(notice)
-                self.desk.fail(name, TIMEOUT, notice.text)
+                self.context.recorder.about_all(notice)
+                self.context.fail(name, TIMEOUT, notice.text)
 
-    async def _failed(self, asked: Asked, state: GroupState) -> int:
+    async def _failed(self, asked: NodeGroupInfo, state: GroupState) -> int:
         """Instances that cannot be had."""
         if not state.failed:
             return 0
         new = [one for one in state.failed if one.provider_id not in self._counted]
         for (code, message), count in _by_error(new).items():
             notice = events.instances_failed(asked.group.id, count, code, message)
-            self.desk.teller.about_all(notice)
-            self.desk.fail(asked.group.id, code, message)
+            self.context.recorder.about_all(notice)
+            self.context.fail(asked.group.id, code, message)
         self._counted |= {one.provider_id for one in new}
         return len(await self._give_back(asked, state.failed, force=True))
 
-    async def _unregistered(self, asked: Asked, state: GroupState) -> int:
+    async def _unregistered(self, asked: NodeGroupInfo, state: GroupState) -> int:
         """Instances that never became nodes."""
         if not state.long_unregistered:
             return 0
         force = self.options.force_delete_unregistered_nodes
         given = await self._give_back(asked, state.long_unregistered, force=force)
         for provider_id in given:
-            self.desk.teller.about_all(events.unregistered(provider_id, asked.group.id))
+            self.context.recorder.about_all(events.unregistered(provider_id, asked.group.id))
         return len(given)
 
     async def _give_back(
-        self, asked: Asked, instances: Sequence[Instance], *, force: bool
+        self, asked: NodeGroupInfo, instances: Sequence[Instance], *, force: bool
     ) -> list[str]:
         """Give back as many of these as a group's minimum allows; returns those that had not been
         given back before.
@@ -190,27 +190,27 @@ class Tidying:
             return []
         name = asked.group.id
         try:
-            await patiently(self.desk.provider.delete_nodes(name, going))
+            await with_timeout(self.context.provider.delete_nodes(name, going))
         except NodeGroupError as error:
             log.warning("group %s: instances cannot be given back: %s", name, error)
             told = events.unregistered(going[0].provider_id, name, str(error))
-            self.desk.teller.about_all(told)
+            self.context.recorder.about_all(told)
             return []
         new = [one.provider_id for one in going if one.provider_id not in self._given]
         self._given.update(new)
         return new
 
-    async def _fix_size(self, asked: Asked, now: datetime) -> int:
+    async def _fix_size(self, asked: NodeGroupInfo, now: datetime) -> int:
         """A group that is meant to have instances which have not come for long."""
         name = asked.group.id
-        short = self.desk.registry.shortfalls.get(name)
-        patience = timedelta(seconds=asked.manner.options.max_node_provision_time)
+        short = self.context.registry.shortfalls.get(name)
+        patience = timedelta(seconds=asked.options.max_node_provision_time)
         if short is None or now < short.since + patience:
             return 0
         there = asked.target - short.missing
-        self.desk.teller.about_all(events.size_fixed(name, asked.target, there))
+        self.context.recorder.about_all(events.size_fixed(name, asked.target, there))
         try:
-            await patiently(self.desk.provider.decrease_target(name, short.missing))
+            await with_timeout(self.context.provider.decrease_target(name, short.missing))
         except NodeGroupError as error:
             log.warning("group %s: its size cannot be fixed: %s", name, error)
             return 0

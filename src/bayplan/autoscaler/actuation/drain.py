@@ -16,11 +16,11 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bayplan.autoscaler.events import Notice, Teller
+from bayplan.autoscaler.events import AutoscalerEvents, EventMessage
 from bayplan.autoscaler.metrics import ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions, ScaleDownOptions
 from bayplan.autoscaler.scaledown.drain import (
-    Scene,
+    DrainContext,
     grace_of,
     is_daemon,
     is_evicted_daemon,
@@ -30,7 +30,7 @@ from bayplan.autoscaler.scaledown.drain import (
 )
 from bayplan.autoscaler.scaledown.reasons import BlockingPod
 from bayplan.autoscaler.scaledown.release import Deletions
-from bayplan.autoscaler.scaledown.simulator import Moves, moves_of
+from bayplan.autoscaler.scaledown.simulator import PodMoves, pod_moves
 from bayplan.client import Client
 from bayplan.client.errors import ClientError, ConflictError, NotFoundError
 from bayplan.kube.nodes import Node
@@ -42,7 +42,7 @@ class StaysError(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class NodeDeletion:
     """One node that is being given back."""
 
     node: Node
@@ -58,26 +58,26 @@ class Job:
         return self.node.name
 
 
-class Jobs:
+class NodeDeletionTracker:
     """All that are under way, by node."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
+        self._tracker: dict[str, NodeDeletion] = {}
 
     def __contains__(self, node: object) -> bool:
-        return node in self._jobs
+        return node in self._tracker
 
-    def begin(self, jobs: Iterable[Job]) -> None:
+    def begin(self, jobs: Iterable[NodeDeletion]) -> None:
         """They are under way."""
-        self._jobs.update({job.name: job for job in jobs})
+        self._tracker.update({job.name: job for job in jobs})
 
-    def end(self, job: Job) -> None:
+    def end(self, job: NodeDeletion) -> None:
         """It is over, one way or the other."""
-        self._jobs.pop(job.name, None)
+        self._tracker.pop(job.name, None)
 
     def deletions(self) -> Deletions:
         """Which nodes are on their way out."""
-        every = self._jobs.values()
+        every = self._tracker.values()
         return Deletions(
             {job.name: job.group for job in every if not job.drains},
             {job.name: job.group for job in every if job.drains},
@@ -113,8 +113,10 @@ HEADROOM = 30.0
 LOOK = 5.0
 """Seconds between looks at who is still there."""
 ACTION = "ScaleDown"
-DELETING = Notice("Normal", "ScaleDown", "deleting pod for node scale down", ACTION)
-NOT_DELETED = Notice("Warning", "ScaleDownFailed", "failed to delete pod for ScaleDown", ACTION)
+DELETING = EventMessage("Normal", "ScaleDown", "deleting pod for node scale down", ACTION)
+NOT_DELETED = EventMessage(
+    "Warning", "ScaleDownFailed", "failed to delete pod for ScaleDown", ACTION
+)
 
 
 class DrainError(Exception):
@@ -125,11 +127,15 @@ class Evictor:
     """Evicts through a client."""
 
     def __init__(
-        self, client: Client, options: ScaleDownOptions, teller: Teller, metrics: ScaleDownMetrics
+        self,
+        client: Client,
+        options: ScaleDownOptions,
+        recorder: AutoscalerEvents,
+        metrics: ScaleDownMetrics,
     ) -> None:
         self._client = client
         self._options = options
-        self._teller = teller
+        self._teller = recorder
         self._metrics = metrics
 
     async def drain(self, node: str, pods: Sequence[Pod], daemons: Sequence[Pod]) -> None:
@@ -210,7 +216,7 @@ DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 """What annotations of a node begin with that ask for a delay before it is deleted."""
 
 
-class Preparing:
+class NodeDrainer:
     """Prepares nodes for their deletion."""
 
     def __init__(
@@ -218,14 +224,14 @@ class Preparing:
         client: Client,
         options: AutoscalerOptions,
         evictor: Evictor,
-        scene: Callable[[], Scene],
+        scene: Callable[[], DrainContext],
     ) -> None:
         self._client = client
         self._options = options
         self._evictor = evictor
         self._scene = scene
 
-    async def prepare(self, job: Job) -> None:
+    async def prepare(self, job: NodeDeletion) -> None:
         """Empty a node; StaysError if it must stay."""
         try:
             moves = await self._moves(job)
@@ -237,7 +243,7 @@ class Preparing:
             raise StaysError(str(error)) from error
         raise StaysError(f"new pods scheduled: {moves.moved[0].key}")
 
-    async def check(self, job: Job) -> None:
+    async def check(self, job: NodeDeletion) -> None:
         """The last look: StaysError if the node would take something with it, or is another."""
         try:
             left = await pods_on(self._client, job.name)
@@ -250,18 +256,18 @@ class Preparing:
         if found is not None and found.metadata.uid != job.node.metadata.uid:
             raise StaysError("another node has its name")
 
-    async def _moves(self, job: Job) -> Moves:
+    async def _moves(self, job: NodeDeletion) -> PodMoves:
         cutoff = self._options.expendable_pods_priority_cutoff
         there = await pods_on(self._client, job.name)
         pods = [pod for pod in there if not is_expendable(pod, cutoff)]
-        found = moves_of(pods, self._scene())
+        found = pod_moves(pods, self._scene())
         if isinstance(found, BlockingPod):
             raise StaysError(f"{found.pod} keeps it: {found.reason.value}")
         if found.on_completion:
             raise StaysError(f"active on-completion pods present: {found.on_completion[0].key}")
         return found
 
-    def _daemons(self, moves: Moves) -> list[Pod]:
+    def _daemons(self, moves: PodMoves) -> list[Pod]:
         options = self._options
         by_default = (
             options.daemonset_eviction_for_occupied_nodes
@@ -270,7 +276,7 @@ class Preparing:
         )
         return [pod for pod in moves.daemons if is_evicted_daemon(pod, by_default)]
 
-    async def _delayed(self, job: Job) -> None:
+    async def _delayed(self, job: NodeDeletion) -> None:
         """Wait while annotations ask for it, but not for ever."""
         clock = self._client.clock
         ends = clock.monotonic() + self._options.node_deletion_delay_timeout
@@ -280,7 +286,7 @@ class Preparing:
                 return
             await clock.sleep(LOOK)
 
-    async def _node(self, job: Job) -> Node | None:
+    async def _node(self, job: NodeDeletion) -> Node | None:
         try:
             return await self._client.get(Node, job.name)
         except NotFoundError:

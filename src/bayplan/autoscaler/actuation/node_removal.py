@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bayplan.autoscaler.actuation.actuator import Actuator, Hands
-from bayplan.autoscaler.actuation.node_taints import Tending
+from bayplan.autoscaler.actuation.actuator import Actuator, ActuatorContext
+from bayplan.autoscaler.actuation.node_taints import TaintCleaner
 from bayplan.autoscaler.cloudstate.reader import gpu_label
-from bayplan.autoscaler.clusterview import NOT_ANSWERING, World
-from bayplan.autoscaler.events import Teller
+from bayplan.autoscaler.clusterview import NOT_ANSWERING, ClusterView
+from bayplan.autoscaler.events import AutoscalerEvents
 from bayplan.autoscaler.metrics import ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Removal, Stays
-from bayplan.autoscaler.scaledown.drain import BudgetBook, Controllers, Expendables, Scene
-from bayplan.autoscaler.scaledown.planner import Circumstances, Planner, ScaleDownPlan
+from bayplan.autoscaler.scaledown.drain import (
+    BudgetIndexCache,
+    Controllers,
+    DrainContext,
+    Expendables,
+)
+from bayplan.autoscaler.scaledown.planner import Planner, ScaleDownContext, ScaleDownPlan
 from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
 from bayplan.autoscaler.scaledown.release import Activity, Batch, Cooldowns, crop
 from bayplan.autoscaler.scaledown.simulator import Removable
@@ -29,7 +34,7 @@ LATER = UnremovableReason.NOT_UNNEEDED_OTHER_REASON.value
 
 
 @dataclass(frozen=True, slots=True)
-class GivenBack:
+class NodeRemovalResult:
     """What a loop gives back, and why the other nodes stay."""
 
     removals: tuple[Removal, ...] = ()
@@ -39,41 +44,41 @@ class GivenBack:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
+class NodeRemovalContext:
     """What is needed to give nodes back."""
 
     client: Client
     provider: Provider
     controllers: Controllers
     options: AutoscalerOptions
-    teller: Teller
+    recorder: AutoscalerEvents
     metrics: ScaleDownMetrics
 
 
-async def begin(given: Given, *, acts: bool = True) -> GivingBack:
+async def start_node_removal(given: NodeRemovalContext, *, acts: bool = True) -> NodeRemoval:
     """Everything that gives nodes back, put together; in a dry run the cloud only shows it."""
     cooldowns, snapshot = Cooldowns(), given.controllers.snapshot
-    budgets = BudgetBook()
+    budgets = BudgetIndexCache()
 
-    def scene() -> Scene:
+    def scene() -> DrainContext:
         now = given.client.clock.now()
-        return Scene(now, given.options, budgets.remaining(snapshot), given.controllers)
+        return DrainContext(now, given.options, budgets.remaining(snapshot), given.controllers)
 
-    hands = Hands(
+    context = ActuatorContext(
         client=given.client,
         provider=given.provider,
         snapshot=snapshot,
         options=given.options,
-        teller=given.teller,
+        recorder=given.recorder,
         metrics=given.metrics,
         cooldowns=cooldowns,
         scene=scene,
     )
     label = await gpu_label(given.provider)
-    return GivingBack(
+    return NodeRemoval(
         planner=Planner(label, monotonic=given.client.clock.monotonic),
-        actuator=Actuator(hands),
-        tending=Tending(given.client),
+        actuator=Actuator(context),
+        taint_cleaner=TaintCleaner(given.client),
         cooldowns=cooldowns,
         controllers=given.controllers,
         expendables=Expendables(given.options.expendable_pods_priority_cutoff),
@@ -83,12 +88,12 @@ async def begin(given: Given, *, acts: bool = True) -> GivingBack:
 
 
 @dataclass(slots=True)
-class GivingBack:
+class NodeRemoval:
     """Gives nodes back, loop by loop."""
 
     planner: Planner
     actuator: Actuator
-    tending: Tending
+    taint_cleaner: TaintCleaner
     cooldowns: Cooldowns
     controllers: Controllers
     expendables: Expendables
@@ -98,12 +103,12 @@ class GivingBack:
     _told_before: dict[str, tuple[Unremovable, Stays]] = field(default_factory=dict)
     """What was told of nodes that stay; most of it is the same from loop to loop."""
 
-    async def loop(self, world: World, fits: Mapping[str, str]) -> GivenBack:
+    async def loop(self, world: ClusterView, fits: Mapping[str, str]) -> NodeRemovalResult:
         """One loop that buys nothing; `fits` are waiting pods that nodes have room for."""
         if self.shows is None:
-            await self.tending.clean(world, self.actuator.deletions())
+            await self.taint_cleaner.clean(world, self.actuator.deletions())
         if not world.options.scale_down_enabled:
-            return GivenBack()
+            return NodeRemovalResult()
         plan = self.planner.plan(world, self._circumstances(world, fits))
         rest = self.cooldowns.everywhere(world.now, world.options)
         reasons = (one.reason.value for one in plan.stays)
@@ -111,7 +116,7 @@ class GivingBack:
         batches = [] if rest else self._batches(plan, world)
         started = await self._start(batches, world)
         if self.shows is None:
-            await self.tending.soften(world, plan.unneeded)
+            await self.taint_cleaner.soften(world, plan.unneeded)
         stays = tuple(self._stays(plan, started, rest or "its turn has not come"))
         return _told(plan, started, world, stays)
 
@@ -130,7 +135,7 @@ class GivingBack:
             if name not in started:
                 yield Stays(name, LATER, detail=why_later)
 
-    async def _start(self, batches: list[Batch], world: World) -> list[str]:
+    async def _start(self, batches: list[Batch], world: ClusterView) -> list[str]:
         """The nodes that go now; in a dry run, those that would."""
         if self.shows is None:
             return await self.actuator.start(batches)
@@ -140,7 +145,7 @@ class GivingBack:
             await self.shows.delete_nodes(batch.group, refs)
         return [one.node for batch in batches for one in batch.nodes]
 
-    def bought(self, groups: Iterable[str], world: World) -> None:
+    def bought(self, groups: Iterable[str], world: ClusterView) -> None:
         """Nodes were bought: nothing is given back for a while."""
         for group in groups:
             self.cooldowns.note(Activity.ADD, group, world.now)
@@ -149,7 +154,7 @@ class GivingBack:
         """Take every node for needed: the cluster is in no state to tell."""
         self.planner.forget()
 
-    def _circumstances(self, world: World, fits: Mapping[str, str]) -> Circumstances:
+    def _circumstances(self, world: ClusterView, fits: Mapping[str, str]) -> ScaleDownContext:
         # How many nodes a silent group has, and so whether it can spare one, nobody knows.
         resting = {name: why for name, why in world.closed.items() if why == NOT_ANSWERING}
         for name in world.groups:
@@ -157,9 +162,9 @@ class GivingBack:
             if why:
                 resting[name] = why
         deletions = self.actuator.deletions()
-        return Circumstances(self.controllers, deletions, fits, resting, self.expendables.keys)
+        return ScaleDownContext(self.controllers, deletions, fits, resting, self.expendables.keys)
 
-    def _batches(self, plan: ScaleDownPlan, world: World) -> list[Batch]:
+    def _batches(self, plan: ScaleDownPlan, world: ClusterView) -> list[Batch]:
         deletions = self.actuator.deletions()
         return crop(plan.go, world.group_of, world.groups, world.options, deletions)
 
@@ -169,17 +174,17 @@ def _stay(one: Unremovable) -> Stays:
 
 
 def _told(
-    plan: ScaleDownPlan, started: Collection[str], world: World, stays: tuple[Stays, ...]
-) -> GivenBack:
+    plan: ScaleDownPlan, started: Collection[str], world: ClusterView, stays: tuple[Stays, ...]
+) -> NodeRemovalResult:
     removals = [_removal(one, world) for one in plan.go if one.node in started]
     candidates: dict[str, int] = {}
     for name in plan.unneeded:
         group = world.group_of.get(name, "")
         candidates[group] = candidates.get(group, 0) + 1
-    return GivenBack(tuple(removals), stays, candidates)
+    return NodeRemovalResult(tuple(removals), stays, candidates)
 
 
-def _removal(one: Removable, world: World) -> Removal:
+def _removal(one: Removable, world: ClusterView) -> Removal:
     group = world.group_of[one.node]
     moved = tuple((pod.key, node) for pod, node in one.moved)
     reason = "empty" if one.is_empty else "underutilized"

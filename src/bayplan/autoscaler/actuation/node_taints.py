@@ -26,7 +26,7 @@ from bayplan.autoscaler.clusterstate.taints import (
     has_taint,
     is_being_deleted,
 )
-from bayplan.autoscaler.clusterview import World
+from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.client import Client, Untyped, merge, untyped_kind
 from bayplan.client.errors import ClientError, ConflictError, NotFoundError
 from bayplan.kube.nodes import Node, Taint
@@ -46,7 +46,7 @@ class AnotherNodeError(ClientError):
     """The node is gone, and another one has its name."""
 
 
-class NodeWrites:
+class NodeWriter:
     """Writes through a client."""
 
     def __init__(self, client: Client) -> None:
@@ -134,15 +134,15 @@ def _without(spec: Mapping[str, object], key: str) -> list[object]:
 log = logging.getLogger(__name__)
 
 
-class Tending:
+class TaintCleaner:
     """Keeps taints true."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._nodes = NodeWrites(client)
+        self._nodes = NodeWriter(client)
         self._began = False
 
-    async def clean(self, world: World, deleting: Container[str]) -> int:
+    async def clean(self, world: ClusterView, deleting: Container[str]) -> int:
         """Take taints off nodes that nobody is deleting; returns how many."""
         found = [one for one in _tainted(world, TO_BE_DELETED) if one.name not in deleting]
         going = _going(world) if found else set()
@@ -154,7 +154,7 @@ class Tending:
         self._began = True
         return cleaned
 
-    async def soften(self, world: World, unneeded: Collection[str]) -> None:
+    async def soften(self, world: ClusterView, unneeded: Collection[str]) -> None:
         """Let the right nodes have the taint that asks to spare them."""
         clock, options = self._client.clock, world.options
         left = options.max_bulk_soft_taint_count
@@ -178,13 +178,13 @@ class Tending:
         return 1
 
 
-def _tainted(world: World, key: str) -> list[Node]:
+def _tainted(world: ClusterView, key: str) -> list[Node]:
     """The nodes of groups that have a taint of this key."""
     tainted = (node for node in world.snapshot.cluster.nodes if node and node.spec.taints)
     return [node for node in tainted if has_taint(node, key) and node.name in world.group_of]
 
 
-def _misjudged(world: World, unneeded: Collection[str]) -> list[tuple[Node, bool]]:
+def _misjudged(world: ClusterView, unneeded: Collection[str]) -> list[tuple[Node, bool]]:
     """Nodes that have the soft taint and should not, and then those that should and have not."""
     named = world.snapshot.cluster.node_named
     marked = _tainted(world, DELETION_CANDIDATE)
@@ -194,7 +194,7 @@ def _misjudged(world: World, unneeded: Collection[str]) -> list[tuple[Node, bool
     return [one for one in lose + get if not has_taint(one[0], TO_BE_DELETED)]
 
 
-def _going(world: World) -> set[str]:
+def _going(world: ClusterView) -> set[str]:
     """What the cloud is deleting, by provider ID."""
     return {
         one.provider_id

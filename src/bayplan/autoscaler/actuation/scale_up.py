@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from bayplan.autoscaler import events
 from bayplan.autoscaler.cloudstate.backoff import Backoff
-from bayplan.autoscaler.cloudstate.reader import code_of, patiently
-from bayplan.autoscaler.clusterstate.registry import Registry
-from bayplan.autoscaler.clusterview import GroupView
-from bayplan.autoscaler.events import Teller
+from bayplan.autoscaler.cloudstate.reader import code_of, with_timeout
+from bayplan.autoscaler.clusterstate.registry import ClusterStateRegistry
+from bayplan.autoscaler.events import AutoscalerEvents
 from bayplan.autoscaler.metrics import AutoscalerMetrics
 from bayplan.autoscaler.plan import ScaleUp
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.base.clock import Clock
 from bayplan.nodegroups import NodeGroupError, Provider
 
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Desk:
+class ActuationContext:
     """What whoever acts on the cloud needs."""
 
     provider: Provider
-    registry: Registry
+    registry: ClusterStateRegistry
     backoff: Backoff
-    teller: Teller
+    recorder: AutoscalerEvents
     metrics: AutoscalerMetrics
     clock: Clock
 
@@ -42,7 +42,9 @@ class Desk:
         self.metrics.failed.labels(code).inc()
 
 
-async def buy(wanted: Sequence[ScaleUp], views: Mapping[str, GroupView], desk: Desk) -> set[str]:
+async def execute_scale_ups(
+    wanted: Sequence[ScaleUp], views: Mapping[str, NodeGroupView], context: ActuationContext
+) -> set[str]:
     """Buy all this; returns the groups that were made larger."""
     done: set[str] = set()
     for one in wanted:
@@ -51,20 +53,20 @@ async def buy(wanted: Sequence[ScaleUp], views: Mapping[str, GroupView], desk: D
             continue
         log.info("buys", extra={"group": one.group, "size": one.to_size, "was": one.from_size})
         try:
-            await patiently(desk.provider.increase(one.group, one.count))
+            await with_timeout(context.provider.increase(one.group, one.count))
         except NodeGroupError as error:
             log.warning("group %s could not be made larger: %s", one.group, error)
-            desk.teller.about_all(events.failed(one.group, str(error)))
-            desk.fail(one.group, code_of(error), str(error))
+            context.recorder.about_all(events.failed(one.group, str(error)))
+            context.fail(one.group, code_of(error), str(error))
             continue
         done.add(one.group)
-        _bought(one, views[one.group], desk)
+        _bought(one, views[one.group], context)
     return done
 
 
-def _bought(one: ScaleUp, view: GroupView, desk: Desk) -> None:
-    now = desk.clock.now()
-    desk.registry.order(one.group, one.count, view.options.max_node_provision_time, now)
-    desk.teller.about_all(events.scaled_up(one))
-    desk.metrics.bought.inc(one.count)
-    desk.metrics.active("scaleUp", now)
+def _bought(one: ScaleUp, view: NodeGroupView, context: ActuationContext) -> None:
+    now = context.clock.now()
+    context.registry.order(one.group, one.count, view.options.max_node_provision_time, now)
+    context.recorder.about_all(events.scaled_up(one))
+    context.metrics.bought.inc(one.count)
+    context.metrics.active("scaleUp", now)

@@ -13,7 +13,7 @@ from bayplan.autoscaler.options import ReadinessOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class BackoffStatus:
     """How long a group rests, and why."""
 
     until: datetime
@@ -28,16 +28,16 @@ class Backoff:
 
     def __init__(self, options: ReadinessOptions) -> None:
         self._options = options
-        self._rests: dict[str, Rest] = {}
+        self._rests: dict[str, BackoffStatus] = {}
 
-    def fail(self, group: str, now: datetime, code: str, message: str) -> Rest:
+    def fail(self, group: str, now: datetime, code: str, message: str) -> BackoffStatus:
         """A group failed; returns how long it rests now."""
         first = self._options.initial_node_group_backoff_duration
         known = self._current(group, now)
         seconds = first if known is None else known.seconds
         if known is not None and known.until <= now:
             seconds = min(2 * seconds, self._options.max_node_group_backoff_duration)
-        rest = Rest(now + timedelta(seconds=seconds), seconds, now, code, message)
+        rest = BackoffStatus(now + timedelta(seconds=seconds), seconds, now, code, message)
         known_still = (name for name in self._rests if self._current(name, now) is not None)
         self._rests = {name: self._rests[name] for name in known_still} | {group: rest}
         return rest
@@ -46,12 +46,12 @@ class Backoff:
         """A group's nodes came."""
         self._rests.pop(group, None)
 
-    def resting(self, group: str, now: datetime) -> Rest | None:
+    def resting(self, group: str, now: datetime) -> BackoffStatus | None:
         """The rest that a group is having."""
         known = self._current(group, now)
         return known if known is not None and known.until > now else None
 
-    def _current(self, group: str, now: datetime) -> Rest | None:
+    def _current(self, group: str, now: datetime) -> BackoffStatus | None:
         known = self._rests.get(group)
         if known is None:
             return None

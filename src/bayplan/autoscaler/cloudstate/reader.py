@@ -42,7 +42,7 @@ PATIENCE = 30.0
 """Seconds that a cloud has for one answer."""
 
 
-async def patiently(question: Awaitable[T]) -> T:
+async def with_timeout(question: Awaitable[T]) -> T:
     """An answer within reasonable time; UnavailableError if it does not come."""
     try:
         async with asyncio.timeout(PATIENCE):
@@ -54,7 +54,7 @@ async def patiently(question: Awaitable[T]) -> T:
 async def gpu_label(provider: Provider) -> str:
     """The label by which a cloud's nodes say which GPU they have; empty if it cannot say."""
     try:
-        return await patiently(provider.gpu_label())
+        return await with_timeout(provider.gpu_label())
     except NodeGroupError:
         return ""
 
@@ -75,34 +75,28 @@ NOT_NAMED = "the cloud does not name it any more"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Manner:
-    """What a group says of itself that seldom changes."""
+class NodeGroupInfo:
+    """What the cloud says of one node group."""
 
+    group: NodeGroup
+    target: int
+    """How many instances it is meant to have."""
+    instances: tuple[Instance, ...]
     options: GroupOptions
     template: Template | None = None
     price: float | None = None
     """What a node costs an hour."""
-    trouble: str = ""
+    template_error: str = ""
     """Why there is no template."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """What one group answered."""
-
-    group: NodeGroup
-    target: int
-    instances: tuple[Instance, ...]
-    manner: Manner
     stale: str = ""
-    """Why this is what it said last; empty if it is what it says now."""
+    """Why this is what the cloud said last; empty if it is what it says now."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cloud:
+class CloudState:
     """What all groups answered."""
 
-    groups: Mapping[str, Asked] = field(default_factory=dict)
+    groups: Mapping[str, NodeGroupInfo] = field(default_factory=dict)
     silent: Mapping[str, str] = field(default_factory=dict)
     """Groups that have never answered, and why."""
     problems: tuple[GroupProblem, ...] = ()
@@ -131,25 +125,27 @@ class CloudReader:
         self._expects = expects
         self._defaults = defaults
         self._clock = clock
-        self._last: dict[str, Asked] = {}
+        self._last: dict[str, NodeGroupInfo] = {}
         self._lost: dict[str, float] = {}
         """Groups that are not named any more, and since when."""
-        self._manners: dict[str, tuple[float, Manner]] = {}
+        self._kept: dict[str, tuple[float, NodeGroupInfo]] = {}
         self._limit = asyncio.Semaphore(AT_ONCE)
 
-    async def read(self) -> Cloud:
+    async def read(self) -> CloudState:
         """Ask all groups; NodeGroupError if not even their names can be had."""
-        await patiently(self._provider.refresh())
-        groups = await patiently(self._provider.groups())
+        await with_timeout(self._provider.refresh())
+        groups = await with_timeout(self._provider.groups())
         answers = await asyncio.gather(*map(self._ask, groups))
         silent = {
             group.id: said for group, said in zip(groups, answers, strict=True)
             if isinstance(said, str)
         }  # fmt: skip
         lost = self._lost_groups({group.id for group in groups})
-        self._last = lost | {said.group.id: said for said in answers if isinstance(said, Asked)}
-        self._manners = {n: kept for n, kept in self._manners.items() if n in self._last}
-        return Cloud(self._last, silent, await self._problems())
+        self._last = lost | {
+            said.group.id: said for said in answers if isinstance(said, NodeGroupInfo)
+        }
+        self._kept = {name: kept for name, kept in self._kept.items() if name in self._last}
+        return CloudState(self._last, silent, await self._problems())
 
     def expect(self, group: str, size: int) -> None:
         """A group is being made that large: should it fall silent now, that is what it was."""
@@ -157,26 +153,25 @@ class CloudReader:
         if known is not None and known.target < size:
             self._last = {**self._last, group: replace(known, target=size)}
 
-    def _lost_groups(self, named: set[str]) -> dict[str, Asked]:
+    def _lost_groups(self, named: set[str]) -> dict[str, NodeGroupInfo]:
         """The groups that are not named any more, as they were last."""
         now = self._clock.monotonic()
         self._lost = {name: self._lost.get(name, now) for name in self._last.keys() - named}
         return {
             name: replace(known, stale=NOT_NAMED)
             for name, known in self._last.items()
-            if name in self._lost
-            and now < self._lost[name] + known.manner.options.max_node_provision_time
+            if name in self._lost and now < self._lost[name] + known.options.max_node_provision_time
         }
 
-    async def _ask(self, group: NodeGroup) -> Asked | str:
+    async def _ask(self, group: NodeGroup) -> NodeGroupInfo | str:
         """What a group says, or why it says nothing and never has."""
         try:
             async with self._limit:
-                target = await patiently(self._provider.target_size(group.id))
-                instances = tuple(await patiently(self._provider.instances(group.id)))
+                target = await with_timeout(self._provider.target_size(group.id))
+                instances = tuple(await with_timeout(self._provider.instances(group.id)))
                 if target < 0:
                     raise UnavailableError(f"it is said to have {target} instances")
-                manner = await self._manner(group)
+                details = await self._details(group)
         except NodeGroupError as error:
             log.warning("node group %s does not answer: %s", group.id, error)
             known = self._last.get(group.id)
@@ -185,28 +180,30 @@ class CloudReader:
         known = self._last.get(group.id)
         if known is not None and known.instances == instances:
             instances = known.instances
-        return Asked(group, target, instances, manner)
+        return replace(details, group=group, target=target, instances=instances)
 
-    async def _manner(self, group: NodeGroup) -> Manner:
+    async def _details(self, group: NodeGroup) -> NodeGroupInfo:
+        """What seldom changes of a group: options, template and price; kept for a while."""
         now = self._clock.monotonic()
-        until, known = self._manners.get(group.id, (0.0, None))
+        until, known = self._kept.get(group.id, (0.0, None))
         if known is None or now >= until:
-            known = await self._ask_manner(group.id)
-            self._manners[group.id] = (now + KEPT, known)
+            known = await self._ask_details(group)
+            self._kept[group.id] = (now + KEPT, known)
         return known
 
-    async def _ask_manner(self, group: str) -> Manner:
+    async def _ask_details(self, group: NodeGroup) -> NodeGroupInfo:
         provider = self._provider
-        wishes = await _offered(lambda: provider.options(group, self._defaults))
+        said = await _offered(lambda: provider.options(group.id, self._defaults))
+        info = NodeGroupInfo(group, 0, (), said or self._defaults)
         try:
-            template = await _offered(lambda: provider.template(group))
+            template = await _offered(lambda: provider.template(group.id))
         except NodeGroupError as error:
-            return Manner(wishes or self._defaults, trouble=str(error))
+            return replace(info, template_error=str(error))
         wrong = None if template is None else _wrong(template)
         if template is None or wrong is not None:
-            return Manner(wishes or self._defaults, trouble=str(wrong or ""))
+            return replace(info, template_error=str(wrong or ""))
         price = await self._price(NodeRef.of(template.node), self._clock.now())
-        return Manner(wishes or self._defaults, self._expects(template), price)
+        return replace(info, template=self._expects(template), price=price)
 
     async def _price(self, node: NodeRef, now: datetime) -> float | None:
         try:
@@ -218,7 +215,7 @@ class CloudReader:
 
     async def _problems(self) -> tuple[GroupProblem, ...]:
         try:
-            return tuple(await patiently(self._provider.problems()))
+            return tuple(await with_timeout(self._provider.problems()))
         except NodeGroupError as error:
             log.info("the cloud cannot say what is wrong with its groups: %s", error)
             return ()
@@ -236,6 +233,6 @@ def _wrong(template: Template) -> ObjectError | None:
 async def _offered(ask: Callable[[], Awaitable[T]]) -> T | None:
     """An answer that a cloud need not have."""
     try:
-        return await patiently(ask())
+        return await with_timeout(ask())
     except NotOfferedError:
         return None

@@ -10,14 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from bayplan.autoscaler.clusterstate.readiness import Member, Promise, Standing, stand
+from bayplan.autoscaler.clusterstate.readiness import (
+    NodeReadiness,
+    NodeState,
+    ReadinessCriteria,
+    update_readiness,
+)
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.fit.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 
 
-class Fleet:
+class NodeStates:
     """All nodes."""
 
     def __init__(
@@ -28,13 +33,13 @@ class Fleet:
         asks_drivers: bool = True,
     ) -> None:
         self._options = options
-        self._nobody = Promise(options.max_node_startup_time, asks_drivers=asks_drivers)
+        self._nobody = ReadinessCriteria(options.max_node_startup_time, asks_drivers=asks_drivers)
         """What is expected of nodes that are in no group."""
         self._csinode_of = csinode_of
         self._changed: set[str] = set()
         self._unsettled: set[str] = set()
         self._groups: Mapping[str, str] = {}
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, NodeState] = {}
         self.by_provider: dict[str, str] = {}
         """Names of nodes by what the cloud calls them."""
         self.by_group: dict[str, set[str]] = {}
@@ -63,20 +68,20 @@ class Fleet:
             for name, member in self.members.items():
                 self._join(name, member)
 
-    def look(self, promises: Mapping[str, Promise], now: datetime) -> None:
+    def look(self, promises: Mapping[str, ReadinessCriteria], now: datetime) -> None:
         """Look at whatever may stand otherwise now, by what their groups promise."""
         for name in sorted(self._changed | self._unsettled):
             if name in self.members:
                 self._look(name, self.members[name], promises, now)
         self._changed.clear()
 
-    def standing(self, standing: Standing) -> list[str]:
+    def standing(self, standing: NodeReadiness) -> list[str]:
         """The nodes that stand so."""
-        if standing is Standing.READY:
+        if standing is NodeReadiness.READY:
             return [name for name, one in self.members.items() if one.standing is standing]
         return sorted(n for n in self._unsettled if self.members[n].standing is standing)
 
-    def of_group(self, group: str) -> list[tuple[str, Member]]:
+    def of_group(self, group: str) -> list[tuple[str, NodeState]]:
         """The nodes of a group, in order."""
         return [(name, self.members[name]) for name in sorted(self.by_group.get(group, ()))]
 
@@ -88,7 +93,7 @@ class Fleet:
         else:
             if known is not None:
                 self._gone(node.name)
-            known = self.members[node.name] = Member(node)
+            known = self.members[node.name] = NodeState(node)
             moved = True
         if moved:
             if node.spec.provider_id:
@@ -109,7 +114,7 @@ class Fleet:
             self.group_of.pop(name, None)
             self.versions[member.group] += 1
 
-    def _join(self, name: str, member: Member) -> None:
+    def _join(self, name: str, member: NodeState) -> None:
         group = self._groups.get(member.node.spec.provider_id, "")
         members = self.by_group.setdefault(group, set())
         if group != member.group or name not in members:
@@ -131,12 +136,12 @@ class Fleet:
             self.versions[member.group] += 1
 
     def _look(
-        self, name: str, member: Member, promises: Mapping[str, Promise], now: datetime
+        self, name: str, member: NodeState, promises: Mapping[str, ReadinessCriteria], now: datetime
     ) -> None:
         before = member.standing, member.missing
         promise = promises.get(member.group, self._nobody)
-        stand(member, self._csinode_of(name), promise, self._options, now)
-        settled = member.standing is Standing.READY
+        update_readiness(member, self._csinode_of(name), promise, self._options, now)
+        settled = member.standing is NodeReadiness.READY
         (self._unsettled.discard if settled else self._unsettled.add)(name)
         if before != (member.standing, member.missing):
             self.versions[member.group] += 1

@@ -31,7 +31,7 @@ _COUNT = frozenset({"Unschedulable", "Schedulable"})
 """What a scheduler says of a pod for which there is no node, or not for the whole of its gang."""
 
 
-class Waits(Enum):
+class PendingState(Enum):
     """How a pod without a node stands."""
 
     UNSCHEDULABLE = "unschedulable"
@@ -46,34 +46,38 @@ class Waits(Enum):
     """Somebody else does."""
 
 
-def how_it_waits(pod: Pod) -> Waits | None:
+def pending_state(pod: Pod) -> PendingState | None:
     """How a pod waits; None if it does not."""
     if pod.spec.node_name or pod.is_terminal or pod.is_terminating:
         return None
     if pod.spec.scheduling_gates:
         queued = any(gate.name in QUEUE_GATES for gate in pod.spec.scheduling_gates)
-        return Waits.QUEUED if queued else Waits.GATED
+        return PendingState.QUEUED if queued else PendingState.GATED
     if pod.status.nominated_node_name:
-        return Waits.NOMINATED
+        return PendingState.NOMINATED
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
-            return Waits.UNSCHEDULABLE if condition.reason in _COUNT else Waits.UNPROCESSED
-    return Waits.UNPROCESSED
+            return (
+                PendingState.UNSCHEDULABLE
+                if condition.reason in _COUNT
+                else PendingState.UNPROCESSED
+            )
+    return PendingState.UNPROCESSED
 
 
-class WaitingPods:
+class PendingPods:
     """All pods that wait, by how."""
 
     def __init__(self) -> None:
-        self._pods: dict[Waits, dict[str, Pod]] = {how: {} for how in Waits}
-        self._how: dict[str, Waits] = {}
+        self._pods: dict[PendingState, dict[str, Pod]] = {how: {} for how in PendingState}
+        self._how: dict[str, PendingState] = {}
 
     def hear(self, event: Event) -> None:
         """An object came, changed or went."""
         if event.kind is not Pod:
             return
         pod = event.after
-        how = how_it_waits(pod) if isinstance(pod, Pod) else None
+        how = pending_state(pod) if isinstance(pod, Pod) else None
         known = self._how.get(event.key)
         if known is not None and known is not how:
             del self._pods[known][event.key], self._how[event.key]
@@ -81,36 +85,36 @@ class WaitingPods:
             self._pods[how][event.key] = pod
             self._how[event.key] = how
 
-    def of(self, how: Waits) -> Mapping[str, Pod]:
+    def of(self, how: PendingState) -> Mapping[str, Pod]:
         """The pods that wait so, by key."""
         return self._pods[how]
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class UnschedulablePods:
     """The pods that count, and how many do not, by why."""
 
     pods: tuple[Pod, ...] = ()
     aside: Mapping[str, int] = field(default_factory=dict)
 
 
-def counting(
-    waiting: WaitingPods,
+def unschedulable_pods(
+    waiting: PendingPods,
     options: ScaleUpOptions,
     now: datetime,
     priority: Callable[[Pod], int],
-) -> Counting:
+) -> UnschedulablePods:
     """Which pods are bought for."""
     bypassed = frozenset(options.bypassed_scheduler_names)
-    early = waiting.of(Waits.UNPROCESSED)
+    early = waiting.of(PendingState.UNPROCESSED)
     asked = [pod for pod in early.values() if pod.spec.scheduler_name in bypassed]
     unprocessed = len(early) - len(asked)
-    asked.extend(waiting.of(Waits.UNSCHEDULABLE).values())
+    asked.extend(waiting.of(PendingState.UNSCHEDULABLE).values())
     pods, aside = _sift(asked, lambda pod: _aside(pod, options, now, priority))
-    aside[Waits.UNPROCESSED.value] += unprocessed
-    for how in (Waits.NOMINATED, Waits.QUEUED, Waits.GATED):
+    aside[PendingState.UNPROCESSED.value] += unprocessed
+    for how in (PendingState.NOMINATED, PendingState.QUEUED, PendingState.GATED):
         aside[how.value] += len(waiting.of(how))
-    return Counting(pods, +aside)
+    return UnschedulablePods(pods, +aside)
 
 
 def _sift(asked: Iterable[Pod], why: Callable[[Pod], str]) -> tuple[tuple[Pod, ...], Counter[str]]:

@@ -103,7 +103,7 @@ DRIVER_PREFIX = "csi-driver.cluster-autoscaler.kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class ReadinessCriteria:
     """What a group's new nodes are to be like before they count as ready, and when."""
 
     startup_time: float = 900.0
@@ -118,7 +118,7 @@ class Promise:
     """The label of nodes that are to have a GPU; they are not ready without."""
 
 
-class Standing(Enum):
+class NodeReadiness(Enum):
     """How a node stands."""
 
     READY = "ready"
@@ -133,16 +133,16 @@ class Standing(Enum):
     @property
     def is_upcoming(self) -> bool:
         """Whether it is on its way."""
-        return self in (Standing.STARTING, Standing.AWAITING)
+        return self in (NodeReadiness.STARTING, NodeReadiness.AWAITING)
 
 
 @dataclass(slots=True)
-class Member:
+class NodeState:
     """A node, and what has been seen of it."""
 
     node: Node
     group: str = ""
-    standing: Standing = Standing.STARTING
+    standing: NodeReadiness = NodeReadiness.STARTING
     missing: tuple[str, ...] = ()
     """The drivers that it still lacks."""
     complete: bool = False
@@ -162,10 +162,10 @@ class Member:
         return self._said[1]
 
 
-def stand(
-    member: Member,
+def update_readiness(
+    member: NodeState,
     csinode: CSINode | None,
-    promise: Promise,
+    promise: ReadinessCriteria,
     options: AutoscalerOptions,
     now: datetime,
 ) -> None:
@@ -176,40 +176,42 @@ def stand(
         member.ready_since = None
         born = read_time(node.metadata.creation_timestamp) or now
         young = now < born + timedelta(seconds=promise.startup_time)
-        member.standing = Standing.STARTING if young else Standing.UNREADY
+        member.standing = NodeReadiness.STARTING if young else NodeReadiness.UNREADY
         return
     if member.ready_since is None:
         member.ready_since = ready_since(node) or now
     if not promise.asks_drivers:
-        member.standing = Standing.READY
+        member.standing = NodeReadiness.READY
         return
     missing = () if member.complete else missing_drivers(node, csinode, promise)
     patience = timedelta(seconds=options.csi_driver_startup_time)
     if not _promised(node, promise, missing) and now >= member.ready_since + patience:
         missing = ()
     member.complete, member.missing = not missing, missing
-    member.standing = _awaiting(member, options, now) if missing else Standing.READY
+    member.standing = _awaiting(member, options, now) if missing else NodeReadiness.READY
 
 
-def _promised(node: Node, promise: Promise, missing: Iterable[str]) -> bool:
+def _promised(node: Node, promise: ReadinessCriteria, missing: Iterable[str]) -> bool:
     """Whether one of these drivers was more than hoped for."""
     said = {*promise.drivers, *labelled_drivers(node)}
     return any(name in said for name in missing)
 
 
-def _awaiting(member: Member, options: AutoscalerOptions, now: datetime) -> Standing:
+def _awaiting(member: NodeState, options: AutoscalerOptions, now: datetime) -> NodeReadiness:
     patience = timedelta(seconds=options.csi_driver_startup_time)
     since = member.ready_since or now
     if now < since + patience:
         member.awaited = True
-        return Standing.AWAITING
+        return NodeReadiness.AWAITING
     if member.awaited or now < since + 2 * patience:
         member.awaited = True
-        return Standing.LATE
-    return Standing.READY
+        return NodeReadiness.LATE
+    return NodeReadiness.READY
 
 
-def missing_drivers(node: Node, csinode: CSINode | None, promise: Promise) -> tuple[str, ...]:
+def missing_drivers(
+    node: Node, csinode: CSINode | None, promise: ReadinessCriteria
+) -> tuple[str, ...]:
     """The drivers that a node is to have and has not reported, in the order of their names."""
     drivers = csinode.spec.drivers if csinode is not None else ()
     there = {one.name: one.allocatable is not None for one in drivers}

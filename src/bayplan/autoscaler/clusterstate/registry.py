@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bayplan.autoscaler.cloudstate.reader import Asked, Cloud
-from bayplan.autoscaler.clusterstate.nodes import Fleet
-from bayplan.autoscaler.clusterstate.readiness import Standing
+from bayplan.autoscaler.cloudstate.reader import CloudState, NodeGroupInfo
+from bayplan.autoscaler.clusterstate.nodes import NodeStates
+from bayplan.autoscaler.clusterstate.readiness import NodeReadiness
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.nodegroups import Instance, InstanceState
 
@@ -65,7 +65,7 @@ class GroupState:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class ScaleUpRequest:
     """A purchase that has not all come."""
 
     count: int
@@ -82,25 +82,30 @@ class Shortfall:
 
 
 @dataclass(slots=True)
-class Registry:
+class ClusterStateRegistry:
     """What is remembered of groups from loop to loop."""
 
     options: AutoscalerOptions
     states: dict[str, GroupState] = field(default_factory=dict)
-    ordered: dict[str, Ordered] = field(default_factory=dict)
+    ordered: dict[str, ScaleUpRequest] = field(default_factory=dict)
     shortfalls: dict[str, Shortfall] = field(default_factory=dict)
     _since: dict[str, datetime] = field(default_factory=dict)
     """When instances without a node were first seen."""
     _seen: dict[str, tuple[object, ...]] = field(default_factory=dict)
 
-    def update(self, cloud: Cloud, fleet: Fleet, now: datetime) -> None:
+    def update(self, cloud: CloudState, node_states: NodeStates, now: datetime) -> None:
         """Take note of how everything stands now."""
         for name, asked in cloud.groups.items():
-            seen = (asked.instances, asked.target, fleet.versions[name], fleet.registrations)
+            seen = (
+                asked.instances,
+                asked.target,
+                node_states.versions[name],
+                node_states.registrations,
+            )
             known, state = self._seen.get(name), self.states.get(name)
             same = known is not None and known[0] is seen[0] and known[1:] == seen[1:]
             if state is None or not same or state.unregistered:
-                self.states[name] = self._state(asked, fleet, now)
+                self.states[name] = self._state(asked, node_states, now)
                 self._seen[name] = seen
             self._note_shortfall(asked, now)
         for gone in self.states.keys() - cloud.groups.keys():
@@ -114,7 +119,7 @@ class Registry:
         """A purchase was made."""
         known = self.ordered.get(group)
         more = known.count if known is not None else 0
-        self.ordered[group] = Ordered(more + count, now + timedelta(seconds=patience))
+        self.ordered[group] = ScaleUpRequest(more + count, now + timedelta(seconds=patience))
 
     def settle_orders(self, now: datetime) -> tuple[list[str], list[str]]:
         """Groups all of whose nodes have come, and groups that did not manage in time."""
@@ -129,10 +134,12 @@ class Registry:
         found = ((name, state.upcoming) for name, state in self.states.items())
         return {name: coming for name, coming in found if len(coming)}
 
-    def is_healthy(self, fleet: Fleet) -> bool:
+    def is_healthy(self, node_states: NodeStates) -> bool:
         """Whether so few nodes are unready that deciding makes sense."""
-        unready = len(fleet.standing(Standing.UNREADY)) + len(fleet.standing(Standing.LATE))
-        most = self.options.max_total_unready_percentage / 100 * len(fleet.members)
+        unready = len(node_states.standing(NodeReadiness.UNREADY)) + len(
+            node_states.standing(NodeReadiness.LATE)
+        )
+        most = self.options.max_total_unready_percentage / 100 * len(node_states.members)
         return unready <= self.options.ok_total_unready_count or unready <= most
 
     def group_is_healthy(self, name: str) -> bool:
@@ -150,14 +157,14 @@ class Registry:
         state = self.states.get(name)
         return state.upcoming if state is not None else Upcoming()
 
-    def _state(self, asked: Asked, fleet: Fleet, now: datetime) -> GroupState:
-        by: dict[Standing, list[str]] = {standing: [] for standing in Standing}
-        for name, member in fleet.of_group(asked.group.id):
+    def _state(self, asked: NodeGroupInfo, node_states: NodeStates, now: datetime) -> GroupState:
+        by: dict[NodeReadiness, list[str]] = {standing: [] for standing in NodeReadiness}
+        for name, member in node_states.of_group(asked.group.id):
             by[member.standing].append(name)
-        missing = [one for one in asked.instances if one.provider_id not in fleet.by_provider]
+        missing = [one for one in asked.instances if one.provider_id not in node_states.by_provider]
         failed = [one for one in missing if one.error is not None]
         coming = [one for one in missing if one.error is None and not _is_going(one)]
-        patience = timedelta(seconds=asked.manner.options.max_node_provision_time)
+        patience = timedelta(seconds=asked.options.max_node_provision_time)
         late = {
             one.provider_id
             for one in coming
@@ -166,16 +173,16 @@ class Registry:
         return GroupState(
             target=asked.target,
             there=sum(1 for one in asked.instances if not _is_going(one)),
-            ready=len(by[Standing.READY]),
-            starting=(*by[Standing.AWAITING], *by[Standing.STARTING]),
-            unready=tuple(by[Standing.UNREADY]),
-            late=tuple(by[Standing.LATE]),
+            ready=len(by[NodeReadiness.READY]),
+            starting=(*by[NodeReadiness.AWAITING], *by[NodeReadiness.STARTING]),
+            unready=tuple(by[NodeReadiness.UNREADY]),
+            late=tuple(by[NodeReadiness.LATE]),
             unregistered=tuple(one for one in coming if one.provider_id not in late),
             long_unregistered=tuple(one for one in coming if one.provider_id in late),
             failed=tuple(failed),
         )
 
-    def _note_shortfall(self, asked: Asked, now: datetime) -> None:
+    def _note_shortfall(self, asked: NodeGroupInfo, now: datetime) -> None:
         name = asked.group.id
         missing = asked.target - self.states[name].there
         known = self.shortfalls.get(name)
@@ -185,7 +192,7 @@ class Registry:
             self.shortfalls[name] = Shortfall(missing, now)
 
 
-def group_by_provider_id(groups: Iterable[Asked]) -> Mapping[str, str]:
+def group_by_provider_id(groups: Iterable[NodeGroupInfo]) -> Mapping[str, str]:
     """By what the cloud calls an instance, the group that it is of; not for those on their way
     out.
     """

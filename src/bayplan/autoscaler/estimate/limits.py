@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from bayplan.autoscaler.clusterview import GroupView, World
+from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.options import AutoscalerOptions, ScaleUpOptions
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
 from bayplan.kube.nodes import Node
@@ -29,12 +30,12 @@ GPU_LABELS = (
 """Labels by which clouds say which GPU a node has."""
 
 
-class TotalsError(ValueError):
+class ResourceLimitError(ValueError):
     """A limit of the cluster that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ResourceLimit:
     """The least and the most of one resource in the whole cluster."""
 
     name: str
@@ -51,22 +52,22 @@ class Totals:
         return sum(value(node.status.capacity.get(one, 0)) for one in self.resources)
 
 
-def read_totals(options: AutoscalerOptions) -> tuple[Totals, ...]:
-    """The limits that were set; TotalsError if one cannot be read."""
+def read_resource_limits(options: AutoscalerOptions) -> tuple[ResourceLimit, ...]:
+    """The limits that were set; ResourceLimitError if one cannot be read."""
     usual = ScaleUpOptions()
     found = []
     if options.cores_total != usual.cores_total:
-        found.append(Totals("cpu", (CPU,), *_range("cores-total", options.cores_total)))
+        found.append(ResourceLimit("cpu", (CPU,), *_range("cores-total", options.cores_total)))
     if options.memory_total != usual.memory_total:
         least, most = _range("memory-total", options.memory_total)
-        found.append(Totals("memory", (MEMORY,), least * GIB, most * GIB))
+        found.append(ResourceLimit("memory", (MEMORY,), least * GIB, most * GIB))
     for text in options.gpu_total:
         kind, _, bounds = text.partition(":")
-        found.append(Totals(kind, GPU_RESOURCES, *_range("gpu-total", bounds, text), kind))
+        found.append(ResourceLimit(kind, GPU_RESOURCES, *_range("gpu-total", bounds, text), kind))
     return tuple(found)
 
 
-def sums(snapshot: Snapshot, totals: Iterable[Totals]) -> dict[str, int]:
+def sums(snapshot: Snapshot, totals: Iterable[ResourceLimit]) -> dict[str, int]:
     """How much of each the cluster has."""
     asked = tuple(totals)
     nodes = [node for node in snapshot.cluster.nodes if node is not None] if asked else []
@@ -76,7 +77,7 @@ def sums(snapshot: Snapshot, totals: Iterable[Totals]) -> dict[str, int]:
 def _range(flag: str, text: str, whole: str = "") -> tuple[int, int]:
     least, _, most = text.partition(":")
     if not (least.isdecimal() and most.isdecimal() and int(least) <= int(most)):
-        raise TotalsError(f"--{flag} {(whole or text)[:80]!r}: write it as MIN:MAX")
+        raise ResourceLimitError(f"--{flag} {(whole or text)[:80]!r}: write it as MIN:MAX")
     return int(least), int(most)
 
 
@@ -87,7 +88,7 @@ NO_TEMPLATE = "nobody can say what its next node will be"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
+class ScaleUpLimits:
     """Who may buy how many."""
 
     most: dict[str, int] = field(default_factory=dict)
@@ -99,16 +100,16 @@ class Bounds:
     shared: bool = False
     """Whether what one group buys leaves the others less than this says."""
 
-    def templates(self, world: World) -> list[tuple[GroupView, Template]]:
+    def templates(self, world: ClusterView) -> list[tuple[NodeGroupView, Template]]:
         """The groups that may have some, with what new nodes of theirs are."""
         views = (world.groups[name] for name in sorted(self.most))
         return [(view, view.template) for view in views if view.template is not None]
 
 
-def bounds(world: World) -> Bounds:
+def scale_up_limits(world: ClusterView) -> ScaleUpLimits:
     """The bounds of all groups, in a snapshot that has all nodes which are on their way."""
-    totals = read_totals(world.options)
-    found = Bounds(whole=_whole(world), shared=bool(totals))
+    totals = read_resource_limits(world.options)
+    found = ScaleUpLimits(whole=_whole(world), shared=bool(totals))
     used = sums(world.snapshot, totals)
     for name, view in sorted(world.groups.items()):
         why = world.closed.get(name) or ("" if view.template else NO_TEMPLATE)
@@ -122,16 +123,16 @@ def bounds(world: World) -> Bounds:
     return found
 
 
-def _whole(world: World) -> int | None:
+def _whole(world: ClusterView) -> int | None:
     most = world.options.max_nodes_total
     return max(0, most - len(world.snapshot.cluster.slots)) if most > 0 else None
 
 
 def _limits(
     options: AutoscalerOptions,
-    view: GroupView,
+    view: NodeGroupView,
     whole: int | None,
-    totals: Iterable[Totals],
+    totals: Iterable[ResourceLimit],
     used: dict[str, int],
 ) -> Iterator[tuple[int, str]]:
     yield view.room, AT_MAXIMUM

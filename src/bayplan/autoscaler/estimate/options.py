@@ -1,8 +1,8 @@
-"""What could be bought, and what is: the values between estimation, expanders and the loop.
+"""Node group options: what could be scaled up, and what is; what expanders choose between.
 
-Each group that could help is a `Candidate`, with its best option. An expander chooses: a `Purchase`
-is nodes of one group with the pods that they are for. Most expanders make one purchase, of one
-candidate as it stands; a mix makes several, which count on each other.
+Each group that could help is a `NodeGroupOption`, with its estimate. An expander chooses:
+`NewNodes` are nodes of one group with the pods that they are for. Most expanders choose one option
+as it stands; a mix makes several `NewNodes`, which count on each other.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bayplan.autoscaler.clusterview import GroupView
 from bayplan.autoscaler.plan import Mixed, Note
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Group, Option, Template
 from bayplan.fit.batches.fill import Placed
@@ -20,10 +20,10 @@ from bayplan.kube.pods import Pod
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class NodeGroupOption:
     """A group that could help, and how."""
 
-    view: GroupView
+    view: NodeGroupView
     template: Template
     option: Option
     nodes: int
@@ -36,20 +36,20 @@ class Candidate:
         """What they cost an hour; None if nobody can say."""
         return None if self.view.price is None else self.view.price * self.nodes
 
-    def purchase(self) -> Purchase:
+    def purchase(self) -> NewNodes:
         """The candidate, bought as it stands."""
         found = self.option.estimate
         pods = tuple(map(tuple, found.by_node()))
         spare = ((),) * (self.nodes - len(pods))
         order = tuple(found.placements())
-        return Purchase(self.view, self.nodes, pods + spare, self.option.placed, order)
+        return NewNodes(self.view, self.nodes, pods + spare, self.option.placed, order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Purchase:
+class NewNodes:
     """New nodes of a group."""
 
-    view: GroupView
+    view: NodeGroupView
     nodes: int
     pods: tuple[tuple[Pod, ...], ...]
     """For each new node, the pods that it is for."""
@@ -78,23 +78,23 @@ class Purchase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class ExpanderRequest:
     """What an expander is asked: which of these, for these pods."""
 
     snapshot: Snapshot
     """The cluster with all that is on its way; an expander may fork it."""
     groups: tuple[Group, ...]
     """The waiting pods by likeness, those that fit nodes which are there included."""
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[NodeGroupOption, ...]
     room: int | None = None
     """How many more nodes the whole cluster may have; None is any number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class ExpanderChoice:
     """What an expander answers: purchases, each of which counts on those before it."""
 
-    purchases: Sequence[Purchase]
+    purchases: Sequence[NewNodes]
     notes: tuple[Note, ...] = ()
     mixed: Mixed | None = None
     """If groups were mixed, how well."""
@@ -103,6 +103,6 @@ class Choice:
 class Expander(Protocol):
     """Chooses what is bought."""
 
-    def choose(self, question: Question) -> Choice:
+    def choose(self, question: ExpanderRequest) -> ExpanderChoice:
         """What to buy, of at least one candidate; nothing is changed."""
         ...

@@ -21,8 +21,8 @@ from itertools import groupby, islice
 from msgspec.structs import replace as changed
 
 from bayplan.autoscaler.clusterstate.registry import Upcoming
-from bayplan.autoscaler.clusterview import World
-from bayplan.autoscaler.estimate.options import Purchase
+from bayplan.autoscaler.clusterview import ClusterView
+from bayplan.autoscaler.estimate.options import NewNodes
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Group, Template, add_node, fill, new_names
 from bayplan.fit.batches.fill import Filled, Placed
@@ -34,7 +34,7 @@ from bayplan.kube.quantity import value
 from bayplan.kube.storage import CSINode
 
 
-def put_in_place(snapshot: Snapshot, purchases: Sequence[Purchase]) -> None:
+def put_in_place(snapshot: Snapshot, purchases: Sequence[NewNodes]) -> None:
     """Add the nodes and assume their pods, and those that are counted on to fit nodes which are
     there.
     """
@@ -42,7 +42,7 @@ def put_in_place(snapshot: Snapshot, purchases: Sequence[Purchase]) -> None:
         place_on(snapshot, pod, node)
 
 
-def holds(snapshot: Snapshot, purchases: Sequence[Purchase]) -> bool:
+def holds(snapshot: Snapshot, purchases: Sequence[NewNodes]) -> bool:
     """Whether every pod really fits the node that it is said to be helped by."""
     with snapshot.fork():
         for pod, node in _placements(snapshot, purchases):
@@ -52,7 +52,7 @@ def holds(snapshot: Snapshot, purchases: Sequence[Purchase]) -> bool:
     return True
 
 
-def _placements(snapshot: Snapshot, purchases: Sequence[Purchase]) -> Iterator[Placed]:
+def _placements(snapshot: Snapshot, purchases: Sequence[NewNodes]) -> Iterator[Placed]:
     """Pods and their nodes; each new node is added when it is needed, and the spare ones last."""
     for purchase in purchases:
         yield from purchase.placed
@@ -71,7 +71,7 @@ def _placements(snapshot: Snapshot, purchases: Sequence[Purchase]) -> Iterator[P
             add_node(snapshot, template, name)
 
 
-def add_upcoming(world: World) -> dict[str, list[str]]:
+def add_upcoming(world: ClusterView) -> dict[str, list[str]]:
     """Put all nodes that are on their way into the snapshot, which is forked; their names by
     group.
     """
@@ -142,7 +142,7 @@ def counted(upcoming: Mapping[str, Upcoming]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedPod:
     """A pod, and the node that it was planned for."""
 
     uid: str
@@ -154,12 +154,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class PlannedPods:
     """Pods in the order in which they were planned."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PlannedPod, ...] = ()
 
-    def kept(self, upcoming: Mapping[str, int], waiting: Mapping[str, object]) -> Remembered:
+    def kept(self, upcoming: Mapping[str, int], waiting: Mapping[str, object]) -> PlannedPods:
         """What still matters: pods that wait, and nodes that are on their way, counted anew."""
         if not upcoming:
             return NOTHING
@@ -175,25 +175,25 @@ class Remembered:
                 steps.append(replace(step, number=numbers[key]))
             else:
                 steps.append(step)
-        return Remembered(tuple(steps))
+        return PlannedPods(tuple(steps))
 
-    def with_more(self, upcoming: Mapping[str, int], purchases: Iterable[Purchase]) -> Remembered:
+    def with_more(self, upcoming: Mapping[str, int], purchases: Iterable[NewNodes]) -> PlannedPods:
         """The same with what is bought now, after what was on its way before; a pod that is planned
         anew, since it no longer fits where it was meant to go, is meant to go there no more.
         """
         counts = dict(upcoming)
-        steps: list[Step] = []
+        steps: list[PlannedPod] = []
         for one in purchases:
             first, name = counts.get(one.view.id, 0), one.view.id
             counts[name] = first + one.nodes
-            steps += [Step(pod.metadata.uid, node) for pod, node in one.placed]
-            steps += [Step(p.metadata.uid, "", name, first + n) for n, p in one.in_order()]
+            steps += [PlannedPod(pod.metadata.uid, node) for pod, node in one.placed]
+            steps += [PlannedPod(p.metadata.uid, "", name, first + n) for n, p in one.in_order()]
         planned = {step.uid for step in steps}
         before = (step for step in self.steps if step.uid not in planned)
-        return Remembered((*before, *steps))
+        return PlannedPods((*before, *steps))
 
 
-NOTHING = Remembered()
+NOTHING = PlannedPods()
 
 
 def place_selected(snapshot: Snapshot, groups: Sequence[Group]) -> tuple[list[Placed], list[Group]]:
@@ -218,11 +218,11 @@ def _selected_node(group: Group) -> str:
     return next((one.selected_node for one in claims if one.selected_node), "")
 
 
-def place_remembered(
+def place_planned(
     snapshot: Snapshot,
     groups: Sequence[Group],
     upcoming: Mapping[str, Sequence[str]],
-    remembered: Remembered,
+    remembered: PlannedPods,
 ) -> tuple[list[Placed], list[Group]]:
     """Place pods where they were planned, as far as they still fit there; returns each with its
     node, and the groups without them. They are left assumed.
@@ -240,7 +240,7 @@ def place_remembered(
     return placed, list(_without(groups, gone))
 
 
-def _node(snapshot: Snapshot, upcoming: Mapping[str, Sequence[str]], step: Step) -> str:
+def _node(snapshot: Snapshot, upcoming: Mapping[str, Sequence[str]], step: PlannedPod) -> str:
     """The name of a step's node; empty if there is none any more."""
     if not step.group:
         return step.node if step.node in snapshot.cluster.slots.by_name else ""

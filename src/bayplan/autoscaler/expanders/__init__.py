@@ -2,10 +2,16 @@
 
 Those that Cluster Autoscaler has keep the best candidates by one measure and are chained;
 `cheapest-mix` buys of several groups at once, and says how far from the least possible cost that
-can be. What they need to know beside the question is a `Market`.
+can be. What they need to know beside the question is a `ExpanderContext`.
 """
 
-from bayplan.autoscaler.expanders.chain import NAMES, Chain, ExpanderError, Market, parse_expanders
+from bayplan.autoscaler.expanders.chain import (
+    NAMES,
+    Chain,
+    ExpanderContext,
+    ExpanderError,
+    parse_expanders,
+)
 from bayplan.autoscaler.expanders.filters import CONFIG_MAP, KEY
 from bayplan.autoscaler.expanders.price import PodPrices, node_prices, pod_prices
 
@@ -14,8 +20,8 @@ __all__ = [
     "KEY",
     "NAMES",
     "Chain",
+    "ExpanderContext",
     "ExpanderError",
-    "Market",
     "PodPrices",
     "node_prices",
     "parse_expanders",

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
 
-from bayplan.autoscaler.estimate.options import Candidate, Choice, Expander, Question
+from bayplan.autoscaler.estimate.options import (
+    Expander,
+    ExpanderChoice,
+    ExpanderRequest,
+    NodeGroupOption,
+)
 from bayplan.autoscaler.expanders.filters import (
     KEY,
     least_nodes,
@@ -32,7 +37,7 @@ RANDOM = "random"
 PRICE = "price"
 PRIORITY = "priority"
 CHEAPEST_MIX = "cheapest-mix"
-SIMPLE: Mapping[str, Callable[[Sequence[Candidate]], list[Candidate]]] = {
+SIMPLE: Mapping[str, Callable[[Sequence[NodeGroupOption]], list[NodeGroupOption]]] = {
     "most-pods": most_pods,
     "least-waste": least_waste,
     "least-nodes": least_nodes,
@@ -60,7 +65,7 @@ def parse_expanders(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Market:
+class ExpanderContext:
     """What there is to know beside the groups and the pods."""
 
     rng: Random
@@ -74,9 +79,9 @@ class Chain:
     """Expanders in the order in which they are asked, with what they know."""
 
     names: tuple[str, ...]
-    market: Market
+    market: ExpanderContext
 
-    def choose(self, question: Question) -> Choice:
+    def choose(self, question: ExpanderRequest) -> ExpanderChoice:
         """What to buy of the candidates."""
         left, notes = list(question.candidates), list[Note]()
         for name in self.names:
@@ -85,11 +90,11 @@ class Chain:
             left, said = self._keep(name, left, question)
             notes += said
         chosen = self.market.rng.choice(left)
-        return Choice([chosen.purchase()], tuple(notes))
+        return ExpanderChoice([chosen.purchase()], tuple(notes))
 
     def _keep(
-        self, name: str, left: list[Candidate], question: Question
-    ) -> tuple[list[Candidate], list[Note]]:
+        self, name: str, left: list[NodeGroupOption], question: ExpanderRequest
+    ) -> tuple[list[NodeGroupOption], list[Note]]:
         match name:
             case "priority":
                 return prioritised(left, self.market.priorities)
@@ -102,7 +107,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choosing:
+class ExpanderFactory:
     """Makes the expander that the options name."""
 
     names: tuple[str, ...]
@@ -117,7 +122,7 @@ class Choosing:
         prices = PodPrices()
         if waiting and PRICE in self.names:
             prices = await pod_prices(self.provider, self.snapshot, waiting, now)
-        return Chain(self.names, Market(self.rng, prices, self._priorities()))
+        return Chain(self.names, ExpanderContext(self.rng, prices, self._priorities()))
 
     def _priorities(self) -> str | None:
         for found in self.config_maps.values():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from bayplan.autoscaler.estimate.options import Candidate
+from bayplan.autoscaler.estimate.options import NodeGroupOption
 from bayplan.autoscaler.plan import Note
 from bayplan.base.configfiles import ConfigFileError, parse
 from bayplan.base.patterns import Pattern, PatternError, compile_pattern
@@ -20,37 +20,37 @@ from bayplan.fit.batches import Group
 from bayplan.kube.quantity import milli_value
 from bayplan.kube.resources import CPU, MEMORY
 
-Key = Callable[[Candidate], Fraction | float]
+Key = Callable[[NodeGroupOption], Fraction | float]
 
 
-def least(candidates: Sequence[Candidate], key: Key) -> list[Candidate]:
+def least(candidates: Sequence[NodeGroupOption], key: Key) -> list[NodeGroupOption]:
     """The candidates of which something is least."""
     keys = [key(one) for one in candidates]
     return [one for one, size in zip(candidates, keys, strict=True) if size == min(keys)]
 
 
-def pods_of(candidate: Candidate) -> list[tuple[Group, int]]:
+def pods_of(candidate: NodeGroupOption) -> list[tuple[Group, int]]:
     """The groups that a candidate's new nodes would help, and how many pods of each."""
     found = candidate.option.estimate
     return [(one, count) for one, count in zip(found.groups, found.helped, strict=True) if count]
 
 
-def most_pods(candidates: Sequence[Candidate]) -> list[Candidate]:
+def most_pods(candidates: Sequence[NodeGroupOption]) -> list[NodeGroupOption]:
     """Those that help the most pods."""
     return least(candidates, lambda one: -one.option.estimate.pods)
 
 
-def least_nodes(candidates: Sequence[Candidate]) -> list[Candidate]:
+def least_nodes(candidates: Sequence[NodeGroupOption]) -> list[NodeGroupOption]:
     """Those that take the fewest nodes."""
     return least(candidates, lambda one: one.nodes)
 
 
-def least_waste(candidates: Sequence[Candidate]) -> list[Candidate]:
+def least_waste(candidates: Sequence[NodeGroupOption]) -> list[NodeGroupOption]:
     """Those of whose cpu and memory the smallest part is left unused, both counting alike."""
     return least(candidates, wasted)
 
 
-def wasted(one: Candidate) -> Fraction:
+def wasted(one: NodeGroupOption) -> Fraction:
     """The part of all cpu that pods leave unused, and that of all memory, added."""
     capacity = one.template.node.status.capacity or one.template.node.status.allocatable
     has = {name: milli_value(capacity.get(name, 0)) * one.nodes for name in (CPU, MEMORY)}
@@ -66,7 +66,7 @@ def _part(left: int, has: int) -> Fraction:
     return Fraction(left, has) if has else Fraction(1)
 
 
-def _requested(one: Candidate, resource: str) -> int:
+def _requested(one: NodeGroupOption, resource: str) -> int:
     return sum(group.signature.requests.get(resource, 0) * count for group, count in pods_of(one))
 
 
@@ -107,8 +107,8 @@ def read_priorities(text: str) -> Priorities:
 
 
 def prioritised(
-    candidates: Sequence[Candidate], text: str | None
-) -> tuple[list[Candidate], list[Note]]:
+    candidates: Sequence[NodeGroupOption], text: str | None
+) -> tuple[list[NodeGroupOption], list[Note]]:
     """The candidates of the highest priority by what the ConfigMap says, if there is one, and what
     is wrong with it.
     """

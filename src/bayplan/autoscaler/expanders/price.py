@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bayplan.autoscaler.cloudstate.reader import gpu_label
-from bayplan.autoscaler.estimate.options import Candidate
+from bayplan.autoscaler.estimate.options import NodeGroupOption
 from bayplan.autoscaler.expanders.filters import least, pods_of
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import Template
@@ -109,7 +109,9 @@ FADING = 15.0
 """With so many nodes, likeness to the preferred size has lost three quarters of its weight."""
 
 
-def cheapest(candidates: Sequence[Candidate], pods: PodPrices, nodes: int) -> list[Candidate]:
+def cheapest(
+    candidates: Sequence[NodeGroupOption], pods: PodPrices, nodes: int
+) -> list[NodeGroupOption]:
     """Those of the best score in a cluster of so many nodes; one without a price is not taken,
     unless none has one.
     """
@@ -117,7 +119,7 @@ def cheapest(candidates: Sequence[Candidate], pods: PodPrices, nodes: int) -> li
     return least(priced, lambda one: score(one, pods, nodes)) if priced else list(candidates)
 
 
-def score(candidate: Candidate, pods: PodPrices, nodes: int) -> float:
+def score(candidate: NodeGroupOption, pods: PodPrices, nodes: int) -> float:
     """How dear and how unfit; less is better."""
     paid = (candidate.price or 0.0) + pods.stabilization
     helped = pods_of(candidate)
@@ -128,12 +130,12 @@ def score(candidate: Candidate, pods: PodPrices, nodes: int) -> float:
     return _unfitness(candidate, pods.gpu_label, nodes) * ratio
 
 
-def _is_priced(candidate: Candidate, pods: PodPrices) -> bool:
+def _is_priced(candidate: NodeGroupOption, pods: PodPrices) -> bool:
     known = all(group.signature in pods.signatures for group, _ in pods_of(candidate))
     return known and candidate.price is not None
 
 
-def _unfitness(candidate: Candidate, gpu_label: str, nodes: int) -> float:
+def _unfitness(candidate: NodeGroupOption, gpu_label: str, nodes: int) -> float:
     node = candidate.template.node
     if _has_gpu(node, gpu_label):
         return GPU_UNFITNESS

@@ -24,7 +24,7 @@ Show = Callable[[str, str], None]
 """Told which group, and what would be done with it."""
 
 
-class ShownCloud:
+class DryRunProvider:
     """A cloud that answers, and of which nothing is ever bought or given back."""
 
     def __init__(self, provider: Provider, show: Show) -> None:

@@ -49,7 +49,7 @@ class Followed(Protocol):
     last_error: ClientError | None
 
 
-class Following:
+class SyncedInformers:
     """Some informers."""
 
     def __init__(self, informers: Sequence[Followed]) -> None:

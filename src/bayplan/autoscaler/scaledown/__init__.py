@@ -5,7 +5,7 @@ rules about pods and their order are Cluster Autoscaler's (`reasons`, `drain`). 
 a plan out.
 """
 
-from bayplan.autoscaler.scaledown.planner import Circumstances, Planner, ScaleDownPlan
+from bayplan.autoscaler.scaledown.planner import Planner, ScaleDownContext, ScaleDownPlan
 from bayplan.autoscaler.scaledown.reasons import (
     BlockingPod,
     BlockingReason,
@@ -18,10 +18,10 @@ from bayplan.autoscaler.scaledown.simulator import Removable
 __all__ = [
     "BlockingPod",
     "BlockingReason",
-    "Circumstances",
     "Deletions",
     "Planner",
     "Removable",
+    "ScaleDownContext",
     "ScaleDownPlan",
     "Unremovable",
     "UnremovableReason",

@@ -164,7 +164,7 @@ class BudgetIndex:
         return [key for key, selector in there.for_labels(labels) if selector.matches(labels)]
 
 
-class BudgetBook:
+class BudgetIndexCache:
     """The index of a snapshot's budgets, made anew only when they change."""
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ SYSTEM_NAMESPACE = "kube-system"
 REPLICATED_KINDS = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
 
 
-class Outcome(Enum):
+class DrainOutcome(Enum):
     """What becomes of a pod when its node goes."""
 
     MOVE = "move"
@@ -224,15 +224,15 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DrainVerdict:
     """An outcome, and why if it is to stay."""
 
-    outcome: Outcome
+    outcome: DrainOutcome
     reason: BlockingReason | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DrainContext:
     """What rules look at beside the pod."""
 
     now: datetime
@@ -241,12 +241,12 @@ class Scene:
     controllers: Controllers
 
 
-Rule = Callable[[Pod, Scene], Verdict | None]
-MOVE, DAEMONSET = Verdict(Outcome.MOVE), Verdict(Outcome.DAEMONSET)
-SKIP, WAIT = Verdict(Outcome.SKIP), Verdict(Outcome.WAIT)
+Rule = Callable[[Pod, DrainContext], DrainVerdict | None]
+MOVE, DAEMONSET = DrainVerdict(DrainOutcome.MOVE), DrainVerdict(DrainOutcome.DAEMONSET)
+SKIP, WAIT = DrainVerdict(DrainOutcome.SKIP), DrainVerdict(DrainOutcome.WAIT)
 
 
-def verdict(pod: Pod, scene: Scene) -> Verdict:
+def drain_verdict(pod: Pod, scene: DrainContext) -> DrainVerdict:
     """What becomes of a pod if its node goes."""
     for rule in RULES:
         said = rule(pod, scene)
@@ -255,19 +255,19 @@ def verdict(pod: Pod, scene: Scene) -> Verdict:
     return MOVE
 
 
-def _block(reason: BlockingReason) -> Verdict:
-    return Verdict(Outcome.BLOCK, reason)
+def _block(reason: BlockingReason) -> DrainVerdict:
+    return DrainVerdict(DrainOutcome.BLOCK, reason)
 
 
-def _mirror(pod: Pod, _scene: Scene) -> Verdict | None:
+def _mirror(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
     return SKIP if is_mirror(pod) else None
 
 
-def _long_terminating(pod: Pod, scene: Scene) -> Verdict | None:
+def _long_terminating(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
     return SKIP if pod.is_terminating and is_long_terminating(pod, scene.now) else None
 
 
-def _replica_count(pod: Pod, scene: Scene) -> Verdict | None:
+def _replica_count(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
     """Its controller must be there, and want enough pods; of kinds that can be looked up."""
     owner = pod.metadata.controller
     if owner is None or not scene.options.skip_nodes_with_custom_controller_pods:
@@ -299,23 +299,23 @@ def _can_be_looked_up(owner: OwnerReference, *, daemon: bool) -> bool:
     return owner.kind in {"Job", "ReplicaSet"} or (owner.kind == "StatefulSet" and in_apps)
 
 
-def _daemon_set(pod: Pod, _scene: Scene) -> Verdict | None:
+def _daemon_set(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
     return DAEMONSET if is_daemon(pod) else None
 
 
-def _safe_to_evict(pod: Pod, _scene: Scene) -> Verdict | None:
+def _safe_to_evict(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
     return MOVE if pod.metadata.annotations.get(SAFE_TO_EVICT) == "true" else None
 
 
-def _terminal(pod: Pod, _scene: Scene) -> Verdict | None:
+def _terminal(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
     return MOVE if pod.is_terminal else None
 
 
-def _on_completion(pod: Pod, _scene: Scene) -> Verdict | None:
+def _on_completion(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
     return WAIT if pod.metadata.annotations.get(SAFE_TO_EVICT) == ON_COMPLETION else None
 
 
-def _replicated(pod: Pod, scene: Scene) -> Verdict | None:
+def _replicated(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
     owner = pod.metadata.controller
     known_only = scene.options.skip_nodes_with_custom_controller_pods
     if owner is not None and (not known_only or owner.kind in REPLICATED_KINDS):
@@ -323,7 +323,7 @@ def _replicated(pod: Pod, scene: Scene) -> Verdict | None:
     return _block(BlockingReason.NOT_REPLICATED)
 
 
-def _system(pod: Pod, scene: Scene) -> Verdict | None:
+def _system(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
     if not scene.options.skip_nodes_with_system_pods or pod.namespace != SYSTEM_NAMESPACE:
         return None
     if scene.budgets.protects(pod):
@@ -335,19 +335,19 @@ def _system(pod: Pod, scene: Scene) -> Verdict | None:
     return _block(BlockingReason.UNMOVABLE_KUBE_SYSTEM_POD)
 
 
-def _not_safe_to_evict(pod: Pod, _scene: Scene) -> Verdict | None:
+def _not_safe_to_evict(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
     if pod.metadata.annotations.get(SAFE_TO_EVICT) == "false":
         return _block(BlockingReason.NOT_SAFE_TO_EVICT_ANNOTATION)
     return None
 
 
-def _local_storage(pod: Pod, scene: Scene) -> Verdict | None:
+def _local_storage(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
     if scene.options.skip_nodes_with_local_storage and has_local_storage(pod):
         return _block(BlockingReason.LOCAL_STORAGE_REQUESTED)
     return None
 
 
-def _budget(pod: Pod, scene: Scene) -> Verdict | None:
+def _budget(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
     return None if scene.budgets.allows(pod) else _block(BlockingReason.NOT_ENOUGH_PDB)
 
 

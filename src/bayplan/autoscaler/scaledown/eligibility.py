@@ -24,9 +24,10 @@ from datetime import datetime
 
 from bayplan.autoscaler.clusterstate.readiness import gpu_resource, is_ready
 from bayplan.autoscaler.clusterstate.taints import TO_BE_DELETED, has_taint, is_being_deleted
-from bayplan.autoscaler.clusterview import GroupView, World
+from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.scaledown.drain import PREFIX, is_daemon, is_long_terminating, is_mirror
 from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit.batches.template import GATE
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.cluster import Cluster
@@ -154,9 +155,9 @@ def is_disabled(node: Node) -> bool:
 
 def ineligible(
     node: Node,
-    group: GroupView | None,
+    group: NodeGroupView | None,
     used: Utilization | None,
-    world: World,
+    world: ClusterView,
     gpu_label: str = "",
 ) -> UnremovableReason | None:
     """Why a node is not looked at; None if it is."""
@@ -183,7 +184,7 @@ def threshold(used: Utilization, options: GroupOptions) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class NodeEligibility:
     """A node as it was judged."""
 
     node: Node
@@ -194,21 +195,21 @@ class Judged:
     """Why it is not looked at; None if it is."""
 
 
-class Judgements:
+class EligibilityChecker:
     """All nodes, judged."""
 
     def __init__(self, gpu_label: str = "") -> None:
         self._gpu_label = gpu_label
-        self._known: dict[str, Judged] = {}
+        self._known: dict[str, NodeEligibility] = {}
         self._requests = Requests()
         self._cursors = [-1, -1]
 
-    def of(self, world: World) -> dict[str, Judged]:
+    def of(self, world: ClusterView) -> dict[str, NodeEligibility]:
         """Every node of a world."""
         cluster = world.snapshot.cluster
         self._forget_changed(cluster)
         known = self._known
-        judged: dict[str, Judged] = {}
+        judged: dict[str, NodeEligibility] = {}
         for name, slot in cluster.slots.by_name.items():
             view = world.groups.get(world.group_of.get(name, ""))
             options = None if view is None else view.options
@@ -221,7 +222,7 @@ class Judgements:
             judged[name] = found
         return judged
 
-    def _judge(self, world: World, slot: int, view: GroupView | None) -> Judged:
+    def _judge(self, world: ClusterView, slot: int, view: NodeGroupView | None) -> NodeEligibility:
         cluster = world.snapshot.cluster
         node = cluster.node_at(slot)
         records = cluster.records_on(node.name)
@@ -231,7 +232,7 @@ class Judgements:
             used = replace(used, volumes=_volume_shares(cluster, slot))
         reason = ineligible(node, view, used, world, self._gpu_label)
         stays = None if reason is None else Unremovable(node.name, reason, None, _detail(used))
-        judged = Judged(node, None if view is None else view.options, used, stays)
+        judged = NodeEligibility(node, None if view is None else view.options, used, stays)
         if not _time_matters(node, records):
             self._known[node.name] = judged
         return judged
@@ -250,7 +251,7 @@ class Judgements:
                 self._known.pop(cluster.slots.names[slot], None)
 
 
-def _wishes(found: Judged, options: GroupOptions | None) -> bool:
+def _wishes(found: NodeEligibility, options: GroupOptions | None) -> bool:
     """Whether a node was judged by what its group wishes; mostly that is the same object."""
     return found.options is options or found.options == options
 
@@ -262,7 +263,7 @@ def _says_the_same(before: Node, now: Node) -> bool:
     return same and before.spec == now.spec and before.status == now.status
 
 
-def _counting(world: World, view: GroupView | None, gpu_label: str) -> Counting:
+def _counting(world: ClusterView, view: NodeGroupView | None, gpu_label: str) -> Counting:
     options = world.options.group_defaults() if view is None else view.options
     ignores_mirrors = world.options.ignore_mirror_pods_utilization
     return Counting(world.now, options.ignore_daemon_sets_utilization, ignores_mirrors, gpu_label)

@@ -18,26 +18,30 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bayplan.autoscaler.clusterview import World
-from bayplan.autoscaler.scaledown.drain import BudgetBook, Controllers, Scene
-from bayplan.autoscaler.scaledown.eligibility import Judged, Judgements, Utilization
+from bayplan.autoscaler.clusterview import ClusterView
+from bayplan.autoscaler.scaledown.drain import BudgetIndexCache, Controllers, DrainContext
+from bayplan.autoscaler.scaledown.eligibility import (
+    EligibilityChecker,
+    NodeEligibility,
+    Utilization,
+)
 from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
 from bayplan.autoscaler.scaledown.release import Deletions, at_minimum, release
 from bayplan.autoscaler.scaledown.simulator import (
     Destinations,
     Removable,
-    Removals,
+    RemovalSimulator,
     settle_nominated,
 )
 from bayplan.kube.pods import Pod
 
 NO_DELETIONS = Deletions()
-Order = Callable[[Mapping[str, Judged], Iterable[str]], list[str]]
+Order = Callable[[Mapping[str, NodeEligibility], Iterable[str]], list[str]]
 """In which order nodes are tried."""
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class ScaleDownContext:
     """What a plan rests on beside the world."""
 
     controllers: Controllers
@@ -65,7 +69,7 @@ class ScaleDownPlan:
     utilization: Mapping[str, Utilization] = field(default_factory=dict)
 
 
-def least_used_first(judged: Mapping[str, Judged], names: Iterable[str]) -> list[str]:
+def least_used_first(judged: Mapping[str, NodeEligibility], names: Iterable[str]) -> list[str]:
     """By what is used of a node in any respect, volumes included; then by name."""
 
     def share(name: str) -> float:
@@ -88,8 +92,8 @@ class Planner:
         self._gpu_label = gpu_label
         self._order = order
         self._monotonic = monotonic
-        self._judgements = Judgements(gpu_label)
-        self._budgets = BudgetBook()
+        self._judgements = EligibilityChecker(gpu_label)
+        self._budgets = BudgetIndexCache()
         self._unneeded: dict[str, datetime] = {}
         self._recent: dict[str, tuple[datetime, Unremovable]] = {}
 
@@ -97,7 +101,7 @@ class Planner:
         """Take every node for needed again: the cluster is in no state to tell."""
         self._unneeded.clear()
 
-    def plan(self, world: World, given: Circumstances) -> ScaleDownPlan:
+    def plan(self, world: ClusterView, given: ScaleDownContext) -> ScaleDownPlan:
         """What becomes of every node; the snapshot is left as it was."""
         self._forget_gone(world)
         with world.snapshot.fork():
@@ -114,14 +118,14 @@ class Planner:
         every = (*stays, *failed, *waiting)
         return ScaleDownPlan(tuple(go), tuple(removable), dict(self._unneeded), every, used)
 
-    def _forget_gone(self, world: World) -> None:
+    def _forget_gone(self, world: ClusterView) -> None:
         there, now = world.snapshot.cluster.slots.by_name, world.now
         recent = self._recent
         self._recent = {k: one for k, one in recent.items() if k in there and one[0] > now}
         self._unneeded = {k: since for k, since in self._unneeded.items() if k in there}
 
     def _candidates(
-        self, world: World, given: Circumstances, judged: Mapping[str, Judged]
+        self, world: ClusterView, given: ScaleDownContext, judged: Mapping[str, NodeEligibility]
     ) -> tuple[list[str], list[Unremovable]]:
         """The nodes to try, in order, and why the others are not."""
         starting = _starting(world)
@@ -138,7 +142,7 @@ class Planner:
         return sorted(ordered, key=lambda name: name not in self._unneeded), stays
 
     def _not_now(
-        self, name: str, world: World, given: Circumstances, starting: frozenset[str]
+        self, name: str, world: ClusterView, given: ScaleDownContext, starting: frozenset[str]
     ) -> Unremovable | None:
         """Why a node that could be tried is not tried now."""
         view = world.groups[world.group_of[name]]
@@ -153,7 +157,11 @@ class Planner:
         return self._recent[name][1] if name in self._recent else None
 
     def _try(
-        self, world: World, given: Circumstances, names: Iterable[str], candidates: list[str]
+        self,
+        world: ClusterView,
+        given: ScaleDownContext,
+        names: Iterable[str],
+        candidates: list[str],
     ) -> tuple[list[Removable], list[Unremovable]]:
         """Take candidates away one after the other, as long as that makes sense."""
         if not candidates:
@@ -174,18 +182,20 @@ class Planner:
                 failed.append(outcome)
         return removable, failed
 
-    def _removals(self, world: World, given: Circumstances, names: Iterable[str]) -> Removals:
+    def _removals(
+        self, world: ClusterView, given: ScaleDownContext, names: Iterable[str]
+    ) -> RemovalSimulator:
         """The cluster to take nodes away from: those that are being drained make room first."""
         budgets = self._budgets.remaining(world.snapshot)
-        scene = Scene(world.now, world.options, budgets, given.controllers)
+        scene = DrainContext(world.now, world.options, budgets, given.controllers)
         starting = _starting(world)
         there = [name for name in names if name not in given.deletions and name not in starting]
-        removals = Removals(world.snapshot, scene, Destinations(world.snapshot, there))
+        removals = RemovalSimulator(world.snapshot, scene, Destinations(world.snapshot, there))
         for name in given.deletions.drained:
             removals.make_room_for(name)
         return removals
 
-    def _most(self, world: World) -> int:
+    def _most(self, world: ClusterView) -> int:
         """How many unneeded nodes are worth finding: what could be given back until then."""
         options = world.options
         at_once = options.max_scale_down_parallelism
@@ -193,7 +203,7 @@ class Planner:
         return min(len(self._unneeded) + 2 * at_once, at_once * loops + at_once)
 
     def _remember(
-        self, world: World, removable: Iterable[Removable], failed: Iterable[Unremovable]
+        self, world: ClusterView, removable: Iterable[Removable], failed: Iterable[Unremovable]
     ) -> None:
         self._unneeded = {one.node: self._unneeded.get(one.node, world.now) for one in removable}
         until = world.now + timedelta(seconds=world.options.unremovable_node_recheck_timeout)
@@ -208,12 +218,12 @@ def _recently(one: Unremovable) -> Unremovable:
     return replace(one, reason=UnremovableReason.RECENTLY_UNREMOVABLE, detail=detail)
 
 
-def _starting(world: World) -> frozenset[str]:
+def _starting(world: ClusterView) -> frozenset[str]:
     """Nodes that are there, and not ready for anything yet."""
     return frozenset(name for one in world.upcoming.values() for name in one.nodes)
 
 
-def _settle(world: World, fits: Mapping[str, str]) -> None:
+def _settle(world: ClusterView, fits: Mapping[str, str]) -> None:
     """Count waiting pods on the nodes that have room for them."""
     cluster = world.snapshot.cluster
     for key, node in fits.items():

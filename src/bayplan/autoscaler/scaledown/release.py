@@ -18,12 +18,13 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from bayplan.autoscaler.clusterstate.readiness import is_ready
-from bayplan.autoscaler.clusterview import GroupView, World
-from bayplan.autoscaler.estimate.limits import read_totals, sums
+from bayplan.autoscaler.clusterview import ClusterView
+from bayplan.autoscaler.estimate.limits import read_resource_limits, sums
 from bayplan.autoscaler.options import AutoscalerOptions, ScaleDownOptions
 from bayplan.autoscaler.scaledown.eligibility import is_disabled
 from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
 from bayplan.autoscaler.scaledown.simulator import Removable
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.kube.nodes import Node
 
 
@@ -124,7 +125,7 @@ class _Budget:
 def crop(
     going: Sequence[Removable],
     group_of: Mapping[str, str],
-    groups: Mapping[str, GroupView],
+    groups: Mapping[str, NodeGroupView],
     options: ScaleDownOptions,
     deletions: Deletions,
 ) -> list[Batch]:
@@ -145,7 +146,7 @@ def crop(
     return [*batches, *(Batch(group, tuple(nodes)) for group, nodes in chosen.items())]
 
 
-def is_atomic(view: GroupView | None) -> bool:
+def is_atomic(view: NodeGroupView | None) -> bool:
     """Whether a group is only ever empty or full."""
     return view is not None and view.options.zero_or_max_node_scaling
 
@@ -177,7 +178,7 @@ Released = tuple[list[Removable], list[Unremovable]]
 def release(
     removable: Iterable[Removable],
     unneeded: Mapping[str, datetime],
-    world: World,
+    world: ClusterView,
     deletions: Deletions,
     gpu_label: str = "",
 ) -> Released:
@@ -201,7 +202,7 @@ class _Gate:
 
     def __init__(
         self,
-        world: World,
+        world: ClusterView,
         unneeded: Mapping[str, datetime],
         deletions: Deletions,
         gpu_label: str,
@@ -211,7 +212,7 @@ class _Gate:
         self._gpu_label = gpu_label
         leaving = deletions.by_group()
         self._sizes = {name: view.target - leaving[name] for name, view in world.groups.items()}
-        self._totals = [total for total in read_totals(world.options) if total.least]
+        self._totals = [total for total in read_resource_limits(world.options) if total.least]
         self._sums = sums(world.snapshot, self._totals)
 
     def closed_to(self, one: Removable) -> Unremovable | None:
@@ -224,7 +225,7 @@ class _Gate:
             return Unremovable(one.node, UnremovableReason.SCALE_DOWN_DISABLED_ANNOTATION)
         return self._too_early(node, view) or self._too_few(node, view)
 
-    def _too_early(self, node: Node, view: GroupView) -> Unremovable | None:
+    def _too_early(self, node: Node, view: NodeGroupView) -> Unremovable | None:
         ready = is_ready(node, self._world.options, self._gpu_label)
         options = view.options
         needed = options.scale_down_unneeded_time if ready else options.scale_down_unready_time
@@ -238,7 +239,7 @@ class _Gate:
         )
         return Unremovable(node.name, reason, detail=f"for {waited:.0f}s of {needed:.0f}s")
 
-    def _too_few(self, node: Node, view: GroupView) -> Unremovable | None:
+    def _too_few(self, node: Node, view: NodeGroupView) -> Unremovable | None:
         if self._sizes[view.id] <= view.group.min_size:
             return at_minimum(node.name, view)
         for total in self._totals:
@@ -251,13 +252,13 @@ class _Gate:
         return None
 
 
-def at_minimum(node: str, view: GroupView) -> Unremovable:
+def at_minimum(node: str, view: NodeGroupView) -> Unremovable:
     """A node whose group has no more than it must have."""
     detail = f"group {view.id} has {view.target}, and must have {view.group.min_size}"
     return Unremovable(node, UnremovableReason.NODE_GROUP_MIN_SIZE_REACHED, detail=detail)
 
 
-def _only_whole(go: list[Removable], world: World) -> Released:
+def _only_whole(go: list[Removable], world: ClusterView) -> Released:
     """Without nodes of groups that go as a whole, and cannot."""
     by_group: dict[str, int] = {}
     for one in go:

@@ -24,7 +24,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.autoscaler.clusterstate.taints import to_be_deleted
-from bayplan.autoscaler.scaledown.drain import Outcome, Scene, is_daemon, is_mirror, verdict
+from bayplan.autoscaler.scaledown.drain import (
+    DrainContext,
+    DrainOutcome,
+    drain_verdict,
+    is_daemon,
+    is_mirror,
+)
 from bayplan.autoscaler.scaledown.reasons import BlockingPod, Unremovable, UnremovableReason
 from bayplan.fit.batches.placing import passing_all
 from bayplan.fit.evaluation.verdicts import refusing_plugins
@@ -159,7 +165,7 @@ def _uses_foreign_claim(cluster: Cluster, record: PodRecord) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class PodMoves:
     """The pods of a node that may be drained."""
 
     moved: tuple[Pod, ...] = ()
@@ -170,18 +176,18 @@ class Moves:
     """The node is kept until they have ended."""
 
 
-def moves_of(pods: Iterable[Pod], scene: Scene) -> Moves | BlockingPod:
+def pod_moves(pods: Iterable[Pod], scene: DrainContext) -> PodMoves | BlockingPod:
     """What becomes of a node's pods, or the first that keeps it."""
-    sorted_out: dict[Outcome, list[Pod]] = {outcome: [] for outcome in Outcome}
+    sorted_out: dict[DrainOutcome, list[Pod]] = {outcome: [] for outcome in DrainOutcome}
     for pod in pods:
-        said = verdict(pod, scene)
+        said = drain_verdict(pod, scene)
         if said.reason is not None:
             return BlockingPod(pod.key, said.reason)
         sorted_out[said.outcome].append(pod)
-    return Moves(
-        tuple(sorted_out[Outcome.MOVE]),
-        tuple(sorted_out[Outcome.DAEMONSET]),
-        tuple(sorted_out[Outcome.WAIT]),
+    return PodMoves(
+        tuple(sorted_out[DrainOutcome.MOVE]),
+        tuple(sorted_out[DrainOutcome.DAEMONSET]),
+        tuple(sorted_out[DrainOutcome.WAIT]),
     )
 
 
@@ -215,13 +221,13 @@ class Removable:
         return not self.moved
 
 
-class Removals:
+class RemovalSimulator:
     """Nodes taken away for a try, each from what the ones before it left."""
 
     def __init__(
         self,
         snapshot: Snapshot,
-        scene: Scene,
+        scene: DrainContext,
         destinations: Destinations,
     ) -> None:
         self._snapshot = snapshot
@@ -257,10 +263,10 @@ class Removals:
             if found is not None:
                 self._snapshot.move(record.key, found)
 
-    def moves(self, node: str) -> Moves | BlockingPod:
+    def moves(self, node: str) -> PodMoves | BlockingPod:
         """What becomes of a node's pods."""
         records = self._snapshot.cluster.records_on(node)
-        return moves_of([record.pod for record in records], self._scene)
+        return pod_moves([record.pod for record in records], self._scene)
 
     def _place(self, node: str, pods: Iterable[Pod]) -> tuple[tuple[Placed, ...], PodRecord | None]:
         """Put pods of a node onto others; returns the first, if any, that has nowhere to go."""
@@ -279,7 +285,7 @@ class Removals:
             placed.append((record.pod, found))
         return tuple(placed), None
 
-    def _taken(self, node: str, moves: Moves, placed: tuple[Placed, ...]) -> Removable:
+    def _taken(self, node: str, moves: PodMoves, placed: tuple[Placed, ...]) -> Removable:
         risky = not self._scene.budgets.spend(moves.moved)
         return Removable(node, placed, moves.daemons, moves.on_completion, risky)
 

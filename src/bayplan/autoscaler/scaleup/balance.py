@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
 
-from bayplan.autoscaler.clusterview import GroupView
-from bayplan.autoscaler.estimate.options import Candidate, Purchase
+from bayplan.autoscaler.estimate.options import NewNodes, NodeGroupOption
 from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit.batches import Template
 from bayplan.kube.labels import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
 from bayplan.kube.meta import Quantity
@@ -119,8 +119,8 @@ def _near(mine: Amounts, yours: Amounts, ratio: float) -> bool:
 
 
 def balanced(
-    purchase: Purchase, candidates: Sequence[Candidate], options: AutoscalerOptions
-) -> list[Purchase]:
+    purchase: NewNodes, candidates: Sequence[NodeGroupOption], options: AutoscalerOptions
+) -> list[NewNodes]:
     """A purchase, as several of groups that are alike."""
     chosen = next((one for one in candidates if one.view.id == purchase.view.id), None)
     if chosen is None or purchase.view.options.zero_or_max_node_scaling:
@@ -132,12 +132,12 @@ def balanced(
     views = [view for view in alike if shares[view.id]]
     placed = purchase.placed
     return [
-        Purchase(view, len(shares[view.id]), tuple(shares[view.id]), placed if not n else ())
+        NewNodes(view, len(shares[view.id]), tuple(shares[view.id]), placed if not n else ())
         for n, view in enumerate(views)
     ]
 
 
-def _stands_in(one: Candidate, chosen: Candidate, options: AutoscalerOptions) -> bool:
+def _stands_in(one: NodeGroupOption, chosen: NodeGroupOption, options: AutoscalerOptions) -> bool:
     if one.view.options.zero_or_max_node_scaling:
         return False
     helped = zip(chosen.option.estimate.helped, one.option.estimate.helped, strict=True)
@@ -145,7 +145,7 @@ def _stands_in(one: Candidate, chosen: Candidate, options: AutoscalerOptions) ->
     return same_pods and are_alike(one.template, chosen.template, options)
 
 
-def _shares(alike: Sequence[GroupView], purchase: Purchase) -> dict[str, list[tuple[Pod, ...]]]:
+def _shares(alike: Sequence[NodeGroupView], purchase: NewNodes) -> dict[str, list[tuple[Pod, ...]]]:
     shares: dict[str, list[tuple[Pod, ...]]] = {view.id: [] for view in alike}
     smallest = [(view.target, view.id, view.group.max_size) for view in alike if view.room]
     heapify(smallest)

@@ -15,21 +15,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bayplan.autoscaler.clusterview import GroupView, World
-from bayplan.autoscaler.estimate.limits import Bounds, bounds, read_totals
-from bayplan.autoscaler.estimate.options import Candidate, Expander, Purchase, Question
+from bayplan.autoscaler.clusterview import ClusterView
+from bayplan.autoscaler.estimate.limits import ScaleUpLimits, read_resource_limits, scale_up_limits
+from bayplan.autoscaler.estimate.options import Expander, ExpanderRequest, NewNodes, NodeGroupOption
 from bayplan.autoscaler.estimate.upcoming import (
     NOTHING,
-    Remembered,
+    PlannedPods,
     add_upcoming,
     holds,
-    place_remembered,
+    place_planned,
     place_selected,
     put_in_place,
 )
 from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Note, ScaleUp
 from bayplan.autoscaler.scaleup.balance import balanced
 from bayplan.autoscaler.scaleup.why import Why, cause_of, causes_before, explain_left
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit.batches import Group, fill_all, group_pods, options
 from bayplan.fit.batches.comparing import compares_nodes
 from bayplan.fit.batches.fill import Placed
@@ -42,10 +43,10 @@ NOT_CHOSEN = "another group was chosen"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class ScaleUpDecision:
     """What to buy, and what becomes of every pod that counts."""
 
-    purchases: tuple[Purchase, ...] = ()
+    purchases: tuple[NewNodes, ...] = ()
     fits: Mapping[str, str] = field(default_factory=dict)
     """Pods that a node which is there, or on its way, has room for."""
     considered: tuple[Considered, ...] = ()
@@ -57,28 +58,30 @@ class Decision:
     """If groups were mixed, how well."""
 
 
-def decide(world: World, expander: Expander, remembered: Remembered = NOTHING) -> Decision:
+def decide(
+    world: ClusterView, expander: Expander, remembered: PlannedPods = NOTHING
+) -> ScaleUpDecision:
     """What to buy; the snapshot is left as it was."""
     if not world.waiting:
-        return Decision()
+        return ScaleUpDecision()
     with world.snapshot.fork():
         coming = add_upcoming(world)
         groups = group_pods(world.snapshot, world.waiting)
         selected, groups = place_selected(world.snapshot, groups)
-        placed, left = place_remembered(world.snapshot, groups, coming, remembered)
-        return _Buying(world, expander, [*selected, *placed]).run(_some(left))
+        placed, left = place_planned(world.snapshot, groups, coming, remembered)
+        return _Orchestrator(world, expander, [*selected, *placed]).run(_some(left))
 
 
-class _Buying:
+class _Orchestrator:
     """One decision on its way, in a fork that its caller undoes."""
 
-    def __init__(self, world: World, expander: Expander, placed: Iterable[Placed]) -> None:
+    def __init__(self, world: ClusterView, expander: Expander, placed: Iterable[Placed]) -> None:
         self._world = world
         self._snapshot = world.snapshot
         self._expander = expander
         self._there = frozenset(world.snapshot.cluster.slots.by_name)
         self._fits: dict[str, str] = {}
-        self._purchases: list[Purchase] = []
+        self._purchases: list[NewNodes] = []
         self._considered: dict[str, Considered] = {}
         self._left: list[Group] = []
         self._causes: Counter[Why] = Counter()
@@ -87,10 +90,10 @@ class _Buying:
         self._mixed: Mixed | None = None
         self._take(placed)
 
-    def run(self, groups: list[Group]) -> Decision:
+    def run(self, groups: list[Group]) -> ScaleUpDecision:
         self._before = causes_before(self._snapshot, groups)
         while groups:
-            limits = bounds(self._world)
+            limits = scale_up_limits(self._world)
             self._refuse(limits)
             bought = self._round(groups, limits)
             if not bought:
@@ -116,12 +119,12 @@ class _Buying:
     def _fill_for_good(self, groups: Sequence[Group]) -> None:
         self._take(fill_all(self._snapshot, groups)[0])
 
-    def _round(self, groups: Sequence[Group], limits: Bounds) -> list[Purchase]:
+    def _round(self, groups: Sequence[Group], limits: ScaleUpLimits) -> list[NewNodes]:
         """Estimate every group, and choose."""
         candidates = self._candidates(groups, limits)
         if not candidates:
             return []
-        question = Question(self._snapshot, tuple(groups), tuple(candidates), limits.whole)
+        question = ExpanderRequest(self._snapshot, tuple(groups), tuple(candidates), limits.whole)
         choice = self._expander.choose(question)
         self._notes.update(dict.fromkeys(choice.notes))
         chosen = list(choice.purchases[:1] if limits.shared else choice.purchases)
@@ -133,7 +136,7 @@ class _Buying:
             self._considered[one.view.id] = _considered(one.view, one.nodes, one.helped)
         return chosen
 
-    def _candidates(self, groups: Sequence[Group], limits: Bounds) -> list[Candidate]:
+    def _candidates(self, groups: Sequence[Group], limits: ScaleUpLimits) -> list[NodeGroupOption]:
         asked = limits.templates(self._world)
         most = [limits.most[view.id] for view, _ in asked]
         templates = [template for _, template in asked]
@@ -146,19 +149,21 @@ class _Buying:
             why = NOT_CHOSEN if nodes else NO_USE
             self._considered.setdefault(view.id, _considered(view, nodes, pods, why))
             if nodes:
-                candidates.append(Candidate(view, template, option, nodes, limits.most[view.id]))
+                candidates.append(
+                    NodeGroupOption(view, template, option, nodes, limits.most[view.id])
+                )
         return candidates
 
     def _balanced(
-        self, chosen: Sequence[Purchase], candidates: Sequence[Candidate]
-    ) -> list[Purchase]:
+        self, chosen: Sequence[NewNodes], candidates: Sequence[NodeGroupOption]
+    ) -> list[NewNodes]:
         """The purchases spread over groups that are alike, if every pod still has its place."""
         if len(chosen) > 1:
             return list(chosen)
         spread = balanced(chosen[0], candidates, self._world.options)
         return spread if holds(self._snapshot, spread) else list(chosen)
 
-    def _carry_on(self, groups: Sequence[Group], bought: Sequence[Purchase]) -> list[Group]:
+    def _carry_on(self, groups: Sequence[Group], bought: Sequence[NewNodes]) -> list[Group]:
         """Take what was bought as on its way; returns who has no place yet."""
         self._purchases += bought
         self._take([one for purchase in bought for one in purchase.placed])
@@ -180,12 +185,12 @@ class _Buying:
         self._world = replace(self._world, groups=views)
         return left
 
-    def _leave_no_room(self, bought: Sequence[Purchase], groups: Sequence[Group]) -> bool:
+    def _leave_no_room(self, bought: Sequence[NewNodes], groups: Sequence[Group]) -> bool:
         """Whether nobody who is left could be helped, or kept away, by the nodes that are bought:
         one group was filled with all that fits, and nobody looks at other nodes. Then these need
         not be put in place, unless nodes are counted.
         """
-        counted = self._world.options.max_nodes_total or read_totals(self._world.options)
+        counted = self._world.options.max_nodes_total or read_resource_limits(self._world.options)
         return (
             not counted
             and len(bought) == 1
@@ -199,16 +204,16 @@ class _Buying:
             if node in self._there:
                 self._fits[pod.key] = node
 
-    def _refuse(self, limits: Bounds) -> None:
+    def _refuse(self, limits: ScaleUpLimits) -> None:
         for name, why in limits.refused.items():
             self._considered.setdefault(name, Considered(name, refused=why))
 
-    def _decision(self, left: Sequence[Group]) -> Decision:
-        refused = bounds(self._world).refused if left else {}
+    def _decision(self, left: Sequence[Group]) -> ScaleUpDecision:
+        refused = scale_up_limits(self._world).refused if left else {}
         causes = [(group, self._cause(group)) for group in left]
         told = explain_left(self._snapshot, causes, self._world.groups, refused)
         self._causes[UPCOMING] += len(self._fits)
-        return Decision(
+        return ScaleUpDecision(
             tuple(self._purchases),
             self._fits,
             tuple(self._considered[name] for name in sorted(self._considered)),
@@ -228,7 +233,7 @@ def together(one: Mixed | None, other: Mixed | None) -> Mixed | None:
     )
 
 
-def _considered(view: GroupView, nodes: int, pods: int, refused: str = "") -> Considered:
+def _considered(view: NodeGroupView, nodes: int, pods: int, refused: str = "") -> Considered:
     cost = None if view.price is None else view.price * nodes
     return Considered(view.id, nodes, pods, cost, refused)
 
@@ -237,7 +242,9 @@ def _some(groups: Iterable[Group]) -> list[Group]:
     return [group for group in groups if group.pods]
 
 
-def scale_ups(purchases: Iterable[Purchase], views: Mapping[str, GroupView]) -> list[ScaleUp]:
+def scale_ups_of(
+    purchases: Iterable[NewNodes], views: Mapping[str, NodeGroupView]
+) -> list[ScaleUp]:
     """The purchases, one for each group, in the order in which groups came first."""
     pods: dict[str, list[tuple[str, ...]]] = {}
     for one in purchases:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bayplan.autoscaler.clusterview import GroupView
 from bayplan.autoscaler.plan import LeftPending
+from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Refusal, Snapshot
 from bayplan.fit.batches import Group, add_node, new_names
 from bayplan.fit.explanation.cause import why_no_node
@@ -57,7 +57,7 @@ def cause_of(snapshot: Snapshot, pod: Pod) -> Why | None:
 def explain_left(
     snapshot: Snapshot,
     left: Sequence[tuple[Group, Why]],
-    views: Mapping[str, GroupView],
+    views: Mapping[str, NodeGroupView],
     refused: Mapping[str, str],
 ) -> list[LeftPending]:
     """For each pod that is left, with its cause, why nothing helps it; groups that are refused as a
@@ -80,7 +80,7 @@ def explain_left(
 TOO_FEW = "would not help with as many nodes as it may have"
 
 
-def _ask(snapshot: Snapshot, view: GroupView, left: Iterable[Group]) -> list[NoHelp | None]:
+def _ask(snapshot: Snapshot, view: NodeGroupView, left: Iterable[Group]) -> list[NoHelp | None]:
     """What a new node of a group says of one of each likeness; None if it would take it."""
     if view.template is None:
         return []

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import yaml
 
-from bayplan.autoscaler.cloudstate.backoff import Rest
+from bayplan.autoscaler.cloudstate.backoff import BackoffStatus
 from bayplan.autoscaler.clusterstate.registry import GroupState
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.times import timestamp
@@ -31,7 +31,7 @@ class GroupStatus:
     group: NodeGroup
     state: GroupState
     healthy: bool = True
-    rest: Rest | None = None
+    rest: BackoffStatus | None = None
     in_progress: bool = False
     candidates: int = 0
     being_deleted: int = 0
@@ -50,7 +50,7 @@ class ClusterStatus:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class StatusDocument:
     """A status, before it is a text: most are like the one before, and are never written."""
 
     fields: Fields
@@ -63,7 +63,7 @@ class Told:
         return {"status": text, "featureGates": gates}
 
 
-def same_but_for_time(one: Told, other: Told) -> bool:
+def same_but_for_time(one: StatusDocument, other: StatusDocument) -> bool:
     """Whether two statuses say the same, but for when."""
     return one.gates == other.gates and _timeless(one.fields) == _timeless(other.fields)
 
@@ -81,7 +81,7 @@ class StatusWriter:
     gates: FeatureGates
     _since: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
-    def tell(self, status: ClusterStatus, now: datetime) -> Told:
+    def tell(self, status: ClusterStatus, now: datetime) -> StatusDocument:
         """How everything stands at a moment."""
         moment = timestamp(now)
         names = {one.group.id for one in status.groups}
@@ -94,7 +94,7 @@ class StatusWriter:
             "clusterWide": self._whole(status, moment),
             "nodeGroups": groups,
         }
-        return Told(fields, self.gates)
+        return StatusDocument(fields, self.gates)
 
     def _whole(self, status: ClusterStatus, moment: str) -> Fields:
         counts = _counted(status.groups)

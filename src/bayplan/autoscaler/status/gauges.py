@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayplan.autoscaler.cloudstate.reader import Cloud
-from bayplan.autoscaler.clusterstate.nodes import Fleet
-from bayplan.autoscaler.clusterstate.readiness import Standing
+from bayplan.autoscaler.cloudstate.reader import CloudState
+from bayplan.autoscaler.clusterstate.nodes import NodeStates
+from bayplan.autoscaler.clusterstate.readiness import NodeReadiness
 from bayplan.autoscaler.metrics import AutoscalerMetrics
 from bayplan.autoscaler.status.configmap import ClusterStatus
 from bayplan.fit import Snapshot
@@ -21,26 +21,30 @@ NOWHERE: SlotArray = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gauges:
-    """Reads them off the fleet and the snapshot."""
+    """Reads them off the nodes and the snapshot."""
 
     metrics: AutoscalerMetrics
-    fleet: Fleet
+    node_states: NodeStates
     snapshot: Snapshot
     _slots: dict[str, tuple[tuple[int, int], SlotArray]] = field(default_factory=dict)
     """Where each group's nodes are, as long as they are the same."""
     _shown: dict[str, object] = field(default_factory=dict)
     """What gauges of many labels show: they are set anew only when that changes."""
 
-    def show(self, cloud: Cloud, status: ClusterStatus) -> None:
+    def show(self, cloud: CloudState, status: ClusterStatus) -> None:
         """Set them all."""
         metrics, states = self.metrics, [one.state for one in status.groups]
         metrics.safe.set(1 if status.healthy else 0)
         metrics.groups.labels("autoscaled").set(len(cloud.groups))
-        fleet = self.fleet
-        unready = sum(map(len, map(fleet.standing, (Standing.UNREADY, Standing.LATE))))
-        starting = sum(map(len, map(fleet.standing, (Standing.STARTING, Standing.AWAITING))))
+        node_states = self.node_states
+        unready = sum(
+            map(len, map(node_states.standing, (NodeReadiness.UNREADY, NodeReadiness.LATE)))
+        )
+        starting = sum(
+            map(len, map(node_states.standing, (NodeReadiness.STARTING, NodeReadiness.AWAITING)))
+        )
         counts = {
-            "ready": len(fleet.members) - unready - starting,
+            "ready": len(node_states.members) - unready - starting,
             "unready": unready,
             "notStarted": starting,
             "unregistered": sum(len(one.unregistered) for one in states),
@@ -55,9 +59,12 @@ class Gauges:
         self._count_volumes(cloud)
 
     def _missing(self) -> list[tuple[str, str, str]]:
-        fleet = self.fleet
-        waiting = [*fleet.standing(Standing.AWAITING), *fleet.standing(Standing.LATE)]
-        found = ((fleet.members[name], fleet.members[name].missing) for name in waiting)
+        node_states = self.node_states
+        waiting = [
+            *node_states.standing(NodeReadiness.AWAITING),
+            *node_states.standing(NodeReadiness.LATE),
+        ]
+        found = ((node_states.members[name], node_states.members[name].missing) for name in waiting)
         return [(one.group, driver, one.standing.value) for one, names in found for driver in names]
 
     def _is_news(self, what: str, said: object) -> bool:
@@ -85,7 +92,7 @@ class Gauges:
             metrics.health.labels(name).set(1 if one.healthy else 0)
             metrics.backoff.labels(name, one.rest.code if one.rest else "").set(bool(one.rest))
 
-    def _count_volumes(self, cloud: Cloud) -> None:
+    def _count_volumes(self, cloud: CloudState) -> None:
         places = self.snapshot.cluster.attached_volumes
         found: dict[tuple[str, str, str], int] = {}
         for gone in self._slots.keys() - cloud.groups.keys():
@@ -105,11 +112,11 @@ class Gauges:
                 self.metrics.volumes.labels(*labels).set(count)
 
     def _slots_of(self, group: str) -> SlotArray:
-        version = self.fleet.versions[group], self.fleet.registrations
+        version = self.node_states.versions[group], self.node_states.registrations
         known, slots = self._slots.get(group, ((-1, -1), NOWHERE))
         if known != version:
             by_name = self.snapshot.cluster.slots.by_name
-            names = self.fleet.by_group.get(group, ())
+            names = self.node_states.by_group.get(group, ())
             slots = np.array([by_name[name] for name in names if name in by_name], dtype=np.intp)
             self._slots[group] = (version, slots)
         return slots

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bayplan.autoscaler import events
-from bayplan.autoscaler.cloudstate.reader import Cloud
-from bayplan.autoscaler.clusterview import Sight
-from bayplan.autoscaler.events import Teller
+from bayplan.autoscaler.cloudstate.reader import CloudState
+from bayplan.autoscaler.clusterview import ClusterViewBuilder
+from bayplan.autoscaler.events import AutoscalerEvents
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import Plan
 from bayplan.autoscaler.scaledown.release import Deletions
@@ -20,8 +20,8 @@ from bayplan.autoscaler.status.configmap import (
     LAST_UPDATED,
     ClusterStatus,
     GroupStatus,
+    StatusDocument,
     StatusWriter,
-    Told,
     same_but_for_time,
 )
 from bayplan.autoscaler.status.gauges import Gauges
@@ -36,31 +36,31 @@ SELDOM = timedelta(minutes=1)
 
 
 @dataclass(slots=True)
-class Report:
+class StatusReport:
     """Tells how everything stands."""
 
     client: Client | None
     """Whom the ConfigMap is written by; nobody in a dry run."""
     options: AutoscalerOptions
-    sight: Sight
+    builder: ClusterViewBuilder
     gauges: Gauges
-    teller: Teller
+    recorder: AutoscalerEvents
     writer: StatusWriter
     deletions: Callable[[], Deletions]
-    _written: Told | None = None
+    _written: StatusDocument | None = None
     _due: datetime | None = None
 
-    def problems(self, cloud: Cloud) -> None:
+    def problems(self, cloud: CloudState) -> None:
         """Tell what groups say of themselves that cannot be used."""
         for one in cloud.problems:
-            self.teller.about_reference(one.about, events.misdeclared(one.group, one.text))
+            self.recorder.about_reference(one.about, events.misdeclared(one.group, one.text))
         for name, asked in cloud.groups.items():
-            template, trouble = asked.manner.template, asked.manner.trouble
-            told = template.problems if template is not None else (trouble,) if trouble else ()
+            template, error = asked.template, asked.template_error
+            told = template.problems if template is not None else (error,) if error else ()
             for text in told:
-                self.teller.about_all(events.misdeclared(name, text))
+                self.recorder.about_all(events.misdeclared(name, text))
 
-    async def write(self, cloud: Cloud, plan: Plan, now: datetime) -> None:
+    async def write(self, cloud: CloudState, plan: Plan, now: datetime) -> None:
         """Say how everything stands."""
         status = self._status(cloud, plan, now)
         self.gauges.show(cloud, status)
@@ -71,7 +71,7 @@ class Report:
         if news or self._due is None or now >= self._due:
             await self._write(self.client, told, now)
 
-    async def _write(self, client: Client, told: Told, now: datetime) -> None:
+    async def _write(self, client: Client, told: StatusDocument, now: datetime) -> None:
         place = self.options.namespace, self.options.status_config_map_name
         meta: Untyped = {
             "namespace": place[0],
@@ -86,9 +86,9 @@ class Report:
             return
         self._written, self._due = told, now + SELDOM
 
-    def _status(self, cloud: Cloud, plan: Plan, now: datetime) -> ClusterStatus:
-        sight = self.sight
-        registry, backoff = sight.registry, sight.backoff
+    def _status(self, cloud: CloudState, plan: Plan, now: datetime) -> ClusterStatus:
+        builder = self.builder
+        registry, backoff = builder.registry, builder.backoff
         told: dict[str, list[str]] = {}
         for one in cloud.problems:
             told.setdefault(one.group, []).append(one.text)
@@ -102,12 +102,12 @@ class Report:
                 in_progress=bool(len(registry.states[name].upcoming)),
                 candidates=plan.candidates.get(name, 0),
                 being_deleted=going[name],
-                problems=(*sight.problems(name), *told.get(name, ())),
+                problems=(*builder.problems(name), *told.get(name, ())),
             )
             for name, asked in sorted(cloud.groups.items())
         )
         return ClusterStatus(
-            healthy=registry.is_healthy(sight.fleet),
+            healthy=registry.is_healthy(builder.node_states),
             needed=bool(plan.pending),
             message=plan.message,
             groups=groups,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.autoscaler.offline import Shown
+from bayplan.autoscaler.offline import OfflinePlan
 from bayplan.autoscaler.plan import LeftPending, Mixed, Plan, Removal, ScaleUp
 from bayplan.cli.text.output import indented, printable, table
 from bayplan.reports.plan import total_cost
@@ -20,7 +20,7 @@ MOST_GROUPS_NAMED = 3
 Row = list[str | Text]
 
 
-def blocks(shown: Shown, notes: Sequence[str], *, wide: bool) -> Iterator[RenderableType]:
+def blocks(shown: OfflinePlan, notes: Sequence[str], *, wide: bool) -> Iterator[RenderableType]:
     """What a loop would do, and what that rests on less than it should."""
     plan = shown.plan
     yield Text(_verdict(shown), style="bold")
@@ -41,7 +41,7 @@ def blocks(shown: Shown, notes: Sequence[str], *, wide: bool) -> Iterator[Render
     yield from (Text(note) for note in notes)
 
 
-def _verdict(shown: Shown) -> str:
+def _verdict(shown: OfflinePlan) -> str:
     plan = shown.plan
     helped = sum(len(pods) for one in plan.scale_ups for pods in one.nodes)
     if not plan.scale_ups:
@@ -53,7 +53,7 @@ def _verdict(shown: Shown) -> str:
     return f"{_count(plan.bought, 'node')} to add{price} for {_count(helped, 'pod')}."
 
 
-def _asides(shown: Shown) -> Iterator[str]:
+def _asides(shown: OfflinePlan) -> Iterator[str]:
     plan = shown.plan
     if plan.message:
         yield f"Note: {plan.message}."

@@ -17,9 +17,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayplan.autoscaler.estimate.options import Candidate, Choice, Purchase, Question
+from bayplan.autoscaler.estimate.options import (
+    ExpanderChoice,
+    ExpanderRequest,
+    NewNodes,
+    NodeGroupOption,
+)
 from bayplan.autoscaler.estimate.upcoming import put_in_place
-from bayplan.autoscaler.expanders.mix.packing import Cart, Figures, Shop, climb, figures_of
+from bayplan.autoscaler.expanders.mix.packing import (
+    Figures,
+    Packing,
+    TemplateFillings,
+    climb,
+    figures_of,
+)
 from bayplan.autoscaler.expanders.mix.solver import best_cart, bound_of, has_highs
 from bayplan.autoscaler.plan import Mixed, Note
 from bayplan.fit.batches import Estimate, Group, fill_all
@@ -31,32 +42,35 @@ UNLIMITED = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bought:
+class MixPart:
     """Nodes of one candidate, as part of a mix."""
 
-    candidate: Candidate
+    candidate: NodeGroupOption
     estimate: Estimate
 
     @property
-    def purchase(self) -> Purchase:
+    def purchase(self) -> NewNodes:
         """It, bought."""
         pods = tuple(map(tuple, self.estimate.by_node()))
         order = tuple(self.estimate.placements())
-        return Purchase(self.candidate.view, self.estimate.nodes, pods, order=order)
+        return NewNodes(self.candidate.view, self.estimate.nodes, pods, order=order)
 
 
-class Buying:
+class MixBuilder:
     """One mix on its way, in a fork that its caller undoes."""
 
     def __init__(
-        self, question: Question, candidates: Sequence[Candidate], costs: Sequence[float]
+        self,
+        question: ExpanderRequest,
+        candidates: Sequence[NodeGroupOption],
+        costs: Sequence[float],
     ) -> None:
         self._snapshot = question.snapshot
         self._candidates = candidates
         self._costs = costs
         self._most = [one.most for one in candidates]
         self._room = UNLIMITED if question.room is None else question.room
-        self.bought: list[Bought] = []
+        self.bought: list[MixPart] = []
 
     def run(self, groups: Sequence[Group], *, exact: bool) -> list[Group]:
         """Buy for these pods; returns who has no place then."""
@@ -67,7 +81,7 @@ class Buying:
             prospects = self._prospects(groups)
         figures = figures_of(prospects, self._costs, self._room)
         plain = [number for number in range(len(groups)) if number not in awkward]
-        cart = best_cart(Shop.of(prospects, _only(figures, plain), plain), exact=exact)
+        cart = best_cart(TemplateFillings.of(prospects, _only(figures, plain), plain), exact=exact)
         return self._take(cart, prospects, groups)
 
     def _prospects(self, groups: Sequence[Group]) -> list[Prospect]:
@@ -116,7 +130,7 @@ class Buying:
     # -- the rest --------------------------------------------------------------------------------
 
     def _take(
-        self, cart: Cart, prospects: Sequence[Prospect], groups: Sequence[Group]
+        self, cart: Packing, prospects: Sequence[Prospect], groups: Sequence[Group]
     ) -> list[Group]:
         left = list(groups)
         for at, prospect in enumerate(prospects):
@@ -130,7 +144,7 @@ class Buying:
         return left
 
     def _note(self, at: int, found: Estimate) -> None:
-        self.bought.append(Bought(self._candidates[at], found))
+        self.bought.append(MixPart(self._candidates[at], found))
         self._most[at] -= found.nodes
         self._room -= found.nodes
 
@@ -147,10 +161,10 @@ TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class MixAnswer:
     """One way to buy."""
 
-    purchases: tuple[Purchase, ...]
+    purchases: tuple[NewNodes, ...]
     pods: int
     """How many pods have a place then, on any node."""
     cost: float
@@ -161,8 +175,8 @@ class Answer:
 
 
 def cheapest_mix(
-    candidates: Sequence[Candidate], question: Question, notes: tuple[Note, ...] = ()
-) -> Choice:
+    candidates: Sequence[NodeGroupOption], question: ExpanderRequest, notes: tuple[Note, ...] = ()
+) -> ExpanderChoice:
     """What to buy of these candidates together."""
     usable, told = _usable(candidates)
     priced = all(one.view.price is not None for one in usable)
@@ -174,10 +188,10 @@ def cheapest_mix(
     best = max(answers, key=lambda one: (one.pods, -one.cost, -len(one.purchases)))
     bound = _bound(best, usable, costs, question, exact=exact)
     mixed = Mixed(best.cost, min(bound, best.cost), priced=priced)
-    return Choice(best.purchases, (*notes, *told), mixed)
+    return ExpanderChoice(best.purchases, (*notes, *told), mixed)
 
 
-def _usable(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Note]]:
+def _usable(candidates: Sequence[NodeGroupOption]) -> tuple[list[NodeGroupOption], list[Note]]:
     """Those that can be mixed, and what is told of the others."""
     parts = [one for one in candidates if not one.view.options.zero_or_max_node_scaling]
     found = parts or list(candidates)
@@ -193,9 +207,9 @@ def _unpriced(group: str) -> Note:
     return Note("NodePriceUnknown", f"{said}. Others are preferred.")
 
 
-def _alone(candidate: Candidate, cost: float) -> Answer:
+def _alone(candidate: NodeGroupOption, cost: float) -> MixAnswer:
     found = candidate.option.estimate
-    return Answer(
+    return MixAnswer(
         (candidate.purchase(),),
         candidate.option.helped,
         candidate.nodes * cost,
@@ -205,17 +219,21 @@ def _alone(candidate: Candidate, cost: float) -> Answer:
 
 
 def _mix(
-    candidates: Sequence[Candidate], costs: Sequence[float], question: Question, *, exact: bool
-) -> Answer:
+    candidates: Sequence[NodeGroupOption],
+    costs: Sequence[float],
+    question: ExpanderRequest,
+    *,
+    exact: bool,
+) -> MixAnswer:
     with question.snapshot.fork():
         placed, groups = fill_all(question.snapshot, question.groups)
-        buying = Buying(question, candidates, costs)
+        buying = MixBuilder(question, candidates, costs)
         left = buying.run(groups, exact=exact)
     price = {one.view.id: cost for one, cost in zip(candidates, costs, strict=True)}
     bought = [one.purchase for one in buying.bought]
     purchases = [replace(one, placed=placed if not at else ()) for at, one in enumerate(bought)]
     helped = [len(group) - len(rest) for group, rest in zip(groups, left, strict=True)]
-    return Answer(
+    return MixAnswer(
         tuple(purchases),
         len(placed) + sum(helped),
         sum(one.nodes * price[one.view.id] for one in bought),
@@ -225,10 +243,10 @@ def _mix(
 
 
 def _bound(
-    answer: Answer,
-    candidates: Sequence[Candidate],
+    answer: MixAnswer,
+    candidates: Sequence[NodeGroupOption],
     costs: Sequence[float],
-    question: Question,
+    question: ExpanderRequest,
     *,
     exact: bool,
 ) -> float:

@@ -128,7 +128,7 @@ STEPS_ANEW = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lot:
+class FilledNodes:
     """Nodes of one template that are filled alike."""
 
     template: int
@@ -137,7 +137,7 @@ class Lot:
 
 
 @dataclass(slots=True, eq=False)
-class Cart:
+class Packing:
     """What is bought, and what may still be."""
 
     supply: IntArray
@@ -145,10 +145,10 @@ class Cart:
     most: IntArray
     """By template, the nodes that may be bought."""
     total: int
-    lots: list[Lot] = field(default_factory=list)
+    lots: list[FilledNodes] = field(default_factory=list)
 
     @classmethod
-    def empty(cls, figures: Figures) -> Cart:
+    def empty(cls, figures: Figures) -> Packing:
         """Nothing is bought."""
         return cls(figures.wanted.copy(), figures.most.copy(), figures.total)
 
@@ -167,7 +167,7 @@ class Cart:
         nodes = min(nodes, there, self.room(template))
         if nodes <= 0:
             return False
-        self.lots.append(Lot(template, counts, nodes))
+        self.lots.append(FilledNodes(template, counts, nodes))
         self.supply -= counts * nodes
         self.most[template] -= nodes
         self.total -= nodes
@@ -189,7 +189,7 @@ class _Template:
 
 
 @dataclass(slots=True, eq=False)
-class Shop:
+class TemplateFillings:
     """All templates, and the fillings that they have suggested."""
 
     figures: Figures
@@ -197,7 +197,9 @@ class Shop:
     seen: dict[tuple[int, bytes], IntArray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, prospects: Sequence[Prospect], figures: Figures, plain: Iterable[int]) -> Shop:
+    def of(
+        cls, prospects: Sequence[Prospect], figures: Figures, plain: Iterable[int]
+    ) -> TemplateFillings:
         """The templates, for those groups for which only their size matters."""
         numbers = range(len(figures.wanted))
         wanted = np.isin(numbers, list(plain))
@@ -208,7 +210,7 @@ class Shop:
             made.append(_Template(blend, fresh, wanted & (figures.rooms[:, at] > 0)))
         return cls(figures, made)
 
-    def buy(self, cart: Cart, worth: FloatArray, anew: int = 0) -> Cart:
+    def buy(self, cart: Packing, worth: FloatArray, anew: int = 0) -> Packing:
         """Buy for the pods that are left, valued so, or valued again after every `anew` steps."""
         step = 0
         while cart.supply.any() and cart.total > 0:
@@ -220,7 +222,7 @@ class Shop:
                 break
         return cart
 
-    def _best(self, cart: Cart, worth: FloatArray) -> tuple[int, IntArray] | None:
+    def _best(self, cart: Packing, worth: FloatArray) -> tuple[int, IntArray] | None:
         """The template and the filling that are worth most for what they cost."""
         found: list[tuple[float, int, IntArray]] = []
         for at, template in enumerate(self.templates):

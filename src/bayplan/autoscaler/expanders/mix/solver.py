@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from bayplan.autoscaler.expanders.mix.packing import Cart, Figures, Shop, climb
+from bayplan.autoscaler.expanders.mix.packing import Figures, Packing, TemplateFillings, climb
 from bayplan.fit.state.columns import FloatArray
 
 ANEW = 8
@@ -29,13 +29,13 @@ def has_highs() -> bool:
     return find_spec("highspy") is not None
 
 
-def best_cart(shop: Shop, *, exact: bool) -> Cart:
+def best_cart(shop: TemplateFillings, *, exact: bool) -> Packing:
     """The best answer that is found; with HiGHS, if `exact`."""
     figures = shop.figures
     least, worth = climb(figures)
-    carts = [shop.buy(Cart.empty(figures), worth)]
+    carts = [shop.buy(Packing.empty(figures), worth)]
     if not _is_good(carts, figures, least):
-        carts.append(shop.buy(Cart.empty(figures), worth, ANEW))
+        carts.append(shop.buy(Packing.empty(figures), worth, ANEW))
     for _ in range(ROUNDS if exact else 0):
         if _is_good(carts, figures, least) or not shop.seen:
             break
@@ -53,26 +53,26 @@ def bound_of(figures: Figures, *, exact: bool) -> float:
     return _rounded_up(least, figures.costs)
 
 
-def cost_of(cart: Cart, figures: Figures) -> float:
+def cost_of(cart: Packing, figures: Figures) -> float:
     """What all that is bought costs."""
     return float(sum(lot.nodes * figures.costs[lot.template] for lot in cart.lots))
 
 
-def _improved(shop: Shop) -> Cart:
+def _improved(shop: TemplateFillings) -> Packing:
     from bayplan.autoscaler.expanders.mix.highs import how_often  # noqa: PLC0415 - an extra
 
     figures = shop.figures
     fillings = [(at, counts) for (at, _), counts in shop.seen.items()]
     often, worth = how_often(figures, fillings)
-    cart = Cart.empty(figures)
+    cart = Packing.empty(figures)
     for (at, counts), times in zip(fillings, np.floor(often + SLACK).tolist(), strict=True):
         if times:
             cart.add(at, counts, int(times))
-    shop.buy(Cart.empty(figures), worth)  # for the sake of what it suggests
+    shop.buy(Packing.empty(figures), worth)  # for the sake of what it suggests
     return shop.buy(cart, worth)
 
 
-def _is_good(carts: list[Cart], figures: Figures, least: float) -> bool:
+def _is_good(carts: list[Packing], figures: Figures, least: float) -> bool:
     best = min(carts, key=lambda cart: cost_of(cart, figures))
     enough = _rounded_up(least, figures.costs) * GOOD
     return not best.supply.any() and cost_of(best, figures) <= enough

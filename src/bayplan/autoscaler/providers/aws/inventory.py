@@ -21,9 +21,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from bayplan.autoscaler.providers.aws.kinds import Activity, AutoScalingGroup, Member, checked
-from bayplan.autoscaler.providers.aws.launch import Machine, Machines, find_all
+from bayplan.autoscaler.providers.aws.launch import InstanceSize, Machines, find_all
 from bayplan.autoscaler.providers.aws.sdk import Sdk
-from bayplan.autoscaler.providers.aws.templates import Said, read_tags
+from bayplan.autoscaler.providers.aws.templates import TagValues, read_tags
 from bayplan.autoscaler.providers.options import ProviderOptionError
 from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
@@ -41,7 +41,7 @@ _NODES, _DISCOVERY = "--nodes", "--node-group-auto-discovery"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedGroup:
     """A group that is named, and its bounds."""
 
     name: str
@@ -50,32 +50,32 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GroupSelection:
     """All that the flags ask for."""
 
-    named: Mapping[str, Named]
+    named: Mapping[str, NamedGroup]
     tagged: tuple[Mapping[str, str], ...]
     """By flag, tags and their values; an empty value is any."""
 
 
-def read_specs(nodes: Sequence[str], discovery: Sequence[str]) -> Wanted:
+def read_specs(nodes: Sequence[str], discovery: Sequence[str]) -> GroupSelection:
     """What the flags ask for; ProviderOptionError if that cannot be read."""
     named = {one.name: one for one in map(_named, nodes)}
     if len(named) < len(nodes):
         raise ProviderOptionError(f"{_NODES}: a group is there twice")
     if not named and not discovery:
         raise ProviderOptionError(f"--cloud-provider aws: give {_NODES} or {_DISCOVERY}")
-    return Wanted(named, tuple(map(_tags, discovery)))
+    return GroupSelection(named, tuple(map(_tags, discovery)))
 
 
-def _named(text: str) -> Named:
+def _named(text: str) -> NamedGroup:
     least, _, rest = text.partition(":")
     most, _, name = rest.partition(":")
     if not (_is_size(least) and _is_size(most) and name):
         raise ProviderOptionError(f"{_NODES} {text[:80]!r}: must be MIN:MAX:NAME")
     if int(least) > int(most):
         raise ProviderOptionError(f"{_NODES} {text[:80]!r}: {least} is more than {most}")
-    return Named(name, int(least), int(most))
+    return NamedGroup(name, int(least), int(most))
 
 
 def _tags(text: str) -> Mapping[str, str]:
@@ -186,15 +186,15 @@ class Asg:
 
     group: NodeGroup
     answer: AutoScalingGroup
-    said: Said
-    machine: Machine | NodeGroupError
+    said: TagValues
+    machine: InstanceSize | NodeGroupError
     instances: tuple[Instance, ...]
 
 
 class Inventory:
     """The groups, by name, and the group of each instance."""
 
-    def __init__(self, sdk: Sdk, wanted: Wanted, clock: Clock) -> None:
+    def __init__(self, sdk: Sdk, wanted: GroupSelection, clock: Clock) -> None:
         self._sdk = sdk
         self._wanted = wanted
         self._clock = clock
@@ -295,7 +295,7 @@ class Inventory:
             **which,
         )
 
-    async def _asg(self, answer: AutoScalingGroup, machine: Machine | NodeGroupError) -> Asg:
+    async def _asg(self, answer: AutoScalingGroup, machine: InstanceSize | NodeGroupError) -> Asg:
         name = answer.auto_scaling_group_name
         named = self._wanted.named.get(name)
         least = answer.min_size if named is None else named.min_size

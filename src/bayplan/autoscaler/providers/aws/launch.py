@@ -153,7 +153,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "i386": "386"}
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class InstanceSize:
     """What a group launches, at least."""
 
     name: str
@@ -175,7 +175,7 @@ class Machines:
         self._launches = Launches(sdk, clock)
         self._types: dict[str, InstanceTypeInfo] = {}
 
-    async def find(self, group: AutoScalingGroup) -> Machine:
+    async def find(self, group: AutoScalingGroup) -> InstanceSize:
         """The machine of a group; NotOfferedError if AWS tells of none."""
         launched = await self._launches.find(group)
         if not launched.types:
@@ -202,10 +202,10 @@ class Machines:
 
 async def find_all(
     machines: Machines, groups: Sequence[AutoScalingGroup]
-) -> list[Machine | NodeGroupError]:
+) -> list[InstanceSize | NodeGroupError]:
     """The machines of many groups, or why they are not known."""
 
-    async def one(group: AutoScalingGroup) -> Machine | NodeGroupError:
+    async def one(group: AutoScalingGroup) -> InstanceSize | NodeGroupError:
         try:
             return await machines.find(group)
         except NodeGroupError as error:
@@ -214,12 +214,12 @@ async def find_all(
     return await asyncio.gather(*map(one, groups))
 
 
-def _least(types: Sequence[InstanceTypeInfo]) -> Machine:
+def _least(types: Sequence[InstanceTypeInfo]) -> InstanceSize:
     first = types[0]
     architectures = first.processor_info.supported_architectures or ["x86_64"]
     # A type that also runs 32 bits is not known by them.
     known = next((one for one in architectures if one != "i386"), architectures[0])
-    return Machine(
+    return InstanceSize(
         first.instance_type,
         min(one.v_cpu_info.default_v_cpus for one in types),
         min(one.memory_info.size_in_mib for one in types),

@@ -15,8 +15,8 @@ from typing import Any
 from bayplan.autoscaler.providers.aws.inventory import (
     PLACEHOLDER,
     Asg,
+    GroupSelection,
     Inventory,
-    Wanted,
     instance_id,
     is_going,
     read_specs,
@@ -222,7 +222,7 @@ async def open_provider(
         sdk.close()
 
 
-def check_options(options: ProviderOptions) -> Wanted:
+def check_options(options: ProviderOptions) -> GroupSelection:
     """The groups that the options name or describe."""
     if options.cloud_config is not None:
         raise ProviderOptionError(

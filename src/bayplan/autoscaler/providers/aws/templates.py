@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bayplan.autoscaler.providers.aws.kinds import AutoScalingGroup, Tag
-from bayplan.autoscaler.providers.aws.launch import Machine
+from bayplan.autoscaler.providers.aws.launch import InstanceSize
 from bayplan.autoscaler.providers.descriptions import (
     described_node,
     read_amounts,
@@ -46,7 +46,7 @@ LABEL, TAINT, RESOURCE, OPTION, DRIVER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TagValues:
     """What tags say, and what of it cannot be read."""
 
     labels: Mapping[str, str]
@@ -60,7 +60,7 @@ class Said:
     problems: tuple[str, ...]
 
 
-def read_tags(tags: Sequence[Tag]) -> Said:
+def read_tags(tags: Sequence[Tag]) -> TagValues:
     """All that tags say."""
     labels, wrong_labels = read_labels(_under(tags, LABEL).items(), f"tag {LABEL[:-1]}")
     taints, wrong_taints = _taints(_under(tags, TAINT))
@@ -71,7 +71,7 @@ def read_tags(tags: Sequence[Tag]) -> Said:
     drivers = _under(tags, DRIVER)
     limits, wrong_limits = limits_of(drivers, f"tag {DRIVER}")
     problems = (*wrong_labels, *wrong_taints, *wrong_amounts, *wrong_options, *wrong_limits)
-    return Said(
+    return TagValues(
         labels,
         tuple(taints),
         tuple(wrong_taints),
@@ -106,7 +106,7 @@ ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 
 
 def template(
-    group: AutoScalingGroup, machine: Machine, said: Said, region: str, *, has_ebs: bool
+    group: AutoScalingGroup, machine: InstanceSize, said: TagValues, region: str, *, has_ebs: bool
 ) -> Template:
     """The template; NotOfferedError if it would promise too much."""
     name = group.auto_scaling_group_name
@@ -124,12 +124,12 @@ def template(
     return template_of(described_node(name, labels, said.taints, amounts, annotations=notes))
 
 
-def _amounts(machine: Machine) -> dict[str, Quantity]:
+def _amounts(machine: InstanceSize) -> dict[str, Quantity]:
     gpus: dict[str, Quantity] = {GPU: machine.gpus} if machine.gpus else {}
     return {CPU: machine.cpus, MEMORY: f"{machine.memory}Mi", **gpus}
 
 
-def _labels(group: AutoScalingGroup, machine: Machine) -> dict[str, str]:
+def _labels(group: AutoScalingGroup, machine: InstanceSize) -> dict[str, str]:
     labels = {ARCH: machine.architecture, OS: "linux", INSTANCE_TYPE: machine.name}
     if not group.availability_zones:
         return labels

@@ -40,7 +40,7 @@ from bayplan.autoscaler.providers.clusterapi.objects import (
 from bayplan.autoscaler.providers.clusterapi.scaling import Marks, Scaler, Sized, within
 from bayplan.autoscaler.providers.clusterapi.templates import Group, gpu_types, template
 from bayplan.autoscaler.providers.descriptions import options_over
-from bayplan.autoscaler.providers.informers import Following
+from bayplan.autoscaler.providers.informers import SyncedInformers
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client, Informers, Resource, Selection
 from bayplan.client.config.access import Access
@@ -126,7 +126,7 @@ class Cluster:
 class ClusterApi:
     """Answers for the groups of a management cluster."""
 
-    def __init__(self, cluster: Cluster, index: Index, following: Following) -> None:
+    def __init__(self, cluster: Cluster, index: Index, following: SyncedInformers) -> None:
         self._cluster = cluster
         self._index = index
         self._following = following
@@ -323,7 +323,7 @@ async def open_provider(
         for one in scalables:
             one.on_change(index.scalable_changed)
             one.on_unfit(index.unfit(one.resource.kind))
-        yield ClusterApi(cluster, index, Following([machines, *scalables]))
+        yield ClusterApi(cluster, index, SyncedInformers([machines, *scalables]))
 
 
 async def _management(

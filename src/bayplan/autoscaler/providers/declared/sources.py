@@ -27,7 +27,7 @@ from typing import Annotated
 import msgspec
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
-from bayplan.autoscaler.providers.informers import Following
+from bayplan.autoscaler.providers.informers import SyncedInformers
 from bayplan.base.configfiles import FieldProblem, parse, read_text
 from bayplan.client import Change, Client, Informer, Untyped, merge, untyped_kind
 from bayplan.client.errors import ClientError
@@ -105,7 +105,7 @@ class ObjectDeclarations:
     """What a file and the cluster's NodeGroups declare together."""
 
     def __init__(self, informer: Informer[Untyped], file: Sequence[Declaration] = ()) -> None:
-        self._following = Following([informer])
+        self._following = SyncedInformers([informer])
         self._file = {one.group: one for one in file}
         self._objects: dict[str, Declaration] = {}
         self._merged: dict[str, Declaration] | None = None

@@ -17,7 +17,7 @@ from bayplan.embedded.control.controller import Delete, Plan, RequeueAfter, Stag
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.sink import Sink
 from bayplan.embedded.control.view import JOBS, PODS, View
-from bayplan.embedded.nodes import podstatus
+from bayplan.embedded.nodes import kubelet
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR
 from bayplan.embedded.workloads.jobcounts import TRACKING, format_indexes, index_of, parse_indexes
 from bayplan.embedded.workloads.jobs import JobOrphans, Jobs
@@ -92,8 +92,8 @@ class Bench:
         if name in ("succeed", "fail") and pod.terminal:
             return
         steps: dict[str, Any] = {
-            "succeed": Update(key, lambda obj: podstatus.ended(obj, self.stage.now(), 0), "status"),
-            "fail": Update(key, lambda obj: podstatus.ended(obj, self.stage.now(), 1), "status"),
+            "succeed": Update(key, lambda obj: kubelet.ended(obj, self.stage.now(), 0), "status"),
+            "fail": Update(key, lambda obj: kubelet.ended(obj, self.stage.now(), 1), "status"),
             "delete": Delete(key, pod.uid),
             "force": Delete(key, pod.uid, 0),
         }

@@ -22,7 +22,7 @@ from bayplan.embedded.control.controller import (
     Update,
 )
 from bayplan.embedded.control.view import LEASES, NODES
-from bayplan.embedded.nodes import podstatus
+from bayplan.embedded.nodes import kubelet
 from bayplan.embedded.nodes.fleet import BEAT_SECONDS, Fleet, Machine
 from bayplan.embedded.nodes.registration import (
     LEASE_NAMESPACE,
@@ -116,6 +116,6 @@ class Health(Controller[str]):
         plan.append(Tell(key, "NodeNotReady", said, source=_SOURCE))
         for pod_key, pod in self._stage.view.pods_on(name):
             if pod.ready:
-                plan.append(Update(pod_key, lambda obj: podstatus.not_ready(obj, now), "status"))
+                plan.append(Update(pod_key, lambda obj: kubelet.not_ready(obj, now), "status"))
                 plan.append(Tell(pod_key, "NodeNotReady", "Node is not ready", "Warning", _SOURCE))
         return plan

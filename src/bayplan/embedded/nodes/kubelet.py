@@ -10,10 +10,14 @@ that does not fit into what is left of its node is refused, as a real kubelet do
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol
 
+import msgspec
+
 from bayplan.base.durations import DurationError, parse_duration
+from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.store.entry import Key
 from bayplan.embedded.apiserver.store.watchcache import Change
 from bayplan.embedded.control.controller import (
@@ -27,10 +31,159 @@ from bayplan.embedded.control.controller import (
     Update,
 )
 from bayplan.embedded.control.facts import TERMINAL, PodFacts, moment
-from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, PODS
-from bayplan.embedded.nodes import podstatus
-from bayplan.embedded.nodes.fitting import Fitting
+from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, NODES, PODS, View
 from bayplan.embedded.nodes.fleet import Fleet
+from bayplan.kube.pods import Pod
+from bayplan.kube.quantity import milli_value, value
+from bayplan.kube.requests import pod_requests
+from bayplan.kube.resources import CPU
+from bayplan.kube.resources import PODS as POD_COUNT
+
+_decode_pod = msgspec.json.Decoder(Pod).decode
+
+
+class Fitting:
+    """Requests of the pods that kubelets have accepted."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._counted: dict[Key, tuple[str, dict[str, int]]] = {}
+
+    def lacking(self, key: Key, pod: PodFacts) -> str | None:
+        """Count a pod in; if its node has too little of something, say of what instead."""
+        entry = self._view.store.get(key)
+        if entry is None or key in self._counted:
+            return None
+        wanted = {**pod_requests(_decode_pod(entry.data)), POD_COUNT: 1}
+        has, used = self._allocatable(pod.node), self._used[pod.node]
+        for name in sorted(wanted):
+            if wanted[name] > 0 and used[name] + wanted[name] > has.get(name, 0):
+                return name
+        self._count(key, pod.node, wanted)
+        return None
+
+    def ensure(self, key: Key, pod: PodFacts) -> None:
+        """Count a pod that was accepted before; this process may be younger than the cluster."""
+        entry = self._view.store.get(key)
+        if entry is not None and key not in self._counted:
+            self._count(key, pod.node, {**pod_requests(_decode_pod(entry.data)), POD_COUNT: 1})
+
+    def forget(self, key: Key) -> None:
+        """A pod has ended or is gone."""
+        node, amounts = self._counted.pop(key, ("", {}))
+        for name, amount in amounts.items():
+            self._used[node][name] -= amount
+
+    def _count(self, key: Key, node: str, wanted: dict[str, int]) -> None:
+        self._counted[key] = (node, wanted)
+        for name, amount in wanted.items():
+            self._used[node][name] += amount
+
+    def _allocatable(self, name: str) -> dict[str, int]:
+        node = self._view.get(NODES, "", name) or {}
+        found = (node.get("status") or {}).get("allocatable") or {}
+        return {
+            name: milli_value(amount) if name == CPU else value(amount)
+            for name, amount in found.items()
+        }
+
+
+_READINESS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+
+
+def creating(pod: JsonObject, now: str, host: str) -> JsonObject:
+    """The pod is on the node and waits for its volumes and images."""
+    waiting = {"waiting": {"reason": "ContainerCreating"}}
+    status = pod["status"]
+    status.update(phase="Pending", hostIP=host, hostIPs=[{"ip": host}], startTime=now)
+    status["containerStatuses"] = [_container(one, waiting) for one in pod["spec"]["containers"]]
+    return _conditions(pod, now, {"Initialized": "True"}, "ContainersNotReady")
+
+
+def running(pod: JsonObject, now: str, address: str) -> JsonObject:
+    """All containers run."""
+    state = {"running": {"startedAt": now}}
+    status = pod["status"]
+    status.update(phase="Running", podIP=address, podIPs=[{"ip": address}])
+    status.setdefault("startTime", now)
+    containers = pod["spec"]["containers"]
+    status["containerStatuses"] = [_container(one, state, ready=True) for one in containers]
+    return _conditions(pod, now, dict.fromkeys(_READINESS, "True"), "")
+
+
+def ended(pod: JsonObject, now: str, exit_code: int) -> JsonObject:
+    """All containers have ended and will not start again."""
+    reason = "Error" if exit_code else "Completed"
+    before = _started(pod, now)
+    state = {
+        "terminated": {
+            "exitCode": exit_code,
+            "reason": reason,
+            "startedAt": before,
+            "finishedAt": now,
+        }
+    }
+    pod["status"]["phase"] = "Failed" if exit_code else "Succeeded"
+    pod["status"]["containerStatuses"] = [
+        _container(one, state) for one in pod["spec"]["containers"]
+    ]
+    held = {"Initialized": "True"}
+    return _conditions(pod, now, held, "PodFailed" if exit_code else "PodCompleted")
+
+
+def refused(pod: JsonObject, now: str, reason: str, message: str) -> JsonObject:
+    """The kubelet does not take the pod."""
+    pod["status"].update(phase="Failed", reason=reason, message=message, startTime=now)
+    return pod
+
+
+def not_ready(pod: JsonObject, now: str) -> JsonObject:
+    """The pod's node was not heard of: nobody knows whether the pod is well."""
+    for condition in pod["status"].get("conditions") or ():
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            condition.update(status="False", reason="NodeNotReady", lastTransitionTime=now)
+    return pod
+
+
+def _started(pod: JsonObject, now: str) -> str:
+    for container in pod["status"].get("containerStatuses") or ():
+        started = (container.get("state") or {}).get("running") or {}
+        if started:
+            return str(started.get("startedAt", now))
+    return now
+
+
+def _container(spec: JsonObject, state: JsonObject, *, ready: bool = False) -> JsonObject:
+    image = spec.get("image") or ""
+    return {
+        "name": spec["name"],
+        "image": image,
+        "imageID": f"simulated://{image}" if "waiting" not in state else "",
+        "state": state,
+        "lastState": {},
+        "ready": ready,
+        "started": ready,
+        "restartCount": 0,
+    }
+
+
+def _conditions(pod: JsonObject, now: str, held: dict[str, str], reason: str) -> JsonObject:
+    """Set the readiness conditions; one that stays as it was keeps its time."""
+    status = pod["status"]
+    before = {one["type"]: one for one in status.get("conditions") or ()}
+    for type_ in _READINESS:
+        wanted = held.get(type_, "False")
+        old = before.get(type_)
+        if old is None or old["status"] != wanted:
+            old = {"type": type_, "status": wanted, "lastTransitionTime": now}
+        old.pop("reason", None)
+        if wanted != "True" and reason:
+            old["reason"] = reason
+        before[type_] = old
+    status["conditions"] = list(before.values())
+    return pod
+
 
 RUNS_FOR = "simulation.bayplan.io/runs-for"
 EXIT_CODE = "simulation.bayplan.io/exit-code"
@@ -106,7 +259,7 @@ class Kubelets(Controller[Key]):
     def _stopped(self, key: Key) -> Update:
         """How a pod ended that was told to; only of one that is kept can anybody read it."""
         now = self._stage.now()
-        return self._status(key, lambda obj: podstatus.ended(obj, now, STOPPED_CODE))
+        return self._status(key, lambda obj: ended(obj, now, STOPPED_CODE))
 
     def _start(self, key: Key, pod: PodFacts) -> Plan:
         if pod.status.start_time is None:
@@ -125,10 +278,10 @@ class Kubelets(Controller[Key]):
         lacking = self._fitting.lacking(key, pod)
         now, host = self._stage.now(), _host(pod.node)
         if lacking is None:
-            return [self._status(key, lambda obj: podstatus.creating(obj, now, host))]
+            return [self._status(key, lambda obj: creating(obj, now, host))]
         reason, message = f"OutOf{lacking}", f"Node didn't have enough resource: {lacking}"
         told = Tell(key, reason, message, "Warning", "kubelet")
-        refuse = self._status(key, lambda obj: podstatus.refused(obj, now, reason, message))
+        refuse = self._status(key, lambda obj: refused(obj, now, reason, message))
         return [refuse, told]
 
     def _run(self, key: Key, pod: PodFacts) -> Plan:
@@ -139,7 +292,7 @@ class Kubelets(Controller[Key]):
         if left > 0:
             return [*self._recover(key, pod), RequeueAfter(left)]
         now, code = self._stage.now(), _exit_code(pod)
-        return [self._status(key, lambda obj: podstatus.ended(obj, now, code))]
+        return [self._status(key, lambda obj: ended(obj, now, code))]
 
     def _recover(self, key: Key, pod: PodFacts) -> Plan:
         """A pod whose node was away is ready again once the node is back."""
@@ -149,7 +302,7 @@ class Kubelets(Controller[Key]):
         self._addresses += 1
         number, now = self._addresses, self._stage.now()
         address = f"10.{64 + (number >> 16) % 64}.{number >> 8 & 255}.{number & 255}"
-        return lambda obj: podstatus.running(obj, now, address)
+        return lambda obj: running(obj, now, address)
 
     def _status(self, key: Key, edit: Edit) -> Update:
         return Update(key, edit, "status")

@@ -22,7 +22,7 @@ from bayplan.kube.queueing import (
     QueueSpec,
 )
 from bayplan.queues import Ledger, QueuePolicyName, Resources, Status
-from bayplan.queues.turns import Turns
+from bayplan.queues.actions.lines import Turns
 from bench.measure import Result
 
 FAN_OUT = (9, 8, 8, 8)

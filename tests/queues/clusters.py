@@ -13,8 +13,7 @@ from bayplan.kube.workloads import PriorityClass
 from bayplan.queues import OURS, Ledger, QueuePolicyName, Rules, Status, read_amounts
 from bayplan.queues.actions import Action, act
 from bayplan.queues.placement import SnapshotPlacement
-from bayplan.queues.plan import Plan
-from bayplan.queues.session import Session
+from bayplan.queues.session import Plan, Session
 from tests.builders import PodBuilder, make_node, make_pod, make_pod_group
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bayplan.kube.meta import KubeObject
 from bayplan.queues import VOLCANO, Status
-from bayplan.queues.actions.preempt import preempt_for
-from bayplan.queues.actions.reclaim import reclaim_for
+from bayplan.queues.actions.eviction import preempt_for, reclaim_for
 from tests.builders import make_pod_group, make_priority_class, make_queue
 from tests.queues.clusters import Cluster, gang, member, node
 

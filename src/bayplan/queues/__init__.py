@@ -1,5 +1,6 @@
 """Who may run next: queues and their quota, gangs, reservations and gates. It only reckons."""
 
+from bayplan.queues.accounts import Usage
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
 from bayplan.queues.members import Gate, Member, Status, gate_of, group_key_of, wants_gate
@@ -9,7 +10,6 @@ from bayplan.queues.quota import Quota
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources, pod_amounts, read_amounts
 from bayplan.queues.rules import OURS, VOLCANO, Rules
 from bayplan.queues.tree import QueueNode, QueueTree
-from bayplan.queues.usage import Usage
 
 __all__ = [
     "NOTHING",

@@ -19,8 +19,8 @@ from bayplan.queues.groups import Group
 from bayplan.queues.members import Member
 from bayplan.queues.problems import NoRoom, Why
 from bayplan.queues.resources import NOTHING, Resources
-from bayplan.queues.saying import said_of
 from bayplan.queues.session import Session, Statement
+from bayplan.queues.status import said_of
 
 RefusalOf = Callable[[Member], NoRoom | None]
 """Why a pod is not to be tried now; None if it is."""

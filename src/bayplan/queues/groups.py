@@ -18,12 +18,11 @@ from msgspec.structs import replace
 
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.queueing import PodGroup
-from bayplan.queues.members import Status
+from bayplan.queues.accounts import Usage
+from bayplan.queues.members import WAITING, Roster, Status
 from bayplan.queues.problems import Why
 from bayplan.queues.resources import NOTHING, AmountError, Resources, read_amounts
-from bayplan.queues.roster import WAITING, Roster
 from bayplan.queues.rules import OURS, Rules
-from bayplan.queues.usage import Usage
 
 
 class Group(Roster):

@@ -20,7 +20,7 @@ from functools import partial
 
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
-from bayplan.queues.accounts import Accounts
+from bayplan.queues.accounts import UNUSED, Accounts, Usage
 from bayplan.queues.groups import Group
 from bayplan.queues.members import Member, Status
 from bayplan.queues.policies import POLICIES, VOLCANO_POLICIES, QueuePolicy, QueuePolicyName
@@ -30,7 +30,6 @@ from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
 from bayplan.queues.room import asks_beyond_share, over_share, room_for_group, room_for_request
 from bayplan.queues.rules import OURS, Rules
 from bayplan.queues.tree import QueueTree
-from bayplan.queues.usage import UNUSED, Usage
 
 PriorityOf = Callable[[str], int]
 """The value of a PriorityClass by its name; the default's for an empty name."""

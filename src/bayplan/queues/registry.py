@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable
 from bayplan.kube.pods import POD_SCHEDULED, Pod
 from bayplan.kube.queueing import PodGroup
 from bayplan.kube.requests import is_resize_infeasible
+from bayplan.queues.admission import hold_again
 from bayplan.queues.asks import Candidates
 from bayplan.queues.groups import Group
-from bayplan.queues.holding import hold_again
 from bayplan.queues.ledger import Ledger
 from bayplan.queues.members import Gate, Member, Status, group_key_of
 from bayplan.queues.podgroups import group_for, malformed, names_group, uses_queues

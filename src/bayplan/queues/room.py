@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bayplan.queues.accounts import Accounts
+from bayplan.queues.accounts import Accounts, Usage
 from bayplan.queues.groups import Group
 from bayplan.queues.problems import NoRoom, Why
 from bayplan.queues.resources import NOTHING, Resources, write_amount
 from bayplan.queues.rules import Rules
-from bayplan.queues.usage import Usage
 
 
 def room_for_group(accounts: Accounts, group: Group) -> NoRoom | None:

@@ -2,13 +2,14 @@
 
 A `Statement` collects placements, pipelines and evictions. All are entered in the books and on the
 nodes at once, so that the next question sees them. A gang that cannot be completed is discarded:
-everything is taken back in reverse. What is committed goes into the plan.
+everything is taken back in reverse. What is committed goes into
+the `Plan`: values for whoever writes it to the cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
@@ -18,10 +19,47 @@ from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
 from bayplan.queues.members import Gate, Member, Status
 from bayplan.queues.placement import Choice, Placement
-from bayplan.queues.plan import Eviction, Placed, Plan
 from bayplan.queues.problems import NoRoom, Why
 from bayplan.queues.rules import Rules
-from bayplan.queues.saying import said_of
+from bayplan.queues.status import said_of
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A pod, and the node that was chosen for it."""
+
+    pod: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod that has to leave, for whom and why."""
+
+    pod: str
+    node: str
+    preemptor: str
+    action: Literal["preempt", "reclaim"]
+
+
+@dataclass(slots=True)
+class Plan:
+    """The decisions of one cycle; pods and groups by their keys."""
+
+    admitted: list[str] = field(default_factory=list)
+    """Groups that are now Inqueue."""
+    ungated: list[str] = field(default_factory=list)
+    """Pods that lose the gate of queue admission; they hold their quota from now on."""
+    placed: list[Placed] = field(default_factory=list)
+    """Pods to be bound; each pod's gang is complete."""
+    pipelined: list[Placed] = field(default_factory=list)
+    """Pods that a node is kept for until others have left it."""
+    evicted: list[Eviction] = field(default_factory=list)
+    unplaced: list[str] = field(default_factory=list)
+    """Pods that quota lets run and no node takes: what nodes are to be bought for."""
+    waiting: dict[str, NoRoom] = field(default_factory=dict)
+    """By group what it waits for."""
+
 
 Evicting = Literal["preempt", "reclaim"]
 Undo = Callable[[], None]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from bayplan.kube.queueing import PodGroupPhase
 from bayplan.queues.groups import Group
 from bayplan.queues.members import Status
+from bayplan.queues.problems import Why
 from bayplan.queues.rules import Rules
 
 UNSCHEDULABLE, SCHEDULED = "Unschedulable", "Scheduled"
@@ -67,3 +68,15 @@ def _phase(group: Group, rules: Rules) -> PodGroupPhase:
     if scheduled >= group.min_member and (scheduled or rules.zero_min_member_completed):
         return "Completed" if scheduled == ended else "Running"
     return "Inqueue" if group.phase == "Inqueue" else "Pending"
+
+
+def said_of(group: Group, why: Why) -> str:
+    """Why a group cannot start, where that is not its queue's doing."""
+    pending, needs = group.count(Status.PENDING), group.min_member
+    if why is Why.NOT_ENOUGH_PODS:
+        return f"{len(group.members)} pods are there, {needs} are needed to start"
+    if why is Why.NOT_ENOUGH_PODS_OF_TASK:
+        return "too few pods of a task are there to start"
+    if why is Why.FOREIGN_GATE:
+        return "too many of its pods are held by gates that are not the queue's to remove"
+    return f"quota is there, and no nodes for {pending} of {len(group.members)} pods"

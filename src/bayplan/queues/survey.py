@@ -17,6 +17,7 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import POD_SCHEDULED, Pod
 from bayplan.kube.queueing import ROOT_QUEUE, PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
+from bayplan.queues.accounts import Usage
 from bayplan.queues.admission import Admitted, decide_turn
 from bayplan.queues.asks import Asking, Stage, asks_of, pod_asks_of
 from bayplan.queues.groups import Group
@@ -30,7 +31,6 @@ from bayplan.queues.quota import Quota
 from bayplan.queues.registry import QueueRegistry
 from bayplan.queues.resources import NOTHING, Resources
 from bayplan.queues.tree import QueueNode
-from bayplan.queues.usage import Usage
 
 _OVER = ("Completed", "Running")
 _OURS = (Gate.OURS, Gate.OURS_UNASKED)

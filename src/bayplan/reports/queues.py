@@ -16,9 +16,8 @@ from bayplan.kube.nodes import Node
 from bayplan.queues import NOTHING, UNLIMITED, VOLCANO, Ledger, QueuePolicyName, Resources, Rules
 from bayplan.queues.actions import act
 from bayplan.queues.placement import SnapshotPlacement
-from bayplan.queues.plan import Plan
 from bayplan.queues.resources import node_amounts, write_amount, write_amounts
-from bayplan.queues.session import Session
+from bayplan.queues.session import Plan, Session
 from bayplan.queues.survey import QueueView, Survey, WaitingGroup, fill, priorities_in, survey
 
 if TYPE_CHECKING:

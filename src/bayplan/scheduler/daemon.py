@@ -19,8 +19,8 @@ from bayplan.fit import Profile
 from bayplan.kube.gates import VOLUME_LIMIT_SCALING
 from bayplan.observe import LimitCollector, LimitWatch, LiveSnapshot, follow
 from bayplan.queues import Ledger
-from bayplan.scheduler.batch.following import follow_queues
 from bayplan.scheduler.batch.metrics import QueueMetrics
+from bayplan.scheduler.batch.queue_informers import follow_queues
 from bayplan.scheduler.config import SchedulerSettings, rules
 from bayplan.scheduler.desk import Told
 from bayplan.scheduler.dryrun import Show, ShownWrites

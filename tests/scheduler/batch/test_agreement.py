@@ -17,8 +17,7 @@ from bayplan.lab import VirtualLab, run_virtually
 from bayplan.queues import Ledger
 from bayplan.queues.actions import act
 from bayplan.queues.placement import SnapshotPlacement
-from bayplan.queues.plan import Plan
-from bayplan.queues.session import Session
+from bayplan.queues.session import Plan, Session
 from bayplan.queues.survey import fill, survey
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.schedules import QueueMade, Schedule, trees

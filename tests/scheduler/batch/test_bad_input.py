@@ -9,7 +9,7 @@ from bayplan.client.resources import EVENTS
 from bayplan.kube.queueing import PodGroup, Queue
 from tests.client.conftest import meta
 from tests.scheduler.batch.objects import group, pod, queue
-from tests.scheduler.batch.test_standing import served
+from tests.scheduler.batch.test_status import served
 from tests.scheduler.batch.told import bought_for, gated
 from tests.scheduler.running import Running, node
 

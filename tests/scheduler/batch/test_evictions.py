@@ -10,7 +10,7 @@ import pytest
 from bayplan.client import Untyped, deletion, merge
 from bayplan.kube.pods import Pod
 from tests.scheduler.batch.objects import group, pod, queue
-from tests.scheduler.batch.test_standing import served
+from tests.scheduler.batch.test_status import served
 from tests.scheduler.batch.told import gated
 from tests.scheduler.running import Running, node
 

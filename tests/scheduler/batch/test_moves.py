@@ -12,7 +12,7 @@ from bayplan.queues.registry import QueueRegistry
 from tests.builders import PodBuilder, make_pod
 from tests.scheduler.batch.objects import group, pod, queue
 from tests.scheduler.batch.test_reservations import held, reason
-from tests.scheduler.batch.test_standing import served
+from tests.scheduler.batch.test_status import served
 from tests.scheduler.batch.told import bought_for
 from tests.scheduler.running import node
 

@@ -10,7 +10,7 @@ from bayplan.client import Untyped, deletion, merge
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import Queue
 from tests.scheduler.batch.objects import group, pod, queue
-from tests.scheduler.batch.test_standing import served
+from tests.scheduler.batch.test_status import served
 from tests.scheduler.batch.told import bought_for, gated
 from tests.scheduler.running import Running, node
 

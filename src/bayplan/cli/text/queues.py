@@ -11,7 +11,7 @@ from rich.text import Text
 from bayplan.cli.text.output import printable, table
 from bayplan.kube.resources import PODS
 from bayplan.queues import Resources
-from bayplan.queues.plan import Plan
+from bayplan.queues.session import Plan
 from bayplan.queues.survey import QueueView, Survey, WaitingGroup
 from bayplan.reports.queues import amounts
 

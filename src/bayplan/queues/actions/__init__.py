@@ -8,8 +8,7 @@ from typing import Literal
 from bayplan.queues.actions.allocate import allocate
 from bayplan.queues.actions.backfill import backfill
 from bayplan.queues.actions.enqueue import enqueue
-from bayplan.queues.actions.preempt import preempt
-from bayplan.queues.actions.reclaim import reclaim
+from bayplan.queues.actions.eviction import preempt, reclaim
 from bayplan.queues.session import Session
 
 Action = Literal["enqueue", "allocate", "backfill", "preempt", "reclaim"]

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 
 from bayplan.queues.actions.lines import Lines
 from bayplan.queues.actions.volcano import PodByPod
+from bayplan.queues.admission import hold_again
 from bayplan.queues.asks import needed_first
 from bayplan.queues.gangs import Trial, select_by_quota, with_first
 from bayplan.queues.groups import Group
-from bayplan.queues.holding import hold_again
 from bayplan.queues.members import Gate, Member, Status
 from bayplan.queues.orders import member_key
 from bayplan.queues.problems import NoRoom, Why

@@ -11,8 +11,7 @@ from bayplan.queues.actions.lines import Lines
 from bayplan.queues.groups import Group
 from bayplan.queues.members import Gate, Member, Status
 from bayplan.queues.orders import member_key
-from bayplan.queues.plan import Placed
-from bayplan.queues.session import Session
+from bayplan.queues.session import Placed, Session
 
 
 def backfill(session: Session) -> None:

@@ -23,13 +23,13 @@ from bayplan.queues import NOTHING, Gate, Ledger, Problem, gate_of
 from bayplan.queues.podgroups import uses_queues
 from bayplan.queues.registry import QueueRegistry
 from bayplan.queues.resources import node_amounts
-from bayplan.scheduler.batch.admitting import Hands
+from bayplan.scheduler.batch.actuation import Hands
 from bayplan.scheduler.batch.evictions import Evictions
+from bayplan.scheduler.batch.gate_removal import GateRemoval, Ungated
+from bayplan.scheduler.batch.pod_conditions import PodConditions
 from bayplan.scheduler.batch.reservations import Reservations
-from bayplan.scheduler.batch.standing import Standing
-from bayplan.scheduler.batch.telling import Telling
+from bayplan.scheduler.batch.status import QueueStatusWriter
 from bayplan.scheduler.batch.turns import Turns
-from bayplan.scheduler.batch.ungating import Ungated, Ungating
 from bayplan.scheduler.config import QueueSettings
 from bayplan.scheduler.desk import Desk
 from bayplan.scheduler.messages import Notice, cut
@@ -46,13 +46,13 @@ class Batch:
         self._desk = desk
         self.ledger = Ledger(policy=settings.policy, priority_of=self._priority_of)
         self._book = QueueRegistry(self.ledger, self._is_ours)
-        self.ungating = Ungating(writes, desk.clock, self._ungated)
-        telling = Telling(desk, gates=gates)
+        self.ungating = GateRemoval(writes, desk.clock, self._ungated)
+        telling = PodConditions(desk, gates=gates)
         reservations = Reservations(settings.reservation_timeout)
         evictions = Evictions(desk, self.ledger, tries.preemptions)
         hands = Hands(tries, self.ungating, telling, evictions)
         self.turns = Turns(desk, self._book, hands, reservations, gates=gates)
-        self.standing = Standing(desk, self._book, writes, telling.waits_for)
+        self.standing = QueueStatusWriter(desk, self._book, writes, telling.waits_for)
         self._shared = NOTHING
         """What all nodes have together, where that is shared by weight."""
         self._problems: tuple[Problem, ...] = ()

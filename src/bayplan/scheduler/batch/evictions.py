@@ -13,12 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from bayplan.queues import Gate, Group, Ledger, Member, Status
-from bayplan.queues.actions.preempt import preempt_for
-from bayplan.queues.actions.reclaim import reclaim_for
+from bayplan.queues.actions.eviction import preempt_for, reclaim_for
 from bayplan.queues.members import status_of
 from bayplan.queues.placement import SnapshotPlacement
-from bayplan.queues.plan import Plan
-from bayplan.queues.session import Session
+from bayplan.queues.session import Plan, Session
 from bayplan.scheduler.desk import Desk
 from bayplan.scheduler.preempting import Preemptions
 

@@ -9,7 +9,7 @@ import pytest
 from bayplan.base.clock import LoopClock
 from bayplan.client.errors import NotFoundError, Status
 from bayplan.kube.pods import Pod
-from bayplan.scheduler.batch.ungating import Ungated, Ungating
+from bayplan.scheduler.batch.gate_removal import GateRemoval, Ungated
 from tests.builders import make_pod
 
 pytestmark = pytest.mark.virtual
@@ -33,7 +33,7 @@ class Forgetful:
 async def test_a_pod_that_is_said_to_be_gone_is_asked_for_until_the_watch_says_so_too() -> None:
     results: list[Ungated] = []
     clock = LoopClock()
-    ungating = Ungating(Forgetful(2), clock, lambda _, result: results.append(result))
+    ungating = GateRemoval(Forgetful(2), clock, lambda _, result: results.append(result))
     task = asyncio.ensure_future(ungating.run())
     pod, gone = make_pod("p").obj(), make_pod("gone").obj()
     ungating.start(pod)

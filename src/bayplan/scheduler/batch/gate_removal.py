@@ -59,7 +59,7 @@ class _Removal:
     tries: int = 0
 
 
-class Ungating:
+class GateRemoval:
     """The removals that are not carried out yet."""
 
     def __init__(

@@ -17,10 +17,10 @@ from bayplan.queues.registry import QueueRegistry, reserved_of
 from bayplan.queues.session import Session
 from bayplan.scheduler.attempt import Refused
 from bayplan.scheduler.batch.evictions import Evictions
+from bayplan.scheduler.batch.gate_removal import GateRemoval
 from bayplan.scheduler.batch.placement import LivePlacement
+from bayplan.scheduler.batch.pod_conditions import PodConditions
 from bayplan.scheduler.batch.reservations import Reservations
-from bayplan.scheduler.batch.telling import Telling
-from bayplan.scheduler.batch.ungating import Ungating
 from bayplan.scheduler.desk import Desk
 from bayplan.scheduler.queue import QueuedPod
 from bayplan.scheduler.tries import Tries
@@ -31,12 +31,12 @@ class Hands:
     """Whoever carries out what a turn comes to."""
 
     tries: Tries
-    ungating: Ungating
-    telling: Telling
+    ungating: GateRemoval
+    telling: PodConditions
     evictions: Evictions
 
 
-class Admitting:
+class TurnActuator:
     """Admits pods that quota has room for."""
 
     def __init__(

@@ -32,7 +32,7 @@ TIMED_OUT: Reason = "ReservationTimedOut"
 Saying = tuple[Why, str]
 
 
-class Telling:
+class PodConditions:
     """Tells pods why they wait."""
 
     def __init__(self, desk: Desk, *, gates: bool) -> None:

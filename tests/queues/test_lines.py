@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.queues import Ledger, Status
-from bayplan.queues.turns import Turns
+from bayplan.queues.actions.lines import Turns
 from tests.builders import make_pod, make_pod_group, make_queue
 
 PARENTS = {"x": "", "y": "", "x1": "x", "x2": "x", "y1": "y", "z": ""}

@@ -1,6 +1,10 @@
-"""Making room for a pod: a node that takes it, and queues that allow it, once others have left.
+"""Evictions for groups that cannot start: preempt in their own queue, reclaim from others.
 
-Who may leave is for others to say. Before anybody has to, a node is looked for that has room. Nodes
+- *Preempt*: a group takes room from groups of its own queue that matter less. Within a group, too,
+  pods may leave for those of higher priority.
+- *Reclaim*: a queue that has less than it deserves takes room from queues that have more.
+
+Who may leave is in `victims`. Before anybody has to, a node is looked for that has room. Nodes
 are tried by name, and not all of many; victims go one by one, and only until there is room. Where
 disruption budgets count, nobody leaves whom they protect as long as others could, there or on
 another node.
@@ -9,8 +13,12 @@ another node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
+from bayplan.queues.actions.allocate import is_overused
+from bayplan.queues.actions.lines import Lines
+from bayplan.queues.actions.victims import preemptable, reclaimable, somebody_yields
 from bayplan.queues.groups import Group
 from bayplan.queues.members import Gate, Member, Status
 from bayplan.queues.orders import member_key
@@ -119,3 +127,99 @@ class RoomMaker:
             return False
         statement.take(member, choice)
         return True
+
+
+def preempt(session: Session) -> None:
+    """Make room in queues for their own groups."""
+    lines = Lines(session, starving(session))
+    while (queue := lines.turns.first()) is not None:
+        groups = []
+        while (group := lines.pop(queue)) is not None:
+            groups.append(group)
+            preempt_for(session, group)
+        for group in groups:
+            _within(session, group)
+        lines.turns.drop()
+
+
+def preempt_for(session: Session, group: Group) -> bool:
+    """Make room in its queue for one group; whether it can start once others have left.
+
+    What it comes to is in the session's plan: who leaves, and which nodes are kept for whom.
+    """
+    statement, pods = Statement(session), in_need(session, group)
+    maker = _maker(session, own=False)
+    while group.is_starving and pods:
+        maker.make(statement, pods.pop())
+    statement.end(group)
+    return group.is_pipelined
+
+
+def _within(session: Session, group: Group) -> None:
+    maker = _maker(session, own=True)
+    for member in reversed(in_need(session, group)):
+        statement = Statement(session)
+        made = maker.make(statement, member)
+        if not made or not (group.is_pipelined or session.rules.room_within_incomplete_gang):
+            statement.discard()
+            return
+        statement.commit(bind=group.is_ready)
+
+
+def _maker(session: Session, *, own: bool) -> RoomMaker:
+    victims_on = partial(preemptable, session, own=own)
+    has_room = partial(_has_room_to_preempt, session)
+    if own:
+        return RoomMaker(session, "preempt", victims_on, has_room)
+    return RoomMaker(session, "preempt", victims_on, has_room, partial(somebody_yields, session))
+
+
+def _has_room_to_preempt(session: Session, member: Member, node: str) -> bool:
+    if session.ledger.may_allocate(member) is not None:
+        return False
+    return session.placement.fits_without(member, node)
+
+
+def reclaim(session: Session) -> None:
+    """Make room for queues in others."""
+    lines = Lines(session, starving(session))
+    while (queue := lines.turns.first()) is not None:
+        if not is_overused(session, queue):
+            while (group := lines.pop(queue)) is not None:
+                reclaim_for(session, group)
+        lines.turns.drop()
+
+
+def reclaim_for(session: Session, group: Group) -> bool:
+    """Make room in other queues for one group; whether it can start once others have left.
+
+    What it comes to is in the session's plan: who leaves, and which nodes are kept for whom.
+    """
+    statement, pods = Statement(session), in_need(session, group)
+    maker = RoomMaker(
+        session, "reclaim", partial(reclaimable, session), partial(_has_room_to_reclaim, session)
+    )
+    while group.is_starving and pods:
+        member = pods.pop()
+        if _may_reclaim(session, member, group.queue):
+            maker.make(statement, member)
+    statement.end(group)
+    return group.is_pipelined
+
+
+def _may_reclaim(session: Session, member: Member, queue: str) -> bool:
+    """Whether a queue would, with a pod, still have no more than it deserves."""
+    accounts, request = session.accounts, member.request
+    if not accounts.tree.is_open(queue):
+        return False
+    used = accounts.usage(queue).allocated + request
+    return accounts.policy.may_reclaim(accounts.quota(queue), used, request)
+
+
+def _has_room_to_reclaim(session: Session, member: Member, node: str) -> bool:
+    """Whether a node will have room, and so have the queues above the reclaimer's."""
+    if not session.placement.fits_without(member, node):
+        return False
+    if session.rules.reclaim_ignores_ancestor_limit:
+        return True
+    return session.ledger.may_allocate(member) is None

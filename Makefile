@@ -50,7 +50,7 @@ unit: $(READY) ## Run the tests that are quick: within 90 seconds on two cores
 long: $(READY) ## Run the tests that try a sample with many: kills, full disks, mutated requests
 	$(BIN)/python -m pytest --long --timeout 0 tests/embedded/test_killed.py tests/embedded/test_mutations.py \
 		tests/images/store/test_kills.py tests/lab/simulating/test_hashes.py tests/packaging/test_clone.py \
-		tests/fit/batches/test_batch_properties.py tests/autoscaler/test_buying_properties.py \
+		tests/fit/batches/test_batch_properties.py tests/autoscaler/scaleup/test_orchestrator_properties.py \
 		tests/oracle/test_live_queues.py
 
 lint: $(READY) system weblint ## Check style, types and the rooms' imports

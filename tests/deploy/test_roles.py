@@ -140,7 +140,12 @@ EXPLAINED: dict[Permission, str] = {
         "pods",
         "get",
     ): "an evicted pod that does not go: tests/autoscaler/scaledown",
-    ("autoscaler", "bayplan.io", "nodegroups*", "*"): "tests/providers/clusterapi, which has some",
+    (
+        "autoscaler",
+        "bayplan.io",
+        "nodegroups*",
+        "*",
+    ): "tests/autoscaler/providers/clusterapi, which has some",
     ("*", "events.k8s.io", "events", "patch"): "what is said again: tests/client/test_recorder.py",
     ("webhook", "*", "*", "patch"): "certificates that are renewed: tests/admission",
 }

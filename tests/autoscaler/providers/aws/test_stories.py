@@ -14,10 +14,9 @@ from bayplan.autoscaler.providers.registry import open_provider
 from bayplan.client import Client, Untyped
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from tests.patience import PATIENCE
-from tests.providers.aws.account import TEMPLATE, Account
-from tests.providers.aws.wire import Wire
-from tests.providers.test_stories import (
+from tests.autoscaler.providers.aws.account import TEMPLATE, Account
+from tests.autoscaler.providers.aws.wire import Wire
+from tests.autoscaler.providers.test_stories import (
     DRIVER,
     at_work,
     https,
@@ -26,6 +25,7 @@ from tests.providers.test_stories import (
     until_placed,
     waiting,
 )
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole
 

@@ -17,9 +17,9 @@ from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.nodegroups import NodeRef
 from tests.accounts import restricted, write_token
 from tests.admission.manifests import CRDS, documents
+from tests.autoscaler.providers.clusterapi.capi import INFRASTRUCTURE, MIN, NAMESPACE, SIZED, Capi
+from tests.autoscaler.providers.clusterapi.opened import node, seen
 from tests.deploy.made import made
-from tests.providers.clusterapi.capi import INFRASTRUCTURE, MIN, NAMESPACE, SIZED, Capi
-from tests.providers.clusterapi.opened import node, seen
 
 pytestmark = pytest.mark.whole
 

@@ -22,8 +22,8 @@ from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.lab import run_virtually
 from bayplan.nodegroups import NodeGroupError, NodeRef, Provider, UnavailableError
-from tests.providers.clusterapi.capi import DELETE, MAX, MIN, NAMESPACE, Capi
-from tests.providers.clusterapi.opened import opened, seen
+from tests.autoscaler.providers.clusterapi.capi import DELETE, MAX, MIN, NAMESPACE, Capi
+from tests.autoscaler.providers.clusterapi.opened import opened, seen
 from tests.scheduler.faults.wire import Fault, FaultyWire, How, Plan, Target
 
 pytestmark = pytest.mark.whole

@@ -9,8 +9,8 @@ from pathlib import Path
 from bayplan.autoscaler.providers.clusterapi import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptions
 from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
-from tests.providers.clusterapi.capi import Capi
-from tests.providers.waiting import until
+from tests.autoscaler.providers.clusterapi.capi import Capi
+from tests.autoscaler.providers.waiting import until
 
 
 @asynccontextmanager

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
-from tests.providers.aws.account import Account
-from tests.providers.aws.conftest import Opened
-from tests.providers.aws.wire import Wire
+from tests.autoscaler.providers.aws.account import Account
+from tests.autoscaler.providers.aws.conftest import Opened
+from tests.autoscaler.providers.aws.wire import Wire
 
 pytestmark = pytest.mark.whole
 

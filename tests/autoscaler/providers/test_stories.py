@@ -36,7 +36,7 @@ from bayplan.kube.times import timestamp
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.admission.manifests import CRDS, documents
-from tests.providers.clusterapi.capi import CAPACITY, NAMESPACE, SIZED, Capi
+from tests.autoscaler.providers.clusterapi.capi import CAPACITY, NAMESPACE, SIZED, Capi
 
 pytestmark = pytest.mark.whole
 

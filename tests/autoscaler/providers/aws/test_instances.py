@@ -15,10 +15,10 @@ from bayplan.nodegroups import (
     Provider,
     RefusedError,
 )
+from tests.autoscaler.providers.aws.account import Account
+from tests.autoscaler.providers.aws.conftest import Opened
+from tests.autoscaler.providers.aws.wire import Wire
 from tests.cloud.clouds import Clock
-from tests.providers.aws.account import Account
-from tests.providers.aws.conftest import Opened
-from tests.providers.aws.wire import Wire
 
 pytestmark = pytest.mark.whole
 

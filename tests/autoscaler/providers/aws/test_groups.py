@@ -9,10 +9,10 @@ from bayplan.autoscaler.providers.aws import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client
 from bayplan.nodegroups import GroupOptions, NodeGroup, NotFoundError, NotOfferedError
-from tests.providers.aws.account import IMAGE, TEMPLATE, Account
-from tests.providers.aws.conftest import Opened
-from tests.providers.aws.wire import Wire
-from tests.providers.declared.test_overlay import limits
+from tests.autoscaler.providers.aws.account import IMAGE, TEMPLATE, Account
+from tests.autoscaler.providers.aws.conftest import Opened
+from tests.autoscaler.providers.aws.wire import Wire
+from tests.autoscaler.providers.declared.test_overlay import limits
 
 pytestmark = pytest.mark.whole
 

@@ -8,9 +8,9 @@ import pytest
 
 from bayplan.client import Client
 from bayplan.nodegroups import Provider
+from tests.autoscaler.providers.clusterapi.capi import Capi
+from tests.autoscaler.providers.clusterapi.opened import opened
 from tests.client.conftest import access, client
-from tests.providers.clusterapi.capi import Capi
-from tests.providers.clusterapi.opened import opened
 
 __all__ = ["access", "client"]
 

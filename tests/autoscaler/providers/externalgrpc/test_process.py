@@ -24,8 +24,8 @@ from bayplan.nodegroups import (
     RefusedError,
     UnavailableError,
 )
+from tests.autoscaler.providers.declared.test_overlay import limits
 from tests.client.conftest import access, client
-from tests.providers.declared.test_overlay import limits
 
 pytestmark = pytest.mark.whole
 
@@ -35,7 +35,7 @@ __all__ = ["access", "client"]
 
 @contextmanager
 def program(folder: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    command = [sys.executable, "-m", "tests.providers.externalgrpc.program", str(folder)]
+    command = [sys.executable, "-m", "tests.autoscaler.providers.externalgrpc.program", str(folder)]
     process = subprocess.Popen([*command, str(port)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

@@ -24,7 +24,7 @@ from bayplan.nodegroups import (
     Provider,
     RefusedError,
 )
-from tests.providers.clusterapi.capi import (
+from tests.autoscaler.providers.clusterapi.capi import (
     CAPACITY,
     DELETE,
     GROUP,
@@ -34,8 +34,8 @@ from tests.providers.clusterapi.capi import (
     SIZED,
     Capi,
 )
-from tests.providers.clusterapi.opened import names, node, opened, seen
-from tests.providers.waiting import until
+from tests.autoscaler.providers.clusterapi.opened import names, node, opened, seen
+from tests.autoscaler.providers.waiting import until
 
 WORKERS = "MachineDeployment/default/workers"
 POOL = "MachinePool/default/pool"

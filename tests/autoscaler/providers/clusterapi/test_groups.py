@@ -8,10 +8,18 @@ from bayplan.autoscaler.providers.clusterapi import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client
 from bayplan.nodegroups import GroupOptions, NodeGroup, NotFoundError, NotOfferedError, Provider
-from tests.providers.clusterapi.capi import CAPACITY, GROUP, INFRASTRUCTURE, MAX, MIN, SIZED, Capi
-from tests.providers.clusterapi.opened import names, opened
-from tests.providers.declared.test_overlay import limits
-from tests.providers.waiting import until
+from tests.autoscaler.providers.clusterapi.capi import (
+    CAPACITY,
+    GROUP,
+    INFRASTRUCTURE,
+    MAX,
+    MIN,
+    SIZED,
+    Capi,
+)
+from tests.autoscaler.providers.clusterapi.opened import names, opened
+from tests.autoscaler.providers.declared.test_overlay import limits
+from tests.autoscaler.providers.waiting import until
 
 WORKERS = "MachineDeployment/default/workers"
 

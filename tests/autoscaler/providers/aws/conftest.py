@@ -23,9 +23,9 @@ from bayplan.embedded.apiserver.config import PlaneConfig
 from bayplan.embedded.apiserver.plane import ControlPlane
 from bayplan.embedded.inprocess import in_process_client
 from bayplan.nodegroups import Provider
+from tests.autoscaler.providers.aws.account import REGION, Account
+from tests.autoscaler.providers.aws.wire import Wire, wired
 from tests.cloud.clouds import Clock
-from tests.providers.aws.account import REGION, Account
-from tests.providers.aws.wire import Wire, wired
 
 _RUNNING = re.compile(r"Running on (http://[0-9.]+:\d+)")
 LIMITS = Limits(connect=2.0, read=10.0, whole=30.0)

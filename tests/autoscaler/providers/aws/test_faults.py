@@ -19,9 +19,9 @@ from bayplan.nodegroups import (
     RefusedError,
     UnavailableError,
 )
-from tests.providers.aws.account import Account
-from tests.providers.aws.conftest import HASTE, Opened
-from tests.providers.aws.wire import Wire, refusal
+from tests.autoscaler.providers.aws.account import Account
+from tests.autoscaler.providers.aws.conftest import HASTE, Opened
+from tests.autoscaler.providers.aws.wire import Wire, refusal
 
 pytestmark = pytest.mark.whole
 

@@ -17,10 +17,10 @@ from bayplan.client.errors import InvalidError
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.server import Places, serve
 from tests.admission.manifests import CRDS, documents
+from tests.autoscaler.providers.declared.test_overlay import limits
+from tests.autoscaler.providers.waiting import until
 from tests.client.conftest import access, client
 from tests.cloud.clouds import DISK, FILES, Sky
-from tests.providers.declared.test_overlay import limits
-from tests.providers.waiting import until
 
 __all__ = ["access", "client"]
 

@@ -21,6 +21,8 @@ from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+import pytest
+
 from bayplan.base.clock import START
 
 T = TypeVar("T")
@@ -120,3 +122,8 @@ class VirtualClock:
 async def _settle() -> None:
     for _ in range(SETTLING_TURNS):
         await asyncio.sleep(0)
+
+
+def in_virtual_time(request: pytest.FixtureRequest) -> bool:
+    """Whether this run of a test that is marked `virtual` and `wall` is the one in virtual time."""
+    return "virtual" in request.node.callspec.id.split("-")

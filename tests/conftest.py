@@ -136,7 +136,9 @@ def long(request: pytest.FixtureRequest) -> bool:
 def pytest_asyncio_loop_factories(
     item: pytest.Item,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The event loop of a test."""
+    """The event loop of a test; one marked `virtual` and `wall` has each in turn."""
+    if item.get_closest_marker("virtual") and item.get_closest_marker("wall"):
+        return {"wall": asyncio.new_event_loop, "virtual": VirtualLoop}
     simulated = item.path.is_relative_to(_SIMULATION) and not item.get_closest_marker("wall")
     if simulated or item.get_closest_marker("virtual"):
         return {"virtual": VirtualLoop}

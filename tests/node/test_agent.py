@@ -198,17 +198,11 @@ STORIES = [
 ]
 
 
-@pytest.mark.parametrize("story", STORIES)
-async def test_over_https(story: Story, client: Client) -> None:
-    await story(client)
-
-
+@pytest.mark.wall
 @pytest.mark.virtual
 @pytest.mark.parametrize("story", STORIES)
-async def test_in_virtual_time(story: Story) -> None:
-    nobody = parse_cluster(b"seed: 1\n", "empty", Path())
-    async with VirtualLab(nobody) as lab:
-        await story(lab.client())
+async def test_the_agent(story: Story, any_client: Client) -> None:
+    await story(any_client)
 
 
 @pytest.mark.virtual

@@ -6,15 +6,12 @@ API servers refuse what is negative, and take fractions; dumps can have both.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from bayplan.client import Client
-from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
-from bayplan.lab import VirtualLab
 from tests.autoscaler.running import story, virtual_town
 from tests.node.running import overwrite, seen
 from tests.scheduler.running import node, scheduling
@@ -24,8 +21,11 @@ NAME = "bayplan-wrong"
 KEY = f"attachable-volumes-csi-{DRIVER}"
 
 
-async def a_wrong_value(client: Client, namespace: str) -> None:
+@pytest.mark.wall
+@pytest.mark.virtual
+async def test_a_wrong_value(any_client: Client, any_namespace: str) -> None:
     """No pod comes by it; once it is set right, pods come up to the limit."""
+    client, namespace = any_client, any_namespace
     size = {"cpu": "4", "memory": "32Gi", "pods": "110", KEY: "1500m"}
     await client.create({**node(NAME), "status": {"capacity": size, "allocatable": size}})
     await client.create(csinode(NAME, limit=None))
@@ -48,16 +48,6 @@ async def a_wrong_value(client: Client, namespace: str) -> None:
 
 def _about(reason: str) -> Callable[[Event], bool]:
     return lambda one: (one.reason, one.regarding.name) == (reason, NAME)
-
-
-async def test_a_wrong_value_over_https(client: Client, namespace: str) -> None:
-    await a_wrong_value(client, namespace)
-
-
-@pytest.mark.virtual
-async def test_a_wrong_value_in_virtual_time() -> None:
-    async with VirtualLab(parse_cluster(b"seed: 1\n", "empty", Path())) as lab:
-        await a_wrong_value(lab.client(), "default")
 
 
 @pytest.mark.virtual

@@ -20,7 +20,7 @@ from bayplan.kube.meta import Condition, KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.times import timestamp
 from bayplan.kube.workloads import DaemonSet
-from bayplan.nodegroups import CSI_DRIVERS, GroupOptions, NodeGroup, Template, template_of
+from bayplan.nodegroups import CSI_DRIVERS, GroupOptions, NodeGroup, TemplateNodeInfo, template_of
 from tests.autoscaler.worlds import DISK, NOW
 from tests.builders import make_csinode, make_daemon_set, make_node, make_pod
 
@@ -35,7 +35,7 @@ def ready_node(name: str = "n", since: datetime = LONG_AGO) -> Node:
     return node
 
 
-def said(limits: str | None = f"{DISK}=8", **labels: str) -> Template:
+def said(limits: str | None = f"{DISK}=8", **labels: str) -> TemplateNodeInfo:
     """What the cloud says of the next node."""
     node = make_node("said").labels(labels)
     return template_of(
@@ -43,7 +43,7 @@ def said(limits: str | None = f"{DISK}=8", **labels: str) -> Template:
     )
 
 
-def asked(template: Template | None = None) -> NodeGroupInfo:
+def asked(template: TemplateNodeInfo | None = None) -> NodeGroupInfo:
     return NodeGroupInfo(NodeGroup("g", 0, 9), 1, (), GroupOptions(), template)
 
 
@@ -63,10 +63,12 @@ class Case:
     def scene(self, *daemon_sets: DaemonSet) -> TemplateContext:
         return TemplateContext(self.snapshot, NOW, daemon_sets, self.drivers)
 
-    def view(self, template: Template | None = None, *daemon_sets: DaemonSet) -> NodeGroupView:
+    def view(
+        self, template: TemplateNodeInfo | None = None, *daemon_sets: DaemonSet
+    ) -> NodeGroupView:
         return self.templates.view(asked(template), self.members, self.scene(*daemon_sets))
 
-    def promise(self, template: Template | None = None) -> ReadinessCriteria:
+    def promise(self, template: TemplateNodeInfo | None = None) -> ReadinessCriteria:
         return self.templates.promise(asked(template), self.members, self.scene())
 
 

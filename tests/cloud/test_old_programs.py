@@ -9,7 +9,7 @@ import pytest
 from bayplan.nodegroups import GroupOptions
 from bayplan.nodegroups.externalgrpc import convert
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
-from bayplan.nodegroups.externalgrpc.objects import pod_bytes
+from bayplan.nodegroups.externalgrpc.convert import pod_bytes
 from bayplan.nodegroups.externalgrpc.service import Service
 from tests.builders import make_pod
 from tests.cloud.clouds import Sky

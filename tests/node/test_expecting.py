@@ -9,7 +9,7 @@ from bayplan.kube.labels import INSTANCE_TYPE
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 from bayplan.node.decision import Settings, node_change, wanted, with_limits
-from bayplan.nodegroups import Template
+from bayplan.nodegroups import TemplateNodeInfo
 from tests.builders import make_csinode, make_node
 
 KEY = "attachable-volumes-aws-ebs"
@@ -65,7 +65,7 @@ def test_what_is_expected_is_what_the_agent_then_has_nothing_to_add_to() -> None
 
 
 def test_nothing_is_expected_unless_it_is_asked_for_or_with_the_gate_off() -> None:
-    template = Template(template_node(), drivers("ebs.csi.aws.com"))
+    template = TemplateNodeInfo(template_node(), drivers("ebs.csi.aws.com"))
     asked = ExpectedLimits(expect_limits=True, terms=LimitTerms(reserve_volumes=1))
     assert asked.expects("")(template).node.status.allocatable[KEY] == "25"
     assert asked.expects("AttachVolumeLimit=false")(template) == template

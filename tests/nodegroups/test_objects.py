@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.requests import pod_requests
 from bayplan.nodegroups import InvalidRequestError
-from bayplan.nodegroups.externalgrpc.objects import node_bytes, pod_bytes, read_node, read_pod
+from bayplan.nodegroups.externalgrpc.convert import node_bytes, pod_bytes, read_node, read_pod
 from tests.builders import make_node, make_pod
 
 

@@ -7,7 +7,7 @@ import pytest
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
 from bayplan.kube.queueing import GROUP_NAME_ANNOTATIONS, PodGroup
-from bayplan.nodegroups import Template
+from bayplan.nodegroups import TemplateNodeInfo
 from bayplan.ui.picture.groups import GroupFacts
 from tests.builders import (
     make_csinode,
@@ -115,7 +115,7 @@ def triggered(pod: str, group: str) -> Event:
 def test_nodes_on_their_way_are_ghosts_that_the_pods_they_were_bought_for_know() -> None:
     pods = [make_pod(f"p{number}").cpu("2").obj() for number in range(4)]
     page = page_of(*pods, *(triggered(pod.name, "blue") for pod in pods))
-    template = Template(
+    template = TemplateNodeInfo(
         make_node("next").capacity(cpu="4", memory="8Gi", pods=10).obj(),
         make_csinode("next").driver(DRIVER, 8).obj(),
     )

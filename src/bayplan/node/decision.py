@@ -23,7 +23,7 @@ from bayplan.kube.storage import CSINode
 from bayplan.node.machine import Machine, machine_of, said_counts, written_counts
 from bayplan.node.plugins import PLUGINS, Found, LimitPlugin, OtherCloudError
 from bayplan.node.plugins.base import Terms, key_of
-from bayplan.nodegroups import Template
+from bayplan.nodegroups import TemplateNodeInfo
 
 Json = dict[str, object]
 
@@ -141,7 +141,9 @@ def _json(plain: object) -> str:
 _CLOUDS = {plugin.driver: plugin.cloud for plugin in PLUGINS if plugin.driver}
 
 
-def expecting(settings: Callable[[], Settings], cloud: str = "") -> Callable[[Template], Template]:
+def expecting(
+    settings: Callable[[], Settings], cloud: str = ""
+) -> Callable[[TemplateNodeInfo], TemplateNodeInfo]:
     """Adds to templates what an agent of these settings will publish."""
     return lambda one: replace(one, node=with_limits(one.node, one.csi_node, settings(), cloud))
 

@@ -14,7 +14,7 @@ from bayplan.nodegroups.errors import (
     UnavailableError,
 )
 from bayplan.nodegroups.provider import Provider
-from bayplan.nodegroups.templates import CSI_DRIVERS, Template, limits_text, template_of
+from bayplan.nodegroups.templates import CSI_DRIVERS, TemplateNodeInfo, limits_text, template_of
 from bayplan.nodegroups.values import (
     ErrorClass,
     GroupOptions,
@@ -43,7 +43,7 @@ __all__ = [
     "Provider",
     "QuotaExceededError",
     "RefusedError",
-    "Template",
+    "TemplateNodeInfo",
     "UnavailableError",
     "limits_text",
     "template_of",

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from bayplan.kube.pods import Pod
-from bayplan.nodegroups.templates import Template
+from bayplan.nodegroups.templates import TemplateNodeInfo
 from bayplan.nodegroups.values import GroupOptions, GroupProblem, Instance, NodeGroup, NodeRef
 
 
@@ -33,7 +33,7 @@ class Provider(Protocol):
         """The instances of a group: those on their way and those that failed too."""
         ...
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         """What the next node of a group will look like."""
         ...
 

@@ -28,7 +28,7 @@ Limits = dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class TemplateNodeInfo:
     """The next node of a group, ready and empty."""
 
     node: Node
@@ -38,13 +38,13 @@ class Template:
     """What the group says of its limits that cannot be read."""
 
 
-def template_of(node: Node) -> Template:
+def template_of(node: Node) -> TemplateNodeInfo:
     """The template that a Node stands for, with the CSI limits that it carries."""
     text = node.metadata.annotations.get(CSI_DRIVERS)
     limits, problems = _in_allocatable(node) if text is None else read_limits(text)
     if text is None and not limits and not problems:
-        return Template(node)
-    return Template(node, csi_node_of(node.name, limits), problems)
+        return TemplateNodeInfo(node)
+    return TemplateNodeInfo(node, csi_node_of(node.name, limits), problems)
 
 
 def csi_node_of(name: str, limits: Mapping[str, int | None]) -> CSINode:

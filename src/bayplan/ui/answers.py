@@ -24,7 +24,7 @@ from bayplan.kube.nodes import Node, NodeStatus
 from bayplan.kube.pods import Pod
 from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.times import timestamp
-from bayplan.nodegroups import Template
+from bayplan.nodegroups import TemplateNodeInfo
 from bayplan.nodegroups.templates import csi_node_of
 from bayplan.queues.survey import QueueView
 from bayplan.reports.declared import declared_groups
@@ -222,7 +222,7 @@ def _facts(one: Declaration) -> GroupFacts:
         max=one.max_size,
         price=one.price,
         selector=one.node_selector,
-        template=Template(node, csi_node),
+        template=TemplateNodeInfo(node, csi_node),
     )
 
 

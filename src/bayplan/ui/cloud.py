@@ -12,7 +12,7 @@ from bayplan.nodegroups import (
     NodeGroupError,
     NodeRef,
     Provider,
-    Template,
+    TemplateNodeInfo,
 )
 from bayplan.ui.page import Page
 from bayplan.ui.picture.groups import GroupFacts
@@ -51,14 +51,16 @@ async def _facts(provider: Provider, group: NodeGroup, clock: Clock) -> GroupFac
     )
 
 
-async def _template(provider: Provider, group: str) -> Template | None:
+async def _template(provider: Provider, group: str) -> TemplateNodeInfo | None:
     try:
         return await provider.template(group)
     except NodeGroupError:
         return None
 
 
-async def _price(provider: Provider, template: Template | None, clock: Clock) -> float | None:
+async def _price(
+    provider: Provider, template: TemplateNodeInfo | None, clock: Clock
+) -> float | None:
     """Of a node, an hour; None if nobody can say."""
     if template is None:
         return None

@@ -16,7 +16,7 @@ from bayplan.nodegroups import (
     NodeGroup,
     NodeRef,
     Provider,
-    Template,
+    TemplateNodeInfo,
     UnavailableError,
     template_of,
 )
@@ -33,7 +33,7 @@ class Odd(DryRunProvider):
         self.silent = False
         self.unnamed = False
         self.price = 1.0
-        self.made: Template | None = None
+        self.made: TemplateNodeInfo | None = None
         self.asked = 0
 
     async def groups(self) -> Sequence[NodeGroup]:
@@ -47,7 +47,7 @@ class Odd(DryRunProvider):
             raise UnavailableError("not now")
         return await super().instances(group)
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         self.asked += 1
         return self.made or await super().template(group)
 

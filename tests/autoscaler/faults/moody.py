@@ -20,7 +20,7 @@ from bayplan.nodegroups import (
     NodeGroup,
     NodeRef,
     Provider,
-    Template,
+    TemplateNodeInfo,
     UnavailableError,
 )
 
@@ -90,7 +90,7 @@ class MoodyCloud(DryRunProvider):
     async def instances(self, group: str) -> Sequence[Instance]:
         return await self._ask("instances", group, lambda: self._inner.instances(group))
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         return await self._ask("template", group, lambda: self._inner.template(group))
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:

@@ -33,7 +33,7 @@ from bayplan.nodegroups import (
     NotOfferedError,
     Provider,
     QuotaExceededError,
-    Template,
+    TemplateNodeInfo,
     UnavailableError,
 )
 
@@ -83,7 +83,7 @@ class NodeGroupInfo:
     """How many instances it is meant to have."""
     instances: tuple[Instance, ...]
     options: GroupOptions
-    template: Template | None = None
+    template: TemplateNodeInfo | None = None
     price: float | None = None
     """What a node costs an hour."""
     template_error: str = ""
@@ -102,11 +102,11 @@ class CloudState:
     problems: tuple[GroupProblem, ...] = ()
 
 
-Expects = Callable[[Template], Template]
+Expects = Callable[[TemplateNodeInfo], TemplateNodeInfo]
 """Adds to a template what the node will say only once it is there."""
 
 
-def as_it_is(template: Template) -> Template:
+def as_it_is(template: TemplateNodeInfo) -> TemplateNodeInfo:
     """Nothing is added."""
     return template
 
@@ -221,7 +221,7 @@ class CloudReader:
             return ()
 
 
-def _wrong(template: Template) -> ObjectError | None:
+def _wrong(template: TemplateNodeInfo) -> ObjectError | None:
     """What is wrong with a template, whatever it is called."""
     found = None
     for one in filter(None, (template.node, template.csi_node)):

@@ -17,7 +17,7 @@ from bayplan.nodegroups import (
     NodeGroup,
     NodeRef,
     Provider,
-    Template,
+    TemplateNodeInfo,
 )
 
 Show = Callable[[str, str], None]
@@ -48,7 +48,7 @@ class DryRunProvider:
         """The instances of a group."""
         return await self._provider.instances(group)
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         """What the next node of a group will look like."""
         return await self._provider.template(group)
 

@@ -19,7 +19,7 @@ from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.selectors import selector_from_labels
 from bayplan.kube.storage import CSINode
-from bayplan.nodegroups import NotOfferedError, Template
+from bayplan.nodegroups import NotOfferedError, TemplateNodeInfo
 from bayplan.nodegroups.templates import csi_limits
 
 LIES = CheckKind(
@@ -158,7 +158,7 @@ def _template(
         yield found(LIES, "Node", examples, text, about=said.group)
 
 
-def _differences(template: Template, node: Node, csinode: CSINode | None) -> Iterator[str]:
+def _differences(template: TemplateNodeInfo, node: Node, csinode: CSINode | None) -> Iterator[str]:
     """What is promised and not there, and what keeps pods away that nobody told of."""
     yield from _amounts(template.node, node)
     labels = node.metadata.labels

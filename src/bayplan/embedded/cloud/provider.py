@@ -29,7 +29,7 @@ from bayplan.nodegroups import (
     NodeRef,
     NotFoundError,
     NotOfferedError,
-    Template,
+    TemplateNodeInfo,
     pricing,
 )
 from bayplan.nodegroups.pricing import Machine
@@ -59,7 +59,7 @@ class CloudProvider:
         """The instances of a group, oldest first."""
         return [_instance(one) for one in self._cloud.instances_of(group)]
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         """What the next node of a group will look like."""
         return template(self._cloud.group(group), self._drivers)
 

@@ -15,12 +15,12 @@ from bayplan.embedded.csi.volumes import Driver
 from bayplan.embedded.nodes.machines import Instance, NodeGroup
 from bayplan.embedded.nodes.registration import NOT_READY, conditions, node_object
 from bayplan.kube.nodes import Node
-from bayplan.nodegroups import CSI_DRIVERS, Template, limits_text, template_of
+from bayplan.nodegroups import CSI_DRIVERS, TemplateNodeInfo, limits_text, template_of
 
 _NEVER = "1970-01-01T00:00:00Z"
 
 
-def template(group: NodeGroup, drivers: Mapping[str, Driver], name: str = "") -> Template:
+def template(group: NodeGroup, drivers: Mapping[str, Driver], name: str = "") -> TemplateNodeInfo:
     """A group's template, under a name of the caller's choice."""
     zone = group.zones[0]
     node = node_object(Instance(name or f"{group.name}-template", group, zone, 0.0, None), _NEVER)

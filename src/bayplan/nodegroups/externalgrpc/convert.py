@@ -1,4 +1,8 @@
-"""Values to messages and back, one pair of functions each.
+"""Messages of the protocol from our values, and back: objects, node groups, refusals.
+
+Nodes and pods cross the wire as Kubernetes' protobuf. Both ways go through the JSON that the
+messages stand for, so that what comes from a stranger is checked like any other object. Only
+quantities differ: on the wire each is a message of its own.
 
 Cluster Autoscaler has two classes of errors on instances, 1 for what the cloud has not got and 99
 for all else; a quota is told from a stock-out by its code.
@@ -7,12 +11,29 @@ for all else; a quota is told from a stock-out by its code.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Literal, TypeVar
 
+import grpc
+import msgspec
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import DecodeError, Message
 
-from bayplan.nodegroups.errors import InvalidRequestError
+from bayplan.base.values import JsonValue
+from bayplan.kube.meta import KubeObject
+from bayplan.kube.nodes import Node
+from bayplan.kube.pods import Pod
+from bayplan.nodegroups.errors import (
+    InvalidRequestError,
+    NodeGroupError,
+    NotFoundError,
+    NotOfferedError,
+    QuotaExceededError,
+    RefusedError,
+    UnavailableError,
+)
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
+from bayplan.nodegroups.externalgrpc import kube_pb2 as kube
 from bayplan.nodegroups.values import (
     ErrorClass,
     GroupOptions,
@@ -22,6 +43,98 @@ from bayplan.nodegroups.values import (
     NodeGroup,
     NodeRef,
 )
+
+_Object = TypeVar("_Object", bound=KubeObject)
+_QUANTITIES = frozenset({"capacity", "allocatable", "requests", "limits", "overhead"})
+
+
+def node_bytes(node: Node) -> bytes:
+    """A node as its wire has it."""
+    return _written(node, kube.Node())
+
+
+def pod_bytes(pod: Pod) -> bytes:
+    """What a pod asks for, as its wire has it."""
+    return _written(pod, kube.Pod())
+
+
+def read_node(data: bytes) -> Node:
+    """The node that bytes stand for; InvalidRequestError if they are none."""
+    return _read(data, kube.Node(), Node)
+
+
+def read_pod(data: bytes) -> Pod:
+    """The pod that bytes stand for; InvalidRequestError if they are none."""
+    return _read(data, kube.Pod(), Pod)
+
+
+def _written(obj: KubeObject, message: Message) -> bytes:
+    ParseDict(_wrapped(msgspec.to_builtins(obj)), message, ignore_unknown_fields=True)
+    return message.SerializeToString(deterministic=True)
+
+
+def _read(data: bytes, message: Message, kind: type[_Object]) -> _Object:
+    name = kind.__name__
+    try:
+        message.ParseFromString(data)
+        plain = _unwrapped(MessageToDict(message, preserving_proto_field_name=True))
+        return msgspec.convert({"apiVersion": "v1", "kind": name, **plain}, kind)
+    except (DecodeError, msgspec.ValidationError) as problem:
+        raise InvalidRequestError(f"cannot be read as a {name}: {problem}") from problem
+
+
+def _wrapped(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: _wrapped_field(name, item) for name, item in value.items()}
+
+
+def _wrapped_field(name: str, item: JsonValue) -> JsonValue:
+    if isinstance(item, list):
+        return [_wrapped(one) if isinstance(one, dict) else one for one in item]
+    if not isinstance(item, dict):
+        return item
+    if name in _QUANTITIES:
+        return {key: {"string": str(amount)} for key, amount in item.items()}
+    return _wrapped(item)
+
+
+def _unwrapped(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: _unwrapped_field(name, item) for name, item in value.items()}
+
+
+def _unwrapped_field(name: str, item: JsonValue) -> JsonValue:
+    if isinstance(item, list):
+        return [_unwrapped(one) if isinstance(one, dict) else one for one in item]
+    if not isinstance(item, dict):
+        return item
+    if name in _QUANTITIES:
+        return {k: v.get("string", "0") for k, v in item.items() if isinstance(v, dict)}
+    return _unwrapped(item)
+
+
+_Code = grpc.StatusCode
+_CODES: dict[type[NodeGroupError], grpc.StatusCode] = {
+    NotFoundError: _Code.NOT_FOUND,
+    InvalidRequestError: _Code.INVALID_ARGUMENT,
+    RefusedError: _Code.FAILED_PRECONDITION,
+    QuotaExceededError: _Code.RESOURCE_EXHAUSTED,
+    NotOfferedError: _Code.UNIMPLEMENTED,
+    UnavailableError: _Code.UNAVAILABLE,
+}
+_ERRORS = {code: kind for kind, code in _CODES.items()}
+_ERRORS[_Code.DEADLINE_EXCEEDED] = UnavailableError
+_ERRORS[_Code.OUT_OF_RANGE] = RefusedError
+
+
+def code_of(error: Exception) -> grpc.StatusCode:
+    """The code that says what went wrong; INTERNAL for what is nobody's refusal."""
+    codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
+    return next(codes, _Code.INTERNAL)
+
+
+def error_of(code: grpc.StatusCode, said: str) -> NodeGroupError:
+    """The error that a code stands for."""
+    return _ERRORS.get(code, NodeGroupError)(said or code.name.lower().replace("_", " "))
+
 
 QUOTA_CODE = "QUOTA_EXCEEDED"
 _NO_RESOURCES, _OTHER = 1, 99
@@ -59,7 +172,7 @@ def node_message(node: NodeRef) -> pb.ExternalGrpcNode:
     )
 
 
-def read_node(message: pb.ExternalGrpcNode) -> NodeRef:
+def read_node_ref(message: pb.ExternalGrpcNode) -> NodeRef:
     """A node from the wire."""
     return NodeRef(
         message.providerID, message.name, dict(message.labels), dict(message.annotations)

@@ -24,8 +24,8 @@ from google.protobuf.message import Message
 
 from bayplan.nodegroups.errors import UnavailableError
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
+from bayplan.nodegroups.externalgrpc.convert import code_of
 from bayplan.nodegroups.externalgrpc.service import Service
-from bayplan.nodegroups.externalgrpc.status import code_of
 from bayplan.nodegroups.provider import Provider
 
 SERVICE = "clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.nodegroups.externalgrpc import convert
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
-from bayplan.nodegroups.externalgrpc.objects import node_bytes, read_pod
+from bayplan.nodegroups.externalgrpc.convert import node_bytes, read_pod
 from bayplan.nodegroups.provider import Provider
 from bayplan.nodegroups.values import GroupOptions
 
@@ -24,14 +24,14 @@ class Service:
         self, request: pb.NodeGroupForNodeRequest
     ) -> pb.NodeGroupForNodeResponse:
         """A node's group, or one without an id."""
-        found = await self._provider.group_for_node(convert.read_node(request.node))
+        found = await self._provider.group_for_node(convert.read_node_ref(request.node))
         group = pb.NodeGroup() if found is None else convert.group_message(found)
         return pb.NodeGroupForNodeResponse(nodeGroup=group)
 
     async def node_price(self, request: pb.PricingNodePriceRequest) -> pb.PricingNodePriceResponse:
         """What a node costs."""
         start, end = convert.read_span(request)
-        price = await self._provider.node_price(convert.read_node(request.node), start, end)
+        price = await self._provider.node_price(convert.read_node_ref(request.node), start, end)
         return pb.PricingNodePriceResponse(price=price)
 
     async def pod_price(self, request: pb.PricingPodPriceRequest) -> pb.PricingPodPriceResponse:
@@ -81,7 +81,7 @@ class Service:
         self, request: pb.NodeGroupDeleteNodesRequest
     ) -> pb.NodeGroupDeleteNodesResponse:
         """Give back."""
-        nodes = [convert.read_node(one) for one in request.nodes]
+        nodes = [convert.read_node_ref(one) for one in request.nodes]
         await self._provider.delete_nodes(request.id, nodes)
         return pb.NodeGroupDeleteNodesResponse()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bayplan.kube.nodes import Node
-from bayplan.nodegroups import Template
+from bayplan.nodegroups import TemplateNodeInfo
 from bayplan.nodegroups.templates import csi_limits
 from bayplan.ui import texts
 from bayplan.ui.picture.nodes import node_row, taint_text
@@ -54,7 +54,7 @@ class GroupFacts:
     """Of a node, an hour."""
     selector: Mapping[str, str] = field(default_factory=dict)
     """Labels that its nodes have."""
-    template: Template | None = None
+    template: TemplateNodeInfo | None = None
     """What its next node will be."""
     instances: Mapping[str, bool] | None = None
     """By provider ID its instances, and whether each is still on its way."""

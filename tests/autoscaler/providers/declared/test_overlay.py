@@ -20,7 +20,7 @@ from bayplan.nodegroups import (
     NotOfferedError,
     Provider,
     RefusedError,
-    Template,
+    TemplateNodeInfo,
     template_of,
 )
 from tests.builders import make_node, make_pod
@@ -37,7 +37,7 @@ def laid(inner: Provider, text: str) -> Overlay:
     return Overlay(inner, FileDeclarations(declared(text)))
 
 
-def limits(template: Template) -> dict[str, int | None] | None:
+def limits(template: TemplateNodeInfo) -> dict[str, int | None] | None:
     if template.csi_node is None:
         return None
     drivers = template.csi_node.spec.drivers

@@ -17,7 +17,7 @@ import yaml
 
 from bayplan.client.serving.certificates import Authority
 from bayplan.kube.nodes import Node
-from bayplan.nodegroups import CSI_DRIVERS, GroupOptions, NodeGroup, Provider, Template
+from bayplan.nodegroups import CSI_DRIVERS, GroupOptions, NodeGroup, Provider, TemplateNodeInfo
 from bayplan.nodegroups.externalgrpc.server import Places, Tls, serve
 from tests.builders import make_node
 from tests.cloud.clouds import Sky
@@ -42,14 +42,14 @@ class Odd:
     async def target_size(self, group: str) -> int:
         return -3 if group == "gpus" else await self._inner.target_size(group)
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         if group == "gpus":
-            return Template(make_node("n").capacity({"cpu": "lots"}).obj())
+            return TemplateNodeInfo(make_node("n").capacity({"cpu": "lots"}).obj())
         if group == "nameless":
-            return Template(Node())
+            return TemplateNodeInfo(Node())
         node = make_node("n").obj()
         node.metadata.annotations = {CSI_DRIVERS: LIMITS}
-        return Template(node)
+        return TemplateNodeInfo(node)
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
         return GroupOptions(

@@ -42,7 +42,7 @@ from bayplan.nodegroups import (
     NotOfferedError,
     Provider,
     RefusedError,
-    Template,
+    TemplateNodeInfo,
 )
 
 GPU_LABEL = "k8s.amazonaws.com/accelerator"
@@ -73,7 +73,7 @@ class Aws:
         """Its instances, and placeholders for what it has not got."""
         return self._find(group).instances
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         """By instance type and tags."""
         found = self._find(group)
         if isinstance(found.machine, NodeGroupError):

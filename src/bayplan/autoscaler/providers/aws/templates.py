@@ -32,7 +32,7 @@ from bayplan.kube.resources import CPU, MEMORY
 from bayplan.nodegroups import (
     CSI_DRIVERS,
     NotOfferedError,
-    Template,
+    TemplateNodeInfo,
     limits_text,
     template_of,
 )
@@ -107,7 +107,7 @@ ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 
 def template(
     group: AutoScalingGroup, machine: InstanceSize, said: TagValues, region: str, *, has_ebs: bool
-) -> Template:
+) -> TemplateNodeInfo:
     """The template; NotOfferedError if it would promise too much."""
     name = group.auto_scaling_group_name
     if said.unread_taints:

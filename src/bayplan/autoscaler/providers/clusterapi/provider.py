@@ -59,7 +59,7 @@ from bayplan.nodegroups import (
     NotOfferedError,
     Provider,
     RefusedError,
-    Template,
+    TemplateNodeInfo,
 )
 
 _FLAG = "--node-group-auto-discovery"
@@ -166,7 +166,7 @@ class ClusterApi:
             self._instances[group] = version, made
         return made
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         """What annotations, spec and infrastructure say of the next node."""
         found = self._find.group(group)
         ref = found.resource.spec.template.spec.infrastructure_ref

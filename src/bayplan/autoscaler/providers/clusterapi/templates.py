@@ -38,7 +38,13 @@ from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Taint
 from bayplan.kube.quantity import parse
 from bayplan.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from bayplan.nodegroups import CSI_DRIVERS, NodeGroup, NotOfferedError, Template, template_of
+from bayplan.nodegroups import (
+    CSI_DRIVERS,
+    NodeGroup,
+    NotOfferedError,
+    TemplateNodeInfo,
+    template_of,
+)
 from bayplan.nodegroups.templates import read_limits
 
 MOST = 2**31 - 1
@@ -166,7 +172,7 @@ class Described:
     """All of them, those with taints too."""
 
 
-def template(group: Group, infrastructure: Infrastructure, architecture: str) -> Template:
+def template(group: Group, infrastructure: Infrastructure, architecture: str) -> TemplateNodeInfo:
     """The template; NotOfferedError if nobody says how large the node will be."""
     described = describe(group)
     known, _ = read_amounts(infrastructure.capacity, infrastructure.capacity)

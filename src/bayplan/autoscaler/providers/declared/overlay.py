@@ -31,7 +31,7 @@ from bayplan.nodegroups import (
     NotOfferedError,
     Provider,
     RefusedError,
-    Template,
+    TemplateNodeInfo,
     pricing,
 )
 
@@ -81,7 +81,7 @@ class Overlay:
         """As the cloud says."""
         return await self._inner.instances(group)
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         """The cloud's, with what is declared; or of what is declared alone."""
         said = self._find(group)
         if said is None:

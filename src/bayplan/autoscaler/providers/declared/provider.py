@@ -31,7 +31,7 @@ from bayplan.nodegroups import (
     NodeRef,
     NotFoundError,
     NotOfferedError,
-    Template,
+    TemplateNodeInfo,
     pricing,
 )
 
@@ -69,7 +69,7 @@ class DeclaredGroups:
         members = self._members[self._find(group).group]
         return [Instance(one.provider_id or one.name, InstanceState.RUNNING) for one in members]
 
-    async def template(self, group: str) -> Template:
+    async def template(self, group: str) -> TemplateNodeInfo:
         """What the declaration says."""
         return template_from(self._find(group))
 

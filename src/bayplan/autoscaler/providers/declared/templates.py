@@ -22,7 +22,7 @@ from bayplan.nodegroups import (
     NodeGroup,
     NodeRef,
     NotOfferedError,
-    Template,
+    TemplateNodeInfo,
     limits_text,
 )
 from bayplan.nodegroups.pricing import Machine
@@ -46,22 +46,22 @@ def narrowed(group: NodeGroup, said: Declaration) -> NodeGroup:
     return replace(group, min_size=min(least, most), max_size=most)
 
 
-def template_from(said: Declaration) -> Template:
+def template_from(said: Declaration) -> TemplateNodeInfo:
     """The template of a group that only its declaration knows; NotOfferedError if it has none."""
     described = said.description
     missing = [name for name in (CPU, MEMORY) if name not in _amounts(described)]
     if missing:
         raise NotOfferedError(f"node group {said.group}: its declaration says no {missing[0]}")
     node = described_node(said.group, described.labels, described.taints, _amounts(described))
-    return laid_over(Template(node), said)
+    return laid_over(TemplateNodeInfo(node), said)
 
 
-def laid_over(template: Template, said: Declaration) -> Template:
+def laid_over(template: TemplateNodeInfo, said: Declaration) -> TemplateNodeInfo:
     """A cloud's template with what is declared."""
     limits = _limits(template.csi_node, said)
     node = _node(template.node, said, limits)
     csi_node = None if limits is None else csi_node_of(node.name, limits)
-    return Template(node, csi_node, template.problems)
+    return TemplateNodeInfo(node, csi_node, template.problems)
 
 
 def _limits(found: CSINode | None, said: Declaration) -> Limits | None:

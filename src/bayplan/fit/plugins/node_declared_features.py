@@ -13,23 +13,32 @@ from bayplan.fit.plugins.hints import Hints, Waiting
 from bayplan.fit.plugins.plugin import FILTERING, Plugin
 from bayplan.fit.plugins.trial import Explaining, Trial
 from bayplan.kube.nodes import Node
-from bayplan.kube.pods import Pod
+from bayplan.kube.pods import Container, Pod
 
 NAME = "NodeDeclaredFeatures"
 REASON = "node(s) didn't match Pod's required features"
 RESTART_ALL = "RestartAllContainersOnContainerExits"
 HOST_NETWORK_USERS = "UserNamespacesHostNetworkSupport"
+NO_FEATURES: tuple[str, ...] = ()
 
 
 def required_features(pod: Pod) -> tuple[str, ...]:
     """The features without which a node cannot run a pod."""
-    spec, found = pod.spec, list[str]()
-    containers = (*spec.containers, *spec.init_containers)
-    if any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_rules):
-        found.append(RESTART_ALL)
+    spec, found = pod.spec, NO_FEATURES
+    if _restarts_all(spec.containers) or _restarts_all(spec.init_containers):
+        found += (RESTART_ALL,)
     if spec.host_network and spec.host_users is False:
-        found.append(HOST_NETWORK_USERS)
-    return tuple(found)
+        found += (HOST_NETWORK_USERS,)
+    return found
+
+
+def _restarts_all(containers: list[Container]) -> bool:
+    for container in containers:  # asked at every decision
+        if container.restart_rules:
+            actions = (rule.action for rule in container.restart_rules)
+            if "RestartAllContainers" in actions:
+                return True
+    return False
 
 
 def compile_filter(question: Question) -> Filter | None:

@@ -28,7 +28,9 @@ class PluginReads:
 
     def sign(self, pod: Pod) -> Mapping[str, Signed]:
         """What plugins read of a pod, by plugin; only where that is something."""
-        if not self.signs:
-            return NOTHING
-        found = ((name, sign(pod)) for name, sign in self.signs.items())
-        return {name: said for name, said in found if said}
+        found: Mapping[str, Signed] = NOTHING
+        for name, sign in self.signs.items():  # asked at every decision
+            said = sign(pod)
+            if said:
+                found = {**found, name: said}
+        return found

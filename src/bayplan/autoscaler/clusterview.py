@@ -165,7 +165,7 @@ class ClusterViewBuilder:
         """The pods that count."""
         return unschedulable_pods(self.waiting, self._options, now, self.snapshot.priority)
 
-    def world(self, cloud: CloudState, counted: UnschedulablePods, now: datetime) -> ClusterView:
+    def build(self, cloud: CloudState, counted: UnschedulablePods, now: datetime) -> ClusterView:
         """All that is decided on."""
         scene = self._scene(now)
         asked = cloud.groups.items()

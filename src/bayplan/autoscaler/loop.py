@@ -120,30 +120,30 @@ class Loop:
         parts = self._parts
         pods = parts.builder.unschedulable_pods(now)
         expander = await parts.expander_factory.expander(pods.pods, now)
-        world = parts.builder.world(cloud, pods, now)
-        stop = self._stop(cloud, world, now)
+        cluster_view = parts.builder.build(cloud, pods, now)
+        stop = self._stop(cloud, cluster_view, now)
         if stop:
-            world = replace(world, closed=dict.fromkeys(world.groups, stop))
-        upcoming = counted(world.upcoming)
-        waiting = {pod.metadata.uid: pod for pod in world.waiting}
+            cluster_view = replace(cluster_view, closed=dict.fromkeys(cluster_view.groups, stop))
+        upcoming = counted(cluster_view.upcoming)
+        waiting = {pod.metadata.uid: pod for pod in cluster_view.waiting}
         self._remembered = self._remembered.kept(upcoming, waiting)
         with parts.context.metrics.timed("scaleUp", self._clock):
-            found = decide(world, expander, self._remembered)
-        found = self._with_minimum(found, world)
+            found = decide(cluster_view, expander, self._remembered)
+        found = self._with_minimum(found, cluster_view)
         parts.context.metrics.waiting(found.causes, pods.aside)
-        done = await self._act(found, world, upcoming)
-        plan = _plan(found, done, world, upcoming, pods.aside)
+        done = await self._act(found, cluster_view, upcoming)
+        plan = _plan(found, done, cluster_view, upcoming, pods.aside)
         if stop:
             parts.node_removal.forget()
             return replace(plan, status="unhealthy", message=stop)
-        return plan if done else await self._give_back(plan, world)
+        return plan if done else await self._scale_down(plan, cluster_view)
 
-    async def _give_back(self, plan: Plan, world: ClusterView) -> Plan:
+    async def _scale_down(self, plan: Plan, cluster_view: ClusterView) -> Plan:
         """Give back what is not needed, in a loop that buys nothing."""
         with self._parts.context.metrics.timed("scaleDown", self._clock):
-            given = await self._parts.node_removal.loop(world, plan.fits)
+            given = await self._parts.node_removal.loop(cluster_view, plan.fits)
         if given.removals:
-            self._parts.context.metrics.active("scaleDown", world.now)
+            self._parts.context.metrics.active("scaleDown", cluster_view.now)
             plan = replace(plan, status="removing")
         return replace(
             plan,
@@ -152,7 +152,7 @@ class Loop:
             candidates=given.candidates,
         )
 
-    def _stop(self, cloud: CloudState, world: ClusterView, now: datetime) -> str:
+    def _stop(self, cloud: CloudState, cluster_view: ClusterView, now: datetime) -> str:
         """Why nothing may be bought at all now; empty if it may."""
         builder = self._parts.builder
         self._silent = {name: self._silent.get(name, now) for name in cloud.silent}
@@ -162,39 +162,39 @@ class Loop:
                 return SILENT.format(name, cloud.silent[name])
         if not builder.registry.is_healthy(builder.node_states):
             return UNHEALTHY
-        if not self._options.scale_up_from_zero and world.waiting:
+        if not self._options.scale_up_from_zero and cluster_view.waiting:
             return "" if builder.node_states.standing(NodeReadiness.READY) else FROM_ZERO
         return ""
 
-    def _with_minimum(self, found: ScaleUpDecision, world: ClusterView) -> ScaleUpDecision:
+    def _with_minimum(self, found: ScaleUpDecision, cluster_view: ClusterView) -> ScaleUpDecision:
         """The decision, with what groups lack of their minimum."""
         if not self._options.enforce_node_group_min_size:
             return found
         bought = {one.view.id for one in found.purchases}
         more = [
             NewNodes(view, missing, ((),) * missing)
-            for name, view in sorted(world.groups.items())
+            for name, view in sorted(cluster_view.groups.items())
             if (missing := view.group.min_size - view.target) > 0
             and name not in bought
-            and name not in world.closed
+            and name not in cluster_view.closed
         ]
         return replace(found, purchases=(*found.purchases, *more))
 
     async def _act(
-        self, found: ScaleUpDecision, world: ClusterView, upcoming: Mapping[str, int]
+        self, found: ScaleUpDecision, cluster_view: ClusterView, upcoming: Mapping[str, int]
     ) -> list[ScaleUp]:
         """Buy, remember what for, and tell everybody."""
         context = self._parts.context
-        wanted = scale_ups_of(found.purchases, world.groups)
+        wanted = scale_ups_of(found.purchases, cluster_view.groups)
         for one in wanted:
             self._parts.reader.expect(one.group, one.to_size)
-        groups = await execute_scale_ups(wanted, world.groups, context)
+        groups = await execute_scale_ups(wanted, cluster_view.groups, context)
         done = [one for one in wanted if one.group in groups]
         bought = [one for one in found.purchases if one.view.id in groups]
         self._remembered = self._remembered.with_more(upcoming, bought)
-        self._parts.node_removal.bought(groups, world)
+        self._parts.node_removal.bought(groups, cluster_view)
         helped = [pod for one in bought for pods in one.pods for pod in pods]
-        self._tell(found, helped, done, world)
+        self._tell(found, helped, done, cluster_view)
         return done
 
     def _tell(
@@ -202,18 +202,18 @@ class Loop:
         found: ScaleUpDecision,
         helped: Sequence[Pod],
         done: Sequence[ScaleUp],
-        world: ClusterView,
+        cluster_view: ClusterView,
     ) -> None:
         context = self._parts.context
         if done:
             notice = events.triggered(done)
             for pod in helped:
                 context.recorder.about(pod, notice)
-        by_key = {pod.key: pod for pod in world.waiting} if found.left else {}
+        by_key = {pod.key: pod for pod in cluster_view.waiting} if found.left else {}
         for left in found.left:
             context.recorder.about(by_key[left.pod], events.not_triggered(left))
         if any(ALL_NODES in left.by_group.get(g, ()) for left in found.left for g in left.by_group):
-            there = len(world.snapshot.cluster.slots)
+            there = len(cluster_view.snapshot.cluster.slots)
             context.recorder.about_all(events.nodes_reached(self._options.max_nodes_total, there))
             context.metrics.skipped.labels("up", "MaxNodesTotalReached").inc()
 
@@ -221,13 +221,13 @@ class Loop:
 def _plan(
     found: ScaleUpDecision,
     done: Sequence[ScaleUp],
-    world: ClusterView,
+    cluster_view: ClusterView,
     upcoming: Mapping[str, int],
     aside: Mapping[str, int],
 ) -> Plan:
     waits = bool(found.left or found.fits)
     return Plan(
-        time=world.now,
+        time=cluster_view.now,
         status="bought" if done else "waiting" if waits else "nothing to do",
         fits=found.fits,
         upcoming=upcoming,

@@ -96,14 +96,14 @@ def plan_offline(
     options = replace(options, bypassed_scheduler_names=tuple(sorted(names)))
     builder = _builder(still, cloud, options, now)
     counted = builder.unschedulable_pods(now)
-    world = builder.world(cloud, counted, now)
-    found = decide(world, expander)
-    removals, stays = _given_back(world, found, still)
+    cluster_view = builder.build(cloud, counted, now)
+    found = decide(cluster_view, expander)
+    removals, stays = _given_back(cluster_view, found, still)
     plan = Plan(
         time=now,
         message="" if builder.registry.is_healthy(builder.node_states) else UNHEALTHY,
         fits=found.fits,
-        scale_ups=tuple(scale_ups_of(found.purchases, world.groups)),
+        scale_ups=tuple(scale_ups_of(found.purchases, cluster_view.groups)),
         considered=found.considered,
         mixed=found.mixed,
         notes=found.notes,
@@ -112,8 +112,8 @@ def plan_offline(
         stays=stays,
         set_aside=counted.aside,
     )
-    problems = {name: view.problems for name, view in world.groups.items() if view.problems}
-    return OfflinePlan(plan, _blind(world, expander), problems)
+    problems = {name: view.problems for name, view in cluster_view.groups.items() if view.problems}
+    return OfflinePlan(plan, _blind(cluster_view, expander), problems)
 
 
 def groups_by_node_kind(still: StaticCluster, defaults: GroupOptions) -> CloudState:
@@ -162,12 +162,12 @@ def _builder(
 # -- without volumes ---------------------------------------------------------------------------
 
 
-def _blind(world: ClusterView, expander: Expander) -> int | None:
+def _blind(cluster_view: ClusterView, expander: Expander) -> int | None:
     """How many nodes would be bought if new ones took any number of volumes."""
-    if not any(pod.spec.volumes for pod in world.waiting):
+    if not any(pod.spec.volumes for pod in cluster_view.waiting):
         return None
-    groups = {name: _unlimited(view) for name, view in world.groups.items()}
-    found = decide(replace(world, groups=groups), expander)
+    groups = {name: _unlimited(view) for name, view in cluster_view.groups.items()}
+    found = decide(replace(cluster_view, groups=groups), expander)
     return sum(one.nodes for one in found.purchases)
 
 
@@ -193,17 +193,17 @@ def _any_number(template: Template) -> CSINode | None:
 
 
 def _given_back(
-    world: ClusterView, found: ScaleUpDecision, still: StaticCluster
+    cluster_view: ClusterView, found: ScaleUpDecision, still: StaticCluster
 ) -> tuple[tuple[Removal, ...], tuple[Stays, ...]]:
     """The nodes that are not needed, as if they had long been so, and why the others stay."""
-    groups = {name: _at_once(view) for name, view in world.groups.items()}
+    groups = {name: _at_once(view) for name, view in cluster_view.groups.items()}
     options = replace(
-        world.options, max_scale_down_parallelism=AT_ONCE, max_drain_parallelism=AT_ONCE
+        cluster_view.options, max_scale_down_parallelism=AT_ONCE, max_drain_parallelism=AT_ONCE
     )
-    settled = replace(world, groups=groups, options=options)
+    settled = replace(cluster_view, groups=groups, options=options)
     controllers = Controllers(still.snapshot, still.jobs, still.daemon_sets)
     plan = Planner().plan(settled, ScaleDownContext(controllers, fits=found.fits))
-    going = tuple(_removal(one, world) for one in plan.go)
+    going = tuple(_removal(one, cluster_view) for one in plan.go)
     return going, tuple(_stays(one) for one in plan.stays)
 
 
@@ -213,11 +213,11 @@ def _at_once(view: NodeGroupView) -> NodeGroupView:
     return replace(view, options=soon)
 
 
-def _removal(one: Removable, world: ClusterView) -> Removal:
-    group = world.group_of[one.node]
+def _removal(one: Removable, cluster_view: ClusterView) -> Removal:
+    group = cluster_view.group_of[one.node]
     moved = tuple((pod.key, node) for pod, node in one.moved)
     reason = "nothing runs there" if one.is_empty else "its pods fit other nodes"
-    return Removal(one.node, group, reason, moved, world.groups[group].price)
+    return Removal(one.node, group, reason, moved, cluster_view.groups[group].price)
 
 
 def _stays(one: Unremovable) -> Stays:

@@ -103,22 +103,22 @@ class NodeRemoval:
     _told_before: dict[str, tuple[Unremovable, Stays]] = field(default_factory=dict)
     """What was told of nodes that stay; most of it is the same from loop to loop."""
 
-    async def loop(self, world: ClusterView, fits: Mapping[str, str]) -> NodeRemovalResult:
+    async def loop(self, cluster_view: ClusterView, fits: Mapping[str, str]) -> NodeRemovalResult:
         """One loop that buys nothing; `fits` are waiting pods that nodes have room for."""
         if self.shows is None:
-            await self.taint_cleaner.clean(world, self.actuator.deletions())
-        if not world.options.scale_down_enabled:
+            await self.taint_cleaner.clean(cluster_view, self.actuator.deletions())
+        if not cluster_view.options.scale_down_enabled:
             return NodeRemovalResult()
-        plan = self.planner.plan(world, self._circumstances(world, fits))
-        rest = self.cooldowns.everywhere(world.now, world.options)
+        plan = self.planner.plan(cluster_view, self._circumstances(cluster_view, fits))
+        rest = self.cooldowns.everywhere(cluster_view.now, cluster_view.options)
         reasons = (one.reason.value for one in plan.stays)
         self.metrics.show(len(plan.unneeded), reasons, cooldown=bool(rest))
-        batches = [] if rest else self._batches(plan, world)
-        started = await self._start(batches, world)
+        batches = [] if rest else self._batches(plan, cluster_view)
+        started = await self._start(batches, cluster_view)
         if self.shows is None:
-            await self.taint_cleaner.soften(world, plan.unneeded)
+            await self.taint_cleaner.soften(cluster_view, plan.unneeded)
         stays = tuple(self._stays(plan, started, rest or "its turn has not come"))
-        return _told(plan, started, world, stays)
+        return _told(plan, started, cluster_view, stays)
 
     def _stays(
         self, plan: ScaleDownPlan, started: Collection[str], why_later: str
@@ -135,38 +135,42 @@ class NodeRemoval:
             if name not in started:
                 yield Stays(name, LATER, detail=why_later)
 
-    async def _start(self, batches: list[Batch], world: ClusterView) -> list[str]:
+    async def _start(self, batches: list[Batch], cluster_view: ClusterView) -> list[str]:
         """The nodes that go now; in a dry run, those that would."""
         if self.shows is None:
             return await self.actuator.start(batches)
         for batch in batches:
-            found = [world.snapshot.cluster.node_named(one.node) for one in batch.nodes]
+            found = [cluster_view.snapshot.cluster.node_named(one.node) for one in batch.nodes]
             refs = [NodeRef.of(node) for node in found if node is not None]
             await self.shows.delete_nodes(batch.group, refs)
         return [one.node for batch in batches for one in batch.nodes]
 
-    def bought(self, groups: Iterable[str], world: ClusterView) -> None:
+    def bought(self, groups: Iterable[str], cluster_view: ClusterView) -> None:
         """Nodes were bought: nothing is given back for a while."""
         for group in groups:
-            self.cooldowns.note(Activity.ADD, group, world.now)
+            self.cooldowns.note(Activity.ADD, group, cluster_view.now)
 
     def forget(self) -> None:
         """Take every node for needed: the cluster is in no state to tell."""
         self.planner.forget()
 
-    def _circumstances(self, world: ClusterView, fits: Mapping[str, str]) -> ScaleDownContext:
+    def _circumstances(
+        self, cluster_view: ClusterView, fits: Mapping[str, str]
+    ) -> ScaleDownContext:
         # How many nodes a silent group has, and so whether it can spare one, nobody knows.
-        resting = {name: why for name, why in world.closed.items() if why == NOT_ANSWERING}
-        for name in world.groups:
-            why = self.cooldowns.of_group(name, world.now, world.options)
+        resting = {name: why for name, why in cluster_view.closed.items() if why == NOT_ANSWERING}
+        for name in cluster_view.groups:
+            why = self.cooldowns.of_group(name, cluster_view.now, cluster_view.options)
             if why:
                 resting[name] = why
         deletions = self.actuator.deletions()
         return ScaleDownContext(self.controllers, deletions, fits, resting, self.expendables.keys)
 
-    def _batches(self, plan: ScaleDownPlan, world: ClusterView) -> list[Batch]:
+    def _batches(self, plan: ScaleDownPlan, cluster_view: ClusterView) -> list[Batch]:
         deletions = self.actuator.deletions()
-        return crop(plan.go, world.group_of, world.groups, world.options, deletions)
+        return crop(
+            plan.go, cluster_view.group_of, cluster_view.groups, cluster_view.options, deletions
+        )
 
 
 def _stay(one: Unremovable) -> Stays:
@@ -174,18 +178,21 @@ def _stay(one: Unremovable) -> Stays:
 
 
 def _told(
-    plan: ScaleDownPlan, started: Collection[str], world: ClusterView, stays: tuple[Stays, ...]
+    plan: ScaleDownPlan,
+    started: Collection[str],
+    cluster_view: ClusterView,
+    stays: tuple[Stays, ...],
 ) -> NodeRemovalResult:
-    removals = [_removal(one, world) for one in plan.go if one.node in started]
+    removals = [_removal(one, cluster_view) for one in plan.go if one.node in started]
     candidates: dict[str, int] = {}
     for name in plan.unneeded:
-        group = world.group_of.get(name, "")
+        group = cluster_view.group_of.get(name, "")
         candidates[group] = candidates.get(group, 0) + 1
     return NodeRemovalResult(tuple(removals), stays, candidates)
 
 
-def _removal(one: Removable, world: ClusterView) -> Removal:
-    group = world.group_of[one.node]
+def _removal(one: Removable, cluster_view: ClusterView) -> Removal:
+    group = cluster_view.group_of[one.node]
     moved = tuple((pod.key, node) for pod, node in one.moved)
     reason = "empty" if one.is_empty else "underutilized"
-    return Removal(one.node, group, reason, moved, world.groups[group].price)
+    return Removal(one.node, group, reason, moved, cluster_view.groups[group].price)

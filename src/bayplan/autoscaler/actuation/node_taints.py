@@ -142,25 +142,25 @@ class TaintCleaner:
         self._nodes = NodeWriter(client)
         self._began = False
 
-    async def clean(self, world: ClusterView, deleting: Container[str]) -> int:
+    async def clean(self, cluster_view: ClusterView, deleting: Container[str]) -> int:
         """Take taints off nodes that nobody is deleting; returns how many."""
-        found = [one for one in _tainted(world, TO_BE_DELETED) if one.name not in deleting]
-        going = _going(world) if found else set()
+        found = [one for one in _tainted(cluster_view, TO_BE_DELETED) if one.name not in deleting]
+        going = _going(cluster_view) if found else set()
         cleaned = 0
         for node in found:
-            young = self._began and is_being_deleted(node, world.now)
+            young = self._began and is_being_deleted(node, cluster_view.now)
             if not young and node.spec.provider_id not in going:
                 cleaned += await self._done(self._nodes.unmark(node), node)
         self._began = True
         return cleaned
 
-    async def soften(self, world: ClusterView, unneeded: Collection[str]) -> None:
+    async def soften(self, cluster_view: ClusterView, unneeded: Collection[str]) -> None:
         """Let the right nodes have the taint that asks to spare them."""
-        clock, options = self._client.clock, world.options
+        clock, options = self._client.clock, cluster_view.options
         left = options.max_bulk_soft_taint_count
         ends = clock.monotonic() + options.max_bulk_soft_taint_time
-        taint = deletion_candidate(world.now)
-        for node, wanted in _misjudged(world, unneeded if left > 0 else ()):
+        taint = deletion_candidate(cluster_view.now)
+        for node, wanted in _misjudged(cluster_view, unneeded if left > 0 else ()):
             if options.max_bulk_soft_taint_count > 0 and (left < 1 or clock.monotonic() >= ends):
                 return
             left -= 1
@@ -178,27 +178,27 @@ class TaintCleaner:
         return 1
 
 
-def _tainted(world: ClusterView, key: str) -> list[Node]:
+def _tainted(cluster_view: ClusterView, key: str) -> list[Node]:
     """The nodes of groups that have a taint of this key."""
-    tainted = (node for node in world.snapshot.cluster.nodes if node and node.spec.taints)
-    return [node for node in tainted if has_taint(node, key) and node.name in world.group_of]
+    tainted = (node for node in cluster_view.snapshot.cluster.nodes if node and node.spec.taints)
+    return [node for node in tainted if has_taint(node, key) and node.name in cluster_view.group_of]
 
 
-def _misjudged(world: ClusterView, unneeded: Collection[str]) -> list[tuple[Node, bool]]:
+def _misjudged(cluster_view: ClusterView, unneeded: Collection[str]) -> list[tuple[Node, bool]]:
     """Nodes that have the soft taint and should not, and then those that should and have not."""
-    named = world.snapshot.cluster.node_named
-    marked = _tainted(world, DELETION_CANDIDATE)
+    named = cluster_view.snapshot.cluster.node_named
+    marked = _tainted(cluster_view, DELETION_CANDIDATE)
     lose = [(node, False) for node in marked if node.name not in unneeded]
-    spare = [node for node in map(named, unneeded) if node and node.name in world.group_of]
+    spare = [node for node in map(named, unneeded) if node and node.name in cluster_view.group_of]
     get = [(node, True) for node in spare if not has_taint(node, DELETION_CANDIDATE)]
     return [one for one in lose + get if not has_taint(one[0], TO_BE_DELETED)]
 
 
-def _going(world: ClusterView) -> set[str]:
+def _going(cluster_view: ClusterView) -> set[str]:
     """What the cloud is deleting, by provider ID."""
     return {
         one.provider_id
-        for view in world.groups.values()
+        for view in cluster_view.groups.values()
         for one in view.instances
         if one.state is InstanceState.DELETING
     }

@@ -100,21 +100,21 @@ class ScaleUpLimits:
     shared: bool = False
     """Whether what one group buys leaves the others less than this says."""
 
-    def templates(self, world: ClusterView) -> list[tuple[NodeGroupView, Template]]:
+    def templates(self, cluster_view: ClusterView) -> list[tuple[NodeGroupView, Template]]:
         """The groups that may have some, with what new nodes of theirs are."""
-        views = (world.groups[name] for name in sorted(self.most))
+        views = (cluster_view.groups[name] for name in sorted(self.most))
         return [(view, view.template) for view in views if view.template is not None]
 
 
-def scale_up_limits(world: ClusterView) -> ScaleUpLimits:
+def scale_up_limits(cluster_view: ClusterView) -> ScaleUpLimits:
     """The bounds of all groups, in a snapshot that has all nodes which are on their way."""
-    totals = read_resource_limits(world.options)
-    found = ScaleUpLimits(whole=_whole(world), shared=bool(totals))
-    used = sums(world.snapshot, totals)
-    for name, view in sorted(world.groups.items()):
-        why = world.closed.get(name) or ("" if view.template else NO_TEMPLATE)
+    totals = read_resource_limits(cluster_view.options)
+    found = ScaleUpLimits(whole=_whole(cluster_view), shared=bool(totals))
+    used = sums(cluster_view.snapshot, totals)
+    for name, view in sorted(cluster_view.groups.items()):
+        why = cluster_view.closed.get(name) or ("" if view.template else NO_TEMPLATE)
         if not why:
-            why, most = _least(_limits(world.options, view, found.whole, totals, used))
+            why, most = _least(_limits(cluster_view.options, view, found.whole, totals, used))
             if not why and view.options.zero_or_max_node_scaling and most < view.room:
                 why = ALL_NODES
             found.most.update({} if why else {name: most})
@@ -123,9 +123,9 @@ def scale_up_limits(world: ClusterView) -> ScaleUpLimits:
     return found
 
 
-def _whole(world: ClusterView) -> int | None:
-    most = world.options.max_nodes_total
-    return max(0, most - len(world.snapshot.cluster.slots)) if most > 0 else None
+def _whole(cluster_view: ClusterView) -> int | None:
+    most = cluster_view.options.max_nodes_total
+    return max(0, most - len(cluster_view.snapshot.cluster.slots)) if most > 0 else None
 
 
 def _limits(

@@ -71,15 +71,15 @@ def _placements(snapshot: Snapshot, purchases: Sequence[NewNodes]) -> Iterator[P
             add_node(snapshot, template, name)
 
 
-def add_upcoming(world: ClusterView) -> dict[str, list[str]]:
+def add_upcoming(cluster_view: ClusterView) -> dict[str, list[str]]:
     """Put all nodes that are on their way into the snapshot, which is forked; their names by
     group.
     """
     found: dict[str, list[str]] = {}
-    for group, coming in sorted(world.upcoming.items()):
-        template = world.groups[group].template
+    for group, coming in sorted(cluster_view.upcoming.items()):
+        template = cluster_view.groups[group].template
         if template is not None:
-            found[group] = _add(world.snapshot, template, coming)
+            found[group] = _add(cluster_view.snapshot, template, coming)
     return found
 
 

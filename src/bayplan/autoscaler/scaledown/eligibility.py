@@ -157,18 +157,18 @@ def ineligible(
     node: Node,
     group: NodeGroupView | None,
     used: Utilization | None,
-    world: ClusterView,
+    cluster_view: ClusterView,
     gpu_label: str = "",
 ) -> UnremovableReason | None:
     """Why a node is not looked at; None if it is."""
-    reason = ineligible_itself(node, world.now)
+    reason = ineligible_itself(node, cluster_view.now)
     if reason is not None:
         return reason
     if group is None:
         return UnremovableReason.NOT_AUTOSCALED
     if used is None:
         return UnremovableReason.UNEXPECTED_ERROR
-    options = world.options
+    options = cluster_view.options
     if not options.scale_down_unready_enabled and not is_ready(node, options, gpu_label):
         return UnremovableReason.SCALE_DOWN_UNREADY_DISABLED
     if used.value > threshold(used, group.options):
@@ -204,33 +204,35 @@ class EligibilityChecker:
         self._requests = Requests()
         self._cursors = [-1, -1]
 
-    def of(self, world: ClusterView) -> dict[str, NodeEligibility]:
+    def of(self, cluster_view: ClusterView) -> dict[str, NodeEligibility]:
         """Every node of a world."""
-        cluster = world.snapshot.cluster
+        cluster = cluster_view.snapshot.cluster
         self._forget_changed(cluster)
         known = self._known
         judged: dict[str, NodeEligibility] = {}
         for name, slot in cluster.slots.by_name.items():
-            view = world.groups.get(world.group_of.get(name, ""))
+            view = cluster_view.groups.get(cluster_view.group_of.get(name, ""))
             options = None if view is None else view.options
             found = known.get(name)
             node = cluster.node_at(slot)
             if found is not None and found.node is not node and _says_the_same(found.node, node):
                 found = known[name] = replace(found, node=node)
             if found is None or found.node is not node or not _wishes(found, options):
-                found = self._judge(world, slot, view)
+                found = self._judge(cluster_view, slot, view)
             judged[name] = found
         return judged
 
-    def _judge(self, world: ClusterView, slot: int, view: NodeGroupView | None) -> NodeEligibility:
-        cluster = world.snapshot.cluster
+    def _judge(
+        self, cluster_view: ClusterView, slot: int, view: NodeGroupView | None
+    ) -> NodeEligibility:
+        cluster = cluster_view.snapshot.cluster
         node = cluster.node_at(slot)
         records = cluster.records_on(node.name)
-        counting = _counting(world, view, self._gpu_label)
+        counting = _counting(cluster_view, view, self._gpu_label)
         used = utilization(node, records, counting, self._requests)
-        if used is not None and world.snapshot.profile.gates.enabled(GATE):
+        if used is not None and cluster_view.snapshot.profile.gates.enabled(GATE):
             used = replace(used, volumes=_volume_shares(cluster, slot))
-        reason = ineligible(node, view, used, world, self._gpu_label)
+        reason = ineligible(node, view, used, cluster_view, self._gpu_label)
         stays = None if reason is None else Unremovable(node.name, reason, None, _detail(used))
         judged = NodeEligibility(node, None if view is None else view.options, used, stays)
         if not _time_matters(node, records):
@@ -263,10 +265,12 @@ def _says_the_same(before: Node, now: Node) -> bool:
     return same and before.spec == now.spec and before.status == now.status
 
 
-def _counting(world: ClusterView, view: NodeGroupView | None, gpu_label: str) -> Counting:
-    options = world.options.group_defaults() if view is None else view.options
-    ignores_mirrors = world.options.ignore_mirror_pods_utilization
-    return Counting(world.now, options.ignore_daemon_sets_utilization, ignores_mirrors, gpu_label)
+def _counting(cluster_view: ClusterView, view: NodeGroupView | None, gpu_label: str) -> Counting:
+    options = cluster_view.options.group_defaults() if view is None else view.options
+    ignores_mirrors = cluster_view.options.ignore_mirror_pods_utilization
+    return Counting(
+        cluster_view.now, options.ignore_daemon_sets_utilization, ignores_mirrors, gpu_label
+    )
 
 
 def _volume_shares(cluster: Cluster, slot: int) -> dict[str, float]:

@@ -101,38 +101,43 @@ class Planner:
         """Take every node for needed again: the cluster is in no state to tell."""
         self._unneeded.clear()
 
-    def plan(self, world: ClusterView, given: ScaleDownContext) -> ScaleDownPlan:
+    def plan(self, cluster_view: ClusterView, given: ScaleDownContext) -> ScaleDownPlan:
         """What becomes of every node; the snapshot is left as it was."""
-        self._forget_gone(world)
-        with world.snapshot.fork():
+        self._forget_gone(cluster_view)
+        with cluster_view.snapshot.fork():
             for key in given.expendable:
-                world.snapshot.delete(Pod, key)
-            settle_nominated(world.snapshot)
-            _settle(world, given.fits)
-            judged = self._judgements.of(world)
-            candidates, stays = self._candidates(world, given, judged)
-            removable, failed = self._try(world, given, judged, candidates)
-        self._remember(world, removable, failed)
-        go, waiting = release(removable, self._unneeded, world, given.deletions, self._gpu_label)
+                cluster_view.snapshot.delete(Pod, key)
+            settle_nominated(cluster_view.snapshot)
+            _settle(cluster_view, given.fits)
+            judged = self._judgements.of(cluster_view)
+            candidates, stays = self._candidates(cluster_view, given, judged)
+            removable, failed = self._try(cluster_view, given, judged, candidates)
+        self._remember(cluster_view, removable, failed)
+        go, waiting = release(
+            removable, self._unneeded, cluster_view, given.deletions, self._gpu_label
+        )
         used = {name: one.used for name, one in judged.items() if one.used is not None}
         every = (*stays, *failed, *waiting)
         return ScaleDownPlan(tuple(go), tuple(removable), dict(self._unneeded), every, used)
 
-    def _forget_gone(self, world: ClusterView) -> None:
-        there, now = world.snapshot.cluster.slots.by_name, world.now
+    def _forget_gone(self, cluster_view: ClusterView) -> None:
+        there, now = cluster_view.snapshot.cluster.slots.by_name, cluster_view.now
         recent = self._recent
         self._recent = {k: one for k, one in recent.items() if k in there and one[0] > now}
         self._unneeded = {k: since for k, since in self._unneeded.items() if k in there}
 
     def _candidates(
-        self, world: ClusterView, given: ScaleDownContext, judged: Mapping[str, NodeEligibility]
+        self,
+        cluster_view: ClusterView,
+        given: ScaleDownContext,
+        judged: Mapping[str, NodeEligibility],
     ) -> tuple[list[str], list[Unremovable]]:
         """The nodes to try, in order, and why the others are not."""
-        starting = _starting(world)
+        starting = _starting(cluster_view)
         found: list[str] = []
         stays: list[Unremovable] = []
         for name, one in judged.items():
-            why = one.stays or self._not_now(name, world, given, starting)
+            why = one.stays or self._not_now(name, cluster_view, given, starting)
             if why is None:
                 found.append(name)
             else:
@@ -142,10 +147,14 @@ class Planner:
         return sorted(ordered, key=lambda name: name not in self._unneeded), stays
 
     def _not_now(
-        self, name: str, world: ClusterView, given: ScaleDownContext, starting: frozenset[str]
+        self,
+        name: str,
+        cluster_view: ClusterView,
+        given: ScaleDownContext,
+        starting: frozenset[str],
     ) -> Unremovable | None:
         """Why a node that could be tried is not tried now."""
-        view = world.groups[world.group_of[name]]
+        view = cluster_view.groups[cluster_view.group_of[name]]
         if name in given.deletions:
             return Unremovable(name, UnremovableReason.CURRENTLY_BEING_DELETED)
         if name in starting:
@@ -158,7 +167,7 @@ class Planner:
 
     def _try(
         self,
-        world: ClusterView,
+        cluster_view: ClusterView,
         given: ScaleDownContext,
         names: Iterable[str],
         candidates: list[str],
@@ -166,11 +175,11 @@ class Planner:
         """Take candidates away one after the other, as long as that makes sense."""
         if not candidates:
             return [], []
-        removals = self._removals(world, given, names)
+        removals = self._removals(cluster_view, given, names)
         removable: list[Removable] = []
         failed: list[Unremovable] = []
-        ends = self._monotonic() + world.options.scale_down_simulation_timeout
-        most = self._most(world)
+        ends = self._monotonic() + cluster_view.options.scale_down_simulation_timeout
+        most = self._most(cluster_view)
         for number, name in enumerate(candidates):
             if len(removable) >= most or self._monotonic() > ends:
                 failed += [_other(one, "it was not looked at") for one in candidates[number:]]
@@ -183,30 +192,39 @@ class Planner:
         return removable, failed
 
     def _removals(
-        self, world: ClusterView, given: ScaleDownContext, names: Iterable[str]
+        self, cluster_view: ClusterView, given: ScaleDownContext, names: Iterable[str]
     ) -> RemovalSimulator:
         """The cluster to take nodes away from: those that are being drained make room first."""
-        budgets = self._budgets.remaining(world.snapshot)
-        scene = DrainContext(world.now, world.options, budgets, given.controllers)
-        starting = _starting(world)
+        budgets = self._budgets.remaining(cluster_view.snapshot)
+        scene = DrainContext(cluster_view.now, cluster_view.options, budgets, given.controllers)
+        starting = _starting(cluster_view)
         there = [name for name in names if name not in given.deletions and name not in starting]
-        removals = RemovalSimulator(world.snapshot, scene, Destinations(world.snapshot, there))
+        removals = RemovalSimulator(
+            cluster_view.snapshot, scene, Destinations(cluster_view.snapshot, there)
+        )
         for name in given.deletions.drained:
             removals.make_room_for(name)
         return removals
 
-    def _most(self, world: ClusterView) -> int:
+    def _most(self, cluster_view: ClusterView) -> int:
         """How many unneeded nodes are worth finding: what could be given back until then."""
-        options = world.options
+        options = cluster_view.options
         at_once = options.max_scale_down_parallelism
         loops = int(max(options.scale_down_unneeded_time / options.scan_interval, 1))
         return min(len(self._unneeded) + 2 * at_once, at_once * loops + at_once)
 
     def _remember(
-        self, world: ClusterView, removable: Iterable[Removable], failed: Iterable[Unremovable]
+        self,
+        cluster_view: ClusterView,
+        removable: Iterable[Removable],
+        failed: Iterable[Unremovable],
     ) -> None:
-        self._unneeded = {one.node: self._unneeded.get(one.node, world.now) for one in removable}
-        until = world.now + timedelta(seconds=world.options.unremovable_node_recheck_timeout)
+        self._unneeded = {
+            one.node: self._unneeded.get(one.node, cluster_view.now) for one in removable
+        }
+        until = cluster_view.now + timedelta(
+            seconds=cluster_view.options.unremovable_node_recheck_timeout
+        )
         for one in failed:
             if one.reason is not UnremovableReason.NOT_UNNEEDED_OTHER_REASON:
                 self._recent[one.node] = (until, _recently(one))
@@ -218,18 +236,18 @@ def _recently(one: Unremovable) -> Unremovable:
     return replace(one, reason=UnremovableReason.RECENTLY_UNREMOVABLE, detail=detail)
 
 
-def _starting(world: ClusterView) -> frozenset[str]:
+def _starting(cluster_view: ClusterView) -> frozenset[str]:
     """Nodes that are there, and not ready for anything yet."""
-    return frozenset(name for one in world.upcoming.values() for name in one.nodes)
+    return frozenset(name for one in cluster_view.upcoming.values() for name in one.nodes)
 
 
-def _settle(world: ClusterView, fits: Mapping[str, str]) -> None:
+def _settle(cluster_view: ClusterView, fits: Mapping[str, str]) -> None:
     """Count waiting pods on the nodes that have room for them."""
-    cluster = world.snapshot.cluster
+    cluster = cluster_view.snapshot.cluster
     for key, node in fits.items():
         record = cluster.pods.by_key.get(key)
         if record is not None and not record.node and node in cluster.slots.by_name:
-            world.snapshot.move(key, node)
+            cluster_view.snapshot.move(key, node)
 
 
 def _other(name: str, detail: str) -> Unremovable:

@@ -178,12 +178,12 @@ Released = tuple[list[Removable], list[Unremovable]]
 def release(
     removable: Iterable[Removable],
     unneeded: Mapping[str, datetime],
-    world: ClusterView,
+    cluster_view: ClusterView,
     deletions: Deletions,
     gpu_label: str = "",
 ) -> Released:
     """Those that may go now, and why the others may not yet."""
-    gate = _Gate(world, unneeded, deletions, gpu_label)
+    gate = _Gate(cluster_view, unneeded, deletions, gpu_label)
     go: list[Removable] = []
     stay: list[Unremovable] = []
     for one in sorted(removable, key=lambda one: (not one.is_empty, unneeded[one.node], one.node)):
@@ -192,7 +192,7 @@ def release(
             go.append(one)
         else:
             stay.append(reason)
-    whole, parts = _only_whole(go, world)
+    whole, parts = _only_whole(go, cluster_view)
     ended, running = _without_running(whole)
     return sorted(ended, key=lambda one: (not one.is_empty, one.risky)), [*stay, *parts, *running]
 
@@ -202,23 +202,27 @@ class _Gate:
 
     def __init__(
         self,
-        world: ClusterView,
+        cluster_view: ClusterView,
         unneeded: Mapping[str, datetime],
         deletions: Deletions,
         gpu_label: str,
     ) -> None:
-        self._world = world
+        self._cluster_view = cluster_view
         self._unneeded = unneeded
         self._gpu_label = gpu_label
         leaving = deletions.by_group()
-        self._sizes = {name: view.target - leaving[name] for name, view in world.groups.items()}
-        self._totals = [total for total in read_resource_limits(world.options) if total.least]
-        self._sums = sums(world.snapshot, self._totals)
+        self._sizes = {
+            name: view.target - leaving[name] for name, view in cluster_view.groups.items()
+        }
+        self._totals = [
+            total for total in read_resource_limits(cluster_view.options) if total.least
+        ]
+        self._sums = sums(cluster_view.snapshot, self._totals)
 
     def closed_to(self, one: Removable) -> Unremovable | None:
         """Why a node may not go yet; None if it goes."""
-        node = self._world.snapshot.cluster.node_named(one.node)
-        view = self._world.groups.get(self._world.group_of.get(one.node, ""))
+        node = self._cluster_view.snapshot.cluster.node_named(one.node)
+        view = self._cluster_view.groups.get(self._cluster_view.group_of.get(one.node, ""))
         if node is None or view is None:
             return Unremovable(one.node, UnremovableReason.NOT_AUTOSCALED)
         if is_disabled(node):
@@ -226,10 +230,10 @@ class _Gate:
         return self._too_early(node, view) or self._too_few(node, view)
 
     def _too_early(self, node: Node, view: NodeGroupView) -> Unremovable | None:
-        ready = is_ready(node, self._world.options, self._gpu_label)
+        ready = is_ready(node, self._cluster_view.options, self._gpu_label)
         options = view.options
         needed = options.scale_down_unneeded_time if ready else options.scale_down_unready_time
-        waited = (self._world.now - self._unneeded[node.name]).total_seconds()
+        waited = (self._cluster_view.now - self._unneeded[node.name]).total_seconds()
         if not needed or waited > needed:
             return None
         reason = (
@@ -258,22 +262,22 @@ def at_minimum(node: str, view: NodeGroupView) -> Unremovable:
     return Unremovable(node, UnremovableReason.NODE_GROUP_MIN_SIZE_REACHED, detail=detail)
 
 
-def _only_whole(go: list[Removable], world: ClusterView) -> Released:
+def _only_whole(go: list[Removable], cluster_view: ClusterView) -> Released:
     """Without nodes of groups that go as a whole, and cannot."""
     by_group: dict[str, int] = {}
     for one in go:
-        group = world.group_of[one.node]
+        group = cluster_view.group_of[one.node]
         by_group[group] = by_group.get(group, 0) + 1
     partly = {
         group
         for group, count in by_group.items()
-        if is_atomic(world.groups[group])
-        and count not in {world.groups[group].target, len(world.groups[group].nodes)}
+        if is_atomic(cluster_view.groups[group])
+        and count not in {cluster_view.groups[group].target, len(cluster_view.groups[group].nodes)}
     }
     failed = UnremovableReason.ATOMIC_SCALE_DOWN_FAILED
-    kept = [one for one in go if world.group_of[one.node] in partly]
+    kept = [one for one in go if cluster_view.group_of[one.node] in partly]
     return (
-        [one for one in go if world.group_of[one.node] not in partly],
+        [one for one in go if cluster_view.group_of[one.node] not in partly],
         [Unremovable(one.node, failed, detail="its group goes as a whole") for one in kept],
     )
 

@@ -59,27 +59,29 @@ class ScaleUpDecision:
 
 
 def decide(
-    world: ClusterView, expander: Expander, remembered: PlannedPods = NOTHING
+    cluster_view: ClusterView, expander: Expander, remembered: PlannedPods = NOTHING
 ) -> ScaleUpDecision:
     """What to buy; the snapshot is left as it was."""
-    if not world.waiting:
+    if not cluster_view.waiting:
         return ScaleUpDecision()
-    with world.snapshot.fork():
-        coming = add_upcoming(world)
-        groups = group_pods(world.snapshot, world.waiting)
-        selected, groups = place_selected(world.snapshot, groups)
-        placed, left = place_planned(world.snapshot, groups, coming, remembered)
-        return _Orchestrator(world, expander, [*selected, *placed]).run(_some(left))
+    with cluster_view.snapshot.fork():
+        coming = add_upcoming(cluster_view)
+        groups = group_pods(cluster_view.snapshot, cluster_view.waiting)
+        selected, groups = place_selected(cluster_view.snapshot, groups)
+        placed, left = place_planned(cluster_view.snapshot, groups, coming, remembered)
+        return _Orchestrator(cluster_view, expander, [*selected, *placed]).run(_some(left))
 
 
 class _Orchestrator:
     """One decision on its way, in a fork that its caller undoes."""
 
-    def __init__(self, world: ClusterView, expander: Expander, placed: Iterable[Placed]) -> None:
-        self._world = world
-        self._snapshot = world.snapshot
+    def __init__(
+        self, cluster_view: ClusterView, expander: Expander, placed: Iterable[Placed]
+    ) -> None:
+        self._cluster_view = cluster_view
+        self._snapshot = cluster_view.snapshot
         self._expander = expander
-        self._there = frozenset(world.snapshot.cluster.slots.by_name)
+        self._there = frozenset(cluster_view.snapshot.cluster.slots.by_name)
         self._fits: dict[str, str] = {}
         self._purchases: list[NewNodes] = []
         self._considered: dict[str, Considered] = {}
@@ -93,7 +95,7 @@ class _Orchestrator:
     def run(self, groups: list[Group]) -> ScaleUpDecision:
         self._before = causes_before(self._snapshot, groups)
         while groups:
-            limits = scale_up_limits(self._world)
+            limits = scale_up_limits(self._cluster_view)
             self._refuse(limits)
             bought = self._round(groups, limits)
             if not bought:
@@ -130,14 +132,14 @@ class _Orchestrator:
         chosen = list(choice.purchases[:1] if limits.shared else choice.purchases)
         if len(chosen) == len(choice.purchases):
             self._mixed = together(self._mixed, choice.mixed)
-        if self._world.options.balance_similar_node_groups:
+        if self._cluster_view.options.balance_similar_node_groups:
             chosen = self._balanced(chosen, candidates)
         for one in chosen:
             self._considered[one.view.id] = _considered(one.view, one.nodes, one.helped)
         return chosen
 
     def _candidates(self, groups: Sequence[Group], limits: ScaleUpLimits) -> list[NodeGroupOption]:
-        asked = limits.templates(self._world)
+        asked = limits.templates(self._cluster_view)
         most = [limits.most[view.id] for view, _ in asked]
         templates = [template for _, template in asked]
         found = options(self._snapshot, templates, groups, most, watch=self._see)
@@ -160,7 +162,7 @@ class _Orchestrator:
         """The purchases spread over groups that are alike, if every pod still has its place."""
         if len(chosen) > 1:
             return list(chosen)
-        spread = balanced(chosen[0], candidates, self._world.options)
+        spread = balanced(chosen[0], candidates, self._cluster_view.options)
         return spread if holds(self._snapshot, spread) else list(chosen)
 
     def _carry_on(self, groups: Sequence[Group], bought: Sequence[NewNodes]) -> list[Group]:
@@ -180,9 +182,9 @@ class _Orchestrator:
             grown[one.view.id] += one.nodes
         views = {
             name: replace(view, target=view.target + grown[name]) if name in grown else view
-            for name, view in self._world.groups.items()
+            for name, view in self._cluster_view.groups.items()
         }
-        self._world = replace(self._world, groups=views)
+        self._cluster_view = replace(self._cluster_view, groups=views)
         return left
 
     def _leave_no_room(self, bought: Sequence[NewNodes], groups: Sequence[Group]) -> bool:
@@ -190,7 +192,9 @@ class _Orchestrator:
         one group was filled with all that fits, and nobody looks at other nodes. Then these need
         not be put in place, unless nodes are counted.
         """
-        counted = self._world.options.max_nodes_total or read_resource_limits(self._world.options)
+        counted = self._cluster_view.options.max_nodes_total or read_resource_limits(
+            self._cluster_view.options
+        )
         return (
             not counted
             and len(bought) == 1
@@ -209,9 +213,9 @@ class _Orchestrator:
             self._considered.setdefault(name, Considered(name, refused=why))
 
     def _decision(self, left: Sequence[Group]) -> ScaleUpDecision:
-        refused = scale_up_limits(self._world).refused if left else {}
+        refused = scale_up_limits(self._cluster_view).refused if left else {}
         causes = [(group, self._cause(group)) for group in left]
-        told = explain_left(self._snapshot, causes, self._world.groups, refused)
+        told = explain_left(self._snapshot, causes, self._cluster_view.groups, refused)
         self._causes[UPCOMING] += len(self._fits)
         return ScaleUpDecision(
             tuple(self._purchases),

@@ -149,7 +149,7 @@ async def _cluster() -> AsyncIterator[tuple[Path, Client]]:
     with tempfile.TemporaryDirectory() as folder:
         file, kubeconfig = Path(folder) / "cluster.yaml", Path(folder) / "kubeconfig"
         file.write_text(CLUSTER, "utf-8")
-        options = ("--file", str(file), "--kubeconfig", str(kubeconfig))
+        options = ("--filename", str(file), "--kubeconfig", str(kubeconfig))
         async with (
             running("up", *options, ready="export KUBECONFIG"),
             Client(from_kubeconfig([kubeconfig]), TUNING) as client,

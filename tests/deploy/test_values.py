@@ -90,7 +90,7 @@ WRONG = [
 ]
 USUAL = {"enabled": True, "clusterApi": False}
 NO_SCHEMA = [
-    ("image", "Repository/name:1", "lower case"),
+    ("image", "0" * 64, "not a reference to pull"),
     ("listenAddress", "0.0.0.999", "is no address"),
     ("listenAddress", "127.0.0.1", "out of reach of probes"),
     ("scheduler.resources.limits.cpu", "100m", "requests.cpu: 250m is more than the limit, 100m"),

@@ -22,24 +22,28 @@ pytestmark = pytest.mark.whole
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bayplan"
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
-ADMISSION = ("amounts", "app", "bodies", "podgroups", "pods", "queues")
+ADMISSION = ("app", "pods", "queues", "review", "rules")
 IMAGES = (
     "handlers",
-    *(f"cri/{name}" for name in ("images", "runtime", "server")),
-    *(f"manager/{name}" for name in ("errors", "manager", "pod_credentials", "pulling", "wanted")),
-    *(f"pull/{name}" for name in ("choosing", "contents", "request")),
+    *(f"cri/{name}" for name in ("images", "server")),
+    *(f"manager/{name}" for name in ("errors", "manager", "pulls", "wanted")),
+    *(f"pull/{name}" for name in ("contents", "puller")),
 )
 SAYING = [
-    *sorted((SOURCE / "fit" / "filters").glob("*.py")),
     SOURCE / "fit" / "requirements" / "devices.py",
     SOURCE / "fit" / "preemption" / "search.py",
-    SOURCE / "queues" / "saying.py",
+    SOURCE / "queues" / "status.py",
     SOURCE / "queues" / "room.py",
-    SOURCE / "autoscaler" / "scaleup" / "bounds.py",
+    SOURCE / "autoscaler" / "estimate" / "limits.py",
     SOURCE / "autoscaler" / "scaleup" / "why.py",
-    SOURCE / "autoscaler" / "scaleup" / "decide.py",
+    SOURCE / "autoscaler" / "scaleup" / "orchestrator.py",
     *(SOURCE / "admission" / f"{name}.py" for name in ADMISSION),
     *(SOURCE / "images" / f"{name}.py" for name in IMAGES),
+]
+PLUGINS = [
+    module
+    for module in sorted((SOURCE / "fit" / "plugins").rglob("*.py"))
+    if module.stem != "explanation"
 ]
 NOT_SAID = {
     "the node object and its CSINode",
@@ -51,8 +55,18 @@ NOT_SAID = {
     "a spread constraint counts by domain",
     "pods by node are counted by slot",
     "a request failed",
+    ": write it as MIN:MAX",
+    " but a ",
+    " without a request",
+    "nested too deeply",
+    "the object cannot be read: ",
+    ", must be at least 1",
+    "max parallel image pulls is ",
+    "serialized image pulls cannot have a limit other than 1",
 }
-"""Texts of errors in the code itself, and names of what an answer rests on."""
+"""Texts of errors in the code itself, names of what an answer rests on, and errors about options
+and requests that say themselves what is wrong with them.
+"""
 _LOGGED = re.compile(r"%s|^grpc\.")
 """Lines of logs, and names of types."""
 TELLING = ("scheduler", "autoscaler", "node", "observe", "images", "admission")
@@ -62,6 +76,15 @@ TELLING = ("scheduler", "autoscaler", "node", "observe", "images", "admission")
 def test_every_reason_is_explained(module: Path) -> None:
     said = {text for text in _texts(module) if text not in NOT_SAID and not _LOGGED.search(text)}
     assert not {text for text in said if text.strip() not in PAGE}
+
+
+@pytest.mark.parametrize("module", PLUGINS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_reason_of_a_plugin_is_explained(module: Path) -> None:
+    assert not {text for text in _reasons(module) if text.strip() not in PAGE}
+
+
+def test_plugins_give_reasons() -> None:
+    assert sum(len(set(_reasons(module))) for module in PLUGINS) > 20
 
 
 def test_every_reason_that_has_a_name_is_explained() -> None:
@@ -117,6 +140,20 @@ def _texts(module: Path) -> Iterator[str]:
         if isinstance(node, ast.Constant) and id(node) not in docstrings:
             parts = re.split(r"\{\}", node.value) if isinstance(node.value, str) else []
             yield from (part for part in parts if len(part.split()) > 1)
+
+
+def _reasons(module: Path) -> Iterator[str]:
+    """The texts of several words in a plugin's constants and refusals."""
+    tree = ast.parse(module.read_text())
+    said: list[ast.AST] = [one.value for one in tree.body if isinstance(one, ast.Assign)]
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="Refusal"))):
+                said.append(node)
+    for part in said:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from (one for one in node.value.split("{}") if len(one.split()) > 1)
 
 
 def _events(module: Path) -> Iterator[str]:

@@ -98,6 +98,6 @@ def test_nodes_that_are_bought_in_the_first_moment_were_not_there_from_the_start
     told = [(one.what, one.count, one.why) for one in found.events]
     assert told == [
         ("bought", 1, "there from the start"),
-        ("bought", 2, "pods waiting: 6 for resources"),
+        ("bought", 2, "pods waiting: 6 for nodes"),
     ]
     assert found.figures["nodesBought"] == 2

@@ -21,11 +21,11 @@ from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, Queue, QueueSpec
 from bayplan.scheduler.batch.batch import Batch
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import default_settings
-from bayplan.scheduler.desk import Desk, Told
+from bayplan.scheduler.context import Recorders, SchedulerContext
+from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dryrun import ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
-from bayplan.scheduler.statuses import Statuses
-from bayplan.scheduler.tries import Tries
+from bayplan.scheduler.status_patcher import StatusPatcher
 from bayplan.scheduler.volumes import Observed, VolumeBinder
 from bench.measure import Result
 
@@ -42,7 +42,7 @@ def cases() -> Iterator[Result]:
 
 
 async def _measure() -> list[Result]:
-    desk, batch = _scheduler()
+    context, batch = _scheduler()
     queues = list(_tree())
     parents = {one.spec.parent for one in queues}
     for queue in queues:
@@ -51,15 +51,15 @@ async def _measure() -> list[Result]:
     for pod in pods:
         batch.heed(Event.of(None, pod))
     batch.with_kinds()
-    first = _cycles(desk, batch)
+    first = _cycles(context, batch)
     began = time.process_time()
     for _ in range(IDLE):
-        _cycle(desk, batch)
+        _cycle(context, batch)
     idle = (time.process_time() - began) / IDLE
     ended = 0.0
     for pod in pods[:200:2]:
         batch.heed(Event.of(pod, None))
-        ended += _cycles(desk, batch)
+        ended += _cycles(context, batch)
     return [
         Result("batch/waiting/queues", len(queues), ""),
         Result("batch/waiting/first", first, "s"),
@@ -68,30 +68,30 @@ async def _measure() -> list[Result]:
     ]
 
 
-def _cycles(desk: Desk, batch: Batch) -> float:
+def _cycles(context: SchedulerContext, batch: Batch) -> float:
     """How long it takes until nobody can be served any more."""
     began = time.process_time()
-    while _cycle(desk, batch):
+    while _cycle(context, batch):
         pass
     return time.process_time() - began
 
 
-def _cycle(desk: Desk, batch: Batch) -> bool:
+def _cycle(context: SchedulerContext, batch: Batch) -> bool:
     """One round of the scheduler's loop."""
-    popped = desk.queue.pop(desk.clock.monotonic())
+    popped = context.queue.pop(context.clock.monotonic())
     return batch.turn() or popped is not None
 
 
-def _scheduler() -> tuple[Desk, Batch]:
+def _scheduler() -> tuple[SchedulerContext, Batch]:
     writes = ShownWrites(lambda _key, _text: None)
-    told = Told({NAME: NoEvents()}, SchedulerMetrics(CollectorRegistry()))
+    told = Recorders({NAME: NoEvents()}, SchedulerMetrics(CollectorRegistry()))
     settings, clock = default_settings([NAME]), WallClock()
-    desk = Desk(Snapshot(), settings, Statuses(writes.say), told, clock)
+    context = SchedulerContext(Snapshot(), settings, StatusPatcher(writes.say), told, clock)
     nothing = Observed(lambda _key: None, lambda _key: None, lambda _key: None)
     volumes = VolumeBinder(writes, nothing, clock)
-    tries = Tries(desk, Binder(writes, volumes, lambda _job, _result: None), writes)
-    desk.batch = batch = Batch(desk, tries, writes, settings.queues)
-    return desk, batch
+    tries = SchedulingCycle(context, Binder(writes, volumes, lambda _job, _result: None), writes)
+    context.batch = batch = Batch(context, tries, writes, settings.queues)
+    return context, batch
 
 
 def _tree() -> Iterator[Queue]:

@@ -336,7 +336,7 @@ def test_any_choice_is_either_refused_with_its_place_or_sound(
         refused = error.field
     assert not refused or refused.startswith("profiles[0].plugins")
     (profile,) = settings.profiles
-    assert profile.filters <= DEFAULT_FILTERS
+    assert profile.filters <= DEFAULT_FILTERS | {"NodeDeclaredFeatures"}  # off by default
     assert set(profile.scores) <= set(DEFAULT_SCORES)
     assert all(weight > 0 for weight in profile.scores.values())
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
-from bayplan.scheduler.queue.places import LONGEST_WAIT
+from bayplan.scheduler.queue.subqueues import LONGEST_WAIT
 from tests.builders import make_pod
 
 pytestmark = pytest.mark.whole

@@ -22,11 +22,11 @@ from bayplan.lab import run_virtually
 from bayplan.scheduler.attempt import Refused
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import default_settings
-from bayplan.scheduler.desk import Desk, Told
+from bayplan.scheduler.context import Recorders, SchedulerContext
+from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dryrun import ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
-from bayplan.scheduler.statuses import Statuses
-from bayplan.scheduler.tries import Tries
+from bayplan.scheduler.status_patcher import StatusPatcher
 from tests.fit.worlds import random_object, random_pod
 
 pytestmark = pytest.mark.whole
@@ -66,26 +66,30 @@ async def _tried(world: list[int], pods: list[Pod], alike: dict[Hashable, Refuse
     snapshot = Snapshot(random_object(random.Random(seed)) for seed in world)
     lines: list[str] = []
     writes = ShownWrites(lambda key, text: lines.append(f"{key}: {text}"))
-    told = Told({NAME: NoEvents()}, SchedulerMetrics(CollectorRegistry()))
-    desk = Desk(snapshot, default_settings([NAME]), Statuses(writes.say), told, LoopClock())
-    desk.alike = alike
-    tries = Tries(desk, Binder(writes, NoVolumes(), lambda _job, _result: None), writes)
+    told = Recorders({NAME: NoEvents()}, SchedulerMetrics(CollectorRegistry()))
+    context = SchedulerContext(
+        snapshot, default_settings([NAME]), StatusPatcher(writes.say), told, LoopClock()
+    )
+    context.alike = alike
+    tries = SchedulingCycle(
+        context, Binder(writes, NoVolumes(), lambda _job, _result: None), writes
+    )
     for pod in pods:
         snapshot.put(pod)
-        desk.enqueue(pod)
+        context.enqueue(pod)
     for _ in pods:
-        if (entry := desk.queue.pop(0.0)) is not None:
+        if (entry := context.queue.pop(0.0)) is not None:
             tries.one(entry)
-    writing = asyncio.ensure_future(desk.statuses.run())
+    writing = asyncio.ensure_future(context.statuses.run())
     await tries.preemptions.drain()
-    await desk.statuses.drain()
+    await context.statuses.drain()
     writing.cancel()
-    return sorted(lines) + [_stands(desk, pod) for pod in pods]
+    return sorted(lines) + [_stands(context, pod) for pod in pods]
 
 
-def _stands(desk: Desk, pod: Pod) -> str:
-    entry = desk.queue.get(pod.metadata.uid)
-    known = desk.snapshot.get(Pod, pod.key)
+def _stands(context: SchedulerContext, pod: Pod) -> str:
+    entry = context.queue.get(pod.metadata.uid)
+    known = context.snapshot.get(Pod, pod.key)
     where = f"{entry.place} {sorted(entry.plugins)}" if entry is not None else "gone"
     return f"{pod.name} {where} on {known.spec.node_name if known is not None else '?'}"
 

@@ -22,7 +22,7 @@ from bayplan.queues import Ledger
 from bayplan.scheduler.batch.metrics import QueueMetrics
 from bayplan.scheduler.batch.queue_informers import follow_queues
 from bayplan.scheduler.config import SchedulerSettings, rules
-from bayplan.scheduler.desk import Told
+from bayplan.scheduler.context import Recorders
 from bayplan.scheduler.dryrun import Show, ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place
@@ -74,7 +74,7 @@ class SchedulerDaemon:
         notes = {one.name: self._notes(client, one.name) for one in self._settings.profiles}
         writes = LiveWrites(client) if self._show is None else ShownWrites(self._show)
         async with follow(client, profile=self._profile) as live:
-            told = Told(notes, self._metrics)
+            told = Recorders(notes, self._metrics)
             scheduler = Scheduler(live, self._settings, writes, told, client.clock)
             self.live, self.scheduler = live, scheduler
             if self._profile.gates.enabled(VOLUME_LIMIT_SCALING):

@@ -26,22 +26,22 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.observe import LiveSnapshot
 from bayplan.scheduler.batch.batch import Batch
+from bayplan.scheduler.bind_results import BindResults
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import SchedulerSettings
-from bayplan.scheduler.desk import Desk, Told
-from bayplan.scheduler.ends import Ends
-from bayplan.scheduler.heeding import Heeding
+from bayplan.scheduler.context import Recorders, SchedulerContext
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.event_handlers import EventHandlers
 from bayplan.scheduler.messages import Notice
-from bayplan.scheduler.preempting import Preemptions
+from bayplan.scheduler.preemption import Preemptions
 from bayplan.scheduler.queue import SchedulingQueue
-from bayplan.scheduler.statuses import Statuses
-from bayplan.scheduler.tries import Tries
+from bayplan.scheduler.status_patcher import StatusPatcher
 from bayplan.scheduler.volumes import Observed, VolumeBinder
 from bayplan.scheduler.waiting import told_or_late
 from bayplan.scheduler.writes import Writes
 
 A_WHILE = 16
-"""Tries in a row before others get a turn."""
+"""SchedulingCycle in a row before others get a turn."""
 GRACE = 4.0
 """Seconds to finish what is under way when the scheduler is told to stop: less than there are
 between the end of a lease that was lost and its next holder.
@@ -59,32 +59,32 @@ class Scheduler:
         live: LiveSnapshot,
         settings: SchedulerSettings,
         writes: Writes,
-        told: Told,
+        told: Recorders,
         clock: Clock,
     ) -> None:
         self._live = live
         self._clock = clock
         self._told = told
-        self.statuses = Statuses(writes.say)
-        self._desk = Desk(live.snapshot, settings, self.statuses, told, clock)
+        self.statuses = StatusPatcher(writes.say)
+        self._context = SchedulerContext(live.snapshot, settings, self.statuses, told, clock)
         self.volumes = VolumeBinder(writes, _observed(live), clock)
-        self._ends = Ends(self._desk, writes.read, comes_back=writes.comes_back)
-        self.binder = Binder(writes, self.volumes, self._ends.ended)
-        self._tries = Tries(self._desk, self.binder, writes)
-        self.batch = Batch(self._desk, self._tries, writes, settings.queues)
-        self._desk.batch = self.batch
+        self._bind_results = BindResults(self._context, writes.read, comes_back=writes.comes_back)
+        self.binder = Binder(writes, self.volumes, self._bind_results.ended)
+        self._scheduling_cycle = SchedulingCycle(self._context, self.binder, writes)
+        self.batch = Batch(self._context, self._scheduling_cycle, writes, settings.queues)
+        self._context.batch = self.batch
         live.observer.listen(self.batch.heed)
-        self._heeding = Heeding(self._desk, self.volumes, live.observer)
+        self._event_handlers = EventHandlers(self._context, self.volumes, live.observer)
 
     @property
     def queue(self) -> SchedulingQueue[Event]:
         """The pods that wait."""
-        return self._desk.queue
+        return self._context.queue
 
     @property
     def preemptions(self) -> Preemptions:
         """The preemptions that are under way."""
-        return self._tries.preemptions
+        return self._scheduling_cycle.preemptions
 
     @property
     def recorders(self) -> Collection[Notes]:
@@ -93,24 +93,26 @@ class Scheduler:
 
     def warn(self, about: Untyped, notice: Notice) -> None:
         """Tell those who run us, in the name of our first profile."""
-        self._desk.note(self._desk.first_name, about, notice)
+        self._context.note(self._context.first_name, about, notice)
 
     def warn_of_node(self, node: Node, reason: str, text: str) -> None:
         """Tell those who run us of something wrong with a node."""
         log.warning("node %s: %s", node.name, text, extra={"node": node.name})
-        self._desk.note(self._desk.first_name, node, Notice("Warning", reason, "Scheduling", text))
+        self._context.note(
+            self._context.first_name, node, Notice("Warning", reason, "Scheduling", text)
+        )
 
     async def run(self) -> None:
         """Schedule until cancelled, then finish what is under way."""
         await self._live.synced()
-        self._heeding.start()
+        self._event_handlers.start()
         workers = [
             asyncio.ensure_future(work)
             for work in (
                 self.binder.run(),
                 self.statuses.run(),
                 self.batch.run(),
-                self._ends.look_after(),
+                self._bind_results.look_after(),
             )
         ]
         cycle = asyncio.ensure_future(self._cycle())
@@ -131,7 +133,7 @@ class Scheduler:
         while True:
             entry = self.queue.pop(self._clock.monotonic())
             if entry is not None:
-                self._tries.one(entry)
+                self._scheduling_cycle.one(entry)
             if not self.batch.turn() and entry is None:
                 await self._wait()
                 continue
@@ -143,7 +145,7 @@ class Scheduler:
 
     async def _wait(self) -> None:
         """Wait for something to happen, or for somebody's rest to be over."""
-        news = self._desk.news
+        news = self._context.news
         news.clear()
         dues = [due for due in (self.queue.next_due(), self.batch.next_due()) if due is not None]
         left = min(dues) - self._clock.monotonic() if dues else None

@@ -21,16 +21,16 @@ from bayplan.scheduler.batch.gate_removal import GateRemoval
 from bayplan.scheduler.batch.placement import LivePlacement
 from bayplan.scheduler.batch.pod_conditions import PodConditions
 from bayplan.scheduler.batch.reservations import Reservations
-from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.context import SchedulerContext
+from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.queue import QueuedPod
-from bayplan.scheduler.tries import Tries
 
 
 @dataclass(frozen=True, slots=True)
 class Hands:
     """Whoever carries out what a turn comes to."""
 
-    tries: Tries
+    tries: SchedulingCycle
     ungating: GateRemoval
     telling: PodConditions
     evictions: Evictions
@@ -41,14 +41,14 @@ class TurnActuator:
 
     def __init__(
         self,
-        desk: Desk,
+        context: SchedulerContext,
         book: QueueRegistry,
         hands: Hands,
         reservations: Reservations,
         *,
         gates: bool,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._book = book
         self._hands = hands
         self._gates = gates
@@ -70,8 +70,8 @@ class TurnActuator:
     def _that_fit(self, group: Group, asked: Asking, chosen: Sequence[Member]) -> Sequence[Member]:
         """The pods that lose their gates: those that nodes take, and as many more as it needs."""
         order = with_first(chosen, asked.pods)
-        with self._desk.snapshot.fork():
-            trial = self._trial(group, LivePlacement(self._desk))
+        with self._context.snapshot.fork():
+            trial = self._trial(group, LivePlacement(self._context))
             complete = trial.run(order)
             trial.statement.discard()
         if complete:
@@ -103,14 +103,14 @@ class TurnActuator:
 
     def _try(self, group: Group, asked: Asking, chosen: Sequence[Member], now: float) -> None:
         able = (one for one in with_first(chosen, asked.pods) if one.gate is Gate.NONE)
-        pods = [one for one in able if one.pod.metadata.uid in self._desk.queue]
-        placement = LivePlacement(self._desk, alone=not asked.is_gang)
+        pods = [one for one in able if one.pod.metadata.uid in self._context.queue]
+        placement = LivePlacement(self._context, alone=not asked.is_gang)
         attempt = _Attempt(group, asked, tuple(chosen), placement, now)
-        with self._desk.snapshot.fork():
+        with self._context.snapshot.fork():
             placed = self._placed(attempt, pods)
             if placed:
-                self._desk.snapshot.commit()
-        self._desk.told.metrics.decided(self._desk.clock.monotonic() - now)
+                self._context.snapshot.commit()
+        self._context.told.metrics.decided(self._context.clock.monotonic() - now)
         if placed:
             self._place(attempt, placed)
         else:
@@ -135,13 +135,13 @@ class TurnActuator:
 
     def _entry(self, member: Member, now: float) -> QueuedPod:
         """A pod that was tried, as one that is being decided."""
-        queue, uid = self._desk.queue, member.pod.metadata.uid
+        queue, uid = self._context.queue, member.pod.metadata.uid
         queue.activate(uid)
         return queue.take(queue[uid], now)
 
     def _place(self, attempt: _Attempt, placed: Sequence[Member]) -> None:
         group, placement = attempt.group, attempt.placement
-        self._desk.alike.clear()
+        self._context.alike.clear()
         for member in placed:
             entry = self._entry(member, attempt.began)
             found, token = placement.found[member.key], placement.assumptions[member.key]

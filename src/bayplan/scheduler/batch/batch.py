@@ -31,28 +31,34 @@ from bayplan.scheduler.batch.reservations import Reservations
 from bayplan.scheduler.batch.status import QueueStatusWriter
 from bayplan.scheduler.batch.turns import Turns
 from bayplan.scheduler.config import QueueSettings
-from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.context import SchedulerContext
+from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.messages import Notice, cut
 from bayplan.scheduler.queue import QueuedPod
-from bayplan.scheduler.tries import Tries
 from bayplan.scheduler.writes import Writes
 
 
 class Batch:
     """The pods that use queues, and their queues."""
 
-    def __init__(self, desk: Desk, tries: Tries, writes: Writes, settings: QueueSettings) -> None:
-        gates = desk.snapshot.profile.gates.enabled(QUEUE_ALLOCATION_GATE)
-        self._desk = desk
+    def __init__(
+        self,
+        context: SchedulerContext,
+        tries: SchedulingCycle,
+        writes: Writes,
+        settings: QueueSettings,
+    ) -> None:
+        gates = context.snapshot.profile.gates.enabled(QUEUE_ALLOCATION_GATE)
+        self._context = context
         self.ledger = Ledger(policy=settings.policy, priority_of=self._priority_of)
         self._book = QueueRegistry(self.ledger, self._is_ours)
-        self.ungating = GateRemoval(writes, desk.clock, self._ungated)
-        telling = PodConditions(desk, gates=gates)
+        self.ungating = GateRemoval(writes, context.clock, self._ungated)
+        telling = PodConditions(context, gates=gates)
         reservations = Reservations(settings.reservation_timeout)
-        evictions = Evictions(desk, self.ledger, tries.preemptions)
+        evictions = Evictions(context, self.ledger, tries.preemptions)
         hands = Hands(tries, self.ungating, telling, evictions)
-        self.turns = Turns(desk, self._book, hands, reservations, gates=gates)
-        self.standing = QueueStatusWriter(desk, self._book, writes, telling.waits_for)
+        self.turns = Turns(context, self._book, hands, reservations, gates=gates)
+        self.standing = QueueStatusWriter(context, self._book, writes, telling.waits_for)
         self._shared = NOTHING
         """What all nodes have together, where that is shared by weight."""
         self._problems: tuple[Problem, ...] = ()
@@ -80,7 +86,7 @@ class Batch:
             text = "; ".join(one.text for one in problems if one.queue == name)
             notice = Notice("Warning", "InvalidQueue", "Scheduling", cut(text))
             if queue.metadata.uid:
-                self._desk.note(self._desk.first_name, queue, notice)
+                self._context.note(self._context.first_name, queue, notice)
         self._problems = problems
 
     async def run(self) -> None:
@@ -108,7 +114,7 @@ class Batch:
         if isinstance(after, Pod):
             self._see(after)
         if self._book.stirred:
-            self._desk.news.set()
+            self._context.news.set()
 
     def _share(self, event: Event) -> None:
         """Nodes have come, changed or gone: share what they have by weight."""
@@ -137,7 +143,7 @@ class Batch:
             self.ledger.delete_queue(change.object.name)
         else:
             self.ledger.put_queue(change.object)
-        self._desk.news.set()
+        self._context.news.set()
 
     def heed_group(self, change: Change[PodGroup]) -> None:
         """A group came, changed or went."""
@@ -145,14 +151,14 @@ class Batch:
             self._book.lose_group(change.object)
         else:
             self._book.see_group(change.object)
-        self._desk.news.set()
+        self._context.news.set()
 
     def with_kinds(self) -> None:
         """All queues and groups that there are have been told: begin to give turns."""
         self._served = True
         self.turns.holding.recover()
-        self._desk.queue.hold_anew()
-        self._desk.news.set()
+        self._context.queue.hold_anew()
+        self._context.news.set()
 
     def without_kinds(self) -> None:
         """The cluster has no queues, or not yet."""
@@ -161,8 +167,8 @@ class Batch:
         self._served = False
         for member in self.ledger.members.values():
             self._ungate_without(member.pod)
-        self._desk.queue.hold_anew()
-        self._desk.news.set()
+        self._context.queue.hold_anew()
+        self._context.news.set()
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -171,13 +177,13 @@ class Batch:
             self.ungating.start(pod)
 
     def _ungated(self, _pod: Pod, result: Ungated) -> None:
-        self._desk.told.metrics.ungated(result.value)
+        self._context.told.metrics.ungated(result.value)
 
     def _is_ours(self, pod: Pod) -> bool:
-        return pod.spec.scheduler_name in self._desk.profiles
+        return pod.spec.scheduler_name in self._context.profiles
 
     def _priority_of(self, name: str) -> int:
-        return self._desk.snapshot.class_priority(name)
+        return self._context.snapshot.class_priority(name)
 
 
 def _is_other(before: Pod, after: object) -> bool:

@@ -17,8 +17,8 @@ from bayplan.queues.actions.eviction import preempt_for, reclaim_for
 from bayplan.queues.members import status_of
 from bayplan.queues.placement import SnapshotPlacement
 from bayplan.queues.session import Plan, Session
-from bayplan.scheduler.desk import Desk
-from bayplan.scheduler.preempting import Preemptions
+from bayplan.scheduler.context import SchedulerContext
+from bayplan.scheduler.preemption import Preemptions
 
 log = logging.getLogger(__name__)
 PAUSE = 5.0
@@ -28,8 +28,8 @@ PAUSE = 5.0
 class Evictions:
     """Makes room, one group at a time."""
 
-    def __init__(self, desk: Desk, ledger: Ledger, preemptions: Preemptions) -> None:
-        self._desk = desk
+    def __init__(self, context: SchedulerContext, ledger: Ledger, preemptions: Preemptions) -> None:
+        self._context = context
         self._ledger = ledger
         self._preemptions = preemptions
         self._victims: dict[str, dict[str, str]] = {}
@@ -63,7 +63,7 @@ class Evictions:
     def _planned(self, group: Group, *, in_other_queues: bool) -> Plan | None:
         """What would make room for a group; nothing has changed after it."""
         before = {one.key: one.reserved for one in group.of_status(Status.PENDING)}
-        with self._desk.snapshot.fork() as snapshot:
+        with self._context.snapshot.fork() as snapshot:
             placement = SnapshotPlacement(snapshot, self._ledger.leaving())
             session = Session(self._ledger, placement, snapshot.budgets)
             try:
@@ -84,14 +84,14 @@ class Evictions:
             self._ledger.move(member, Status.PENDING, reserved=reserved)
 
     def _carry_out(self, group: Group, plan: Plan) -> None:
-        members, desk = self._ledger.members, self._desk
+        members, context = self._ledger.members, self._context
         victims: defaultdict[str, list[Member]] = defaultdict(list)
         for one in plan.evicted:
             victims[one.preemptor].append(members[one.pod])
         self._victims[group.key] = _uids(members[one.pod] for one in plan.evicted)
         for key, leaving in victims.items():
             pods, node = [one.pod for one in leaving], leaving[0].node
-            desk.told.metrics.preempted(len(pods))
+            context.told.metrics.preempted(len(pods))
             self._preemptions.start(members[key].pod, pods, node)
         for placed in plan.pipelined:
             self._keep(members[placed.pod], placed.node)
@@ -101,8 +101,8 @@ class Evictions:
     def _keep(self, member: Member, node: str) -> None:
         """Keep a node for a pod that can be tried; one with a gate has to be let in first."""
         if member.gate is Gate.NONE:
-            self._desk.snapshot.nominate(member.pod, node)
-            self._desk.statuses.say(member.pod, None, node)
+            self._context.snapshot.nominate(member.pod, node)
+            self._context.statuses.say(member.pod, None, node)
 
 
 def _uids(members: Iterable[Member]) -> dict[str, str]:

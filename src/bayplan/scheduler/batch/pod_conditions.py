@@ -23,7 +23,7 @@ from dataclasses import replace
 from bayplan.kube.pods import POD_SCHEDULED, Pod
 from bayplan.queues import Gate, Group, Member, NoRoom, Status, Why
 from bayplan.scheduler import messages
-from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.context import SchedulerContext
 from bayplan.scheduler.messages import Reason
 
 PASSING = frozenset((Why.QUOTA, Why.SHARE, Why.EARLIER_GROUP, Why.NO_NODE, Why.NOT_ENOUGH_PODS))
@@ -35,8 +35,8 @@ Saying = tuple[Why, str]
 class PodConditions:
     """Tells pods why they wait."""
 
-    def __init__(self, desk: Desk, *, gates: bool) -> None:
-        self._desk = desk
+    def __init__(self, context: SchedulerContext, *, gates: bool) -> None:
+        self._context = context
         self._gates = gates
         """Whether pods that ask for a gate are told apart from those that do not."""
         self._told: dict[str, Saying] = {}
@@ -97,10 +97,10 @@ class PodConditions:
             self._say(member.pod, text, TIMED_OUT)
 
     def _say(self, pod: Pod, text: str, reason: Reason) -> None:
-        desk, name = self._desk, pod.spec.scheduler_name
-        condition = messages.refused_condition(text, reason, desk.moment())
-        if desk.statuses.say(pod, condition, None):
-            desk.note(name, pod, messages.failed(text))
+        context, name = self._context, pod.spec.scheduler_name
+        condition = messages.refused_condition(text, reason, context.moment())
+        if context.statuses.say(pod, condition, None):
+            context.note(name, pod, messages.failed(text))
 
 
 def says_timed_out(pod: Pod) -> bool:

@@ -23,7 +23,7 @@ from bayplan.queues import OURS, Group, NoRoom, Resources, Why
 from bayplan.queues.registry import QueueRegistry
 from bayplan.queues.resources import write_amounts
 from bayplan.queues.status import NOT_ENOUGH_RESOURCES, SCHEDULED, UNSCHEDULABLE, group_status
-from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.context import SchedulerContext
 from bayplan.scheduler.messages import Notice, cut
 from bayplan.scheduler.writes import Writes
 
@@ -97,17 +97,17 @@ class QueueStatusWriter:
 
     def __init__(
         self,
-        desk: Desk,
+        context: SchedulerContext,
         book: QueueRegistry,
         writes: Writes,
         waits_for: Callable[[str], NoRoom | None],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._book = book
         self._news = asyncio.Event()
         book.on_news = self._news.set
         self._writes = writes
-        self._clock = desk.clock
+        self._clock = context.clock
         self._waits_for = waits_for
         self._phases: dict[str, tuple[str, str]] = {}
         """By group its queue and its phase, as they were last counted."""
@@ -159,7 +159,7 @@ class QueueStatusWriter:
         told = _unschedulable(status)
         if told is not None and told != _unschedulable(made.status):
             notice = Notice("Warning", UNSCHEDULABLE, "Scheduling", cut(told.message))
-            self._desk.note(self._desk.first_name, made, notice)
+            self._context.note(self._context.first_name, made, notice)
 
     # -- queues ----------------------------------------------------------------------------------
 

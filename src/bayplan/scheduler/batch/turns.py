@@ -22,7 +22,7 @@ from bayplan.queues.registry import QueueRegistry, reserved_of
 from bayplan.scheduler.batch.actuation import Hands, TurnActuator, gated_of
 from bayplan.scheduler.batch.pod_conditions import says_timed_out
 from bayplan.scheduler.batch.reservations import Reservations
-from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.context import SchedulerContext
 from bayplan.scheduler.queue import Place
 
 log = logging.getLogger(__name__)
@@ -34,13 +34,13 @@ class ReservationKeeper:
 
     def __init__(
         self,
-        desk: Desk,
+        context: SchedulerContext,
         book: QueueRegistry,
         hands: Hands,
         reservations: Reservations,
         admitting: TurnActuator,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._book = book
         self._hands = hands
         self._reservations = reservations
@@ -56,11 +56,11 @@ class ReservationKeeper:
         if member is not None and member.status.is_allocated and not member.pod.spec.node_name:
             member.node = ""
             self._ledger.move(member, Status.PENDING, reserved=True)
-            self._reservations.begin(member.group, self._desk.clock.monotonic())
+            self._reservations.begin(member.group, self._context.clock.monotonic())
 
     def recover(self) -> None:
         """Hold quota again for pods that were let in before we came, as far as it goes."""
-        now = self._desk.clock.monotonic()
+        now = self._context.clock.monotonic()
         for group in self._book.recover():
             self._reservations.begin(group, now)
 
@@ -68,7 +68,7 @@ class ReservationKeeper:
         """Have those ask again whose quota is lowered, or who are in another queue now."""
         for member in self._book.settle():
             self._hands.ungating.drop(member.pod.metadata.uid)
-            self._desk.queue.activate(member.pod.metadata.uid)
+            self._context.queue.activate(member.pod.metadata.uid)
             self._book.stir(member.group)
 
     def see_to_times(self, now: float) -> None:
@@ -79,7 +79,7 @@ class ReservationKeeper:
                 self._time_out(group, now)
             elif group is not None:
                 for member in group.of_status(Status.PENDING):
-                    self._desk.queue.activate(member.pod.metadata.uid)
+                    self._context.queue.activate(member.pod.metadata.uid)
                 self._book.stir(group.key)
 
     def _time_out(self, group: Group, now: float) -> None:
@@ -104,19 +104,19 @@ class Turns:
 
     def __init__(
         self,
-        desk: Desk,
+        context: SchedulerContext,
         book: QueueRegistry,
         hands: Hands,
         reservations: Reservations,
         *,
         gates: bool,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._book = book
         self._hands = hands
         self._reservations = reservations
-        self._admitting = TurnActuator(desk, book, hands, reservations, gates=gates)
-        self.holding = ReservationKeeper(desk, book, hands, reservations, self._admitting)
+        self._admitting = TurnActuator(context, book, hands, reservations, gates=gates)
+        self.holding = ReservationKeeper(context, book, hands, reservations, self._admitting)
         self.order = QueueOrder(book.ledger)
         self._coming: dict[str, None] = {}
         """The pods that lose their gates within their queue's share, and may not be tried yet."""
@@ -129,7 +129,7 @@ class Turns:
 
     def one(self) -> bool:
         """Give the next group its turn; says whether there was one."""
-        now = self._desk.clock.monotonic()
+        now = self._context.clock.monotonic()
         if self.order.starvation.expire(now):
             self.order.let_all_look()
         self.holding.settle()
@@ -166,7 +166,7 @@ class Turns:
 
     def _take_in(self, now: float) -> None:
         """Have those wait for a turn about whom something is new."""
-        for entry in self._desk.queue.newly_held():
+        for entry in self._context.queue.newly_held():
             member = self._book.member(entry.pod)
             if member is not None:
                 self._book.candidates.put(member)
@@ -207,7 +207,7 @@ class Turns:
             return Stage.ELSEWHERE
         if member.gate is not Gate.NONE:
             return Stage.COMING if member.reserved else Stage.GATED
-        entry = self._desk.queue.get(member.pod.metadata.uid)
+        entry = self._context.queue.get(member.pod.metadata.uid)
         if entry is None:
             return Stage.ELSEWHERE
         if entry.place is Place.HELD:
@@ -262,6 +262,6 @@ class Turns:
         self.order.remove(group.key)
         self._admitting.release(group)
         for member in group.of_status(Status.PENDING):
-            entry = self._desk.queue.get(member.pod.metadata.uid)
+            entry = self._context.queue.get(member.pod.metadata.uid)
             if entry is not None:
-                self._desk.queue.failed(entry, now)
+                self._context.queue.failed(entry, now)

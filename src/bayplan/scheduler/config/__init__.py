@@ -4,7 +4,7 @@ What cannot be honoured is refused with its line and field, or, where nothing go
 named in `SchedulerSettings.warnings`. Nothing is dropped in silence.
 """
 
-from bayplan.scheduler.config.reading import default_settings, parse_settings, read_settings
+from bayplan.scheduler.config.parse import default_settings, parse_settings, read_settings
 from bayplan.scheduler.config.sets import plugin_set, rules
 from bayplan.scheduler.config.settings import (
     Backoff,

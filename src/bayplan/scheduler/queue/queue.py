@@ -25,7 +25,7 @@ from bayplan.scheduler.config import Backoff
 from bayplan.scheduler.queue.entry import Place, QueuedPod
 from bayplan.scheduler.queue.inflight import InFlight
 from bayplan.scheduler.queue.judge import Judge, Plugins
-from bayplan.scheduler.queue.places import Places
+from bayplan.scheduler.queue.subqueues import Places
 
 E = TypeVar("E")
 Moved = Callable[[Place, str], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.fit import Snapshot
 from bayplan.fit.events import Event
-from bayplan.scheduler.judging import ModelJudge
+from bayplan.scheduler.queue_judge import ModelJudge
 from tests.builders import make_pod
 
 LIMITS, RESTRICTIONS = frozenset({"NodeVolumeLimits"}), frozenset({"VolumeRestrictions"})

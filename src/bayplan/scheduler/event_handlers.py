@@ -12,15 +12,17 @@ from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.pods import Pod
 from bayplan.observe import Observer, Problem
 from bayplan.scheduler import messages
-from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.context import SchedulerContext
 from bayplan.scheduler.volumes import VolumeBinder
 
 
-class Heeding:
+class EventHandlers:
     """Listens to the observer of a live snapshot."""
 
-    def __init__(self, desk: Desk, volumes: VolumeBinder, observer: Observer) -> None:
-        self._desk = desk
+    def __init__(
+        self, context: SchedulerContext, volumes: VolumeBinder, observer: Observer
+    ) -> None:
+        self._context = context
         self._volumes = volumes
         self._early: list[Pod] | None = []
         observer.listen(self._heed)
@@ -32,43 +34,43 @@ class Heeding:
         latest = {pod.metadata.uid: pod for pod in early}
         for pod in sorted(latest.values(), key=lambda p: p.metadata.creation_timestamp or ""):
             if self._waits(pod):
-                self._desk.enqueue(pod)
+                self._context.enqueue(pod)
 
     def _heed(self, event: Event) -> None:
         """Something in the cluster changed, and the snapshot shows it."""
-        self._desk.alike.clear()
+        self._context.alike.clear()
         self._volumes.heed(event)
         before, after = event.before, event.after
         if not isinstance(before, Pod | None) or not isinstance(after, Pod | None):
-            self._desk.wake(event)
+            self._context.wake(event)
             return
         self._heed_pod(event, before, after)
 
     def _heed_pod(self, event: Event, before: Pod | None, after: Pod | None) -> None:
-        desk = self._desk
+        context = self._context
         self._admit(before, after)
         if _node(before) or _node(after) or _nominated(before) != _nominated(after):
-            desk.wake(event)
+            context.wake(event)
         elif before is not None and after is not None:
-            now = desk.clock.monotonic()
-            if desk.queue.wake_one(after.metadata.uid, event, now, why="PodUpdate"):
-                desk.news.set()
+            now = context.clock.monotonic()
+            if context.queue.wake_one(after.metadata.uid, event, now, why="PodUpdate"):
+                context.news.set()
 
     def _admit(self, before: Pod | None, after: Pod | None) -> None:
         """Pods of ours without a node wait; whoever has one, or is going, does not."""
         if after is None or after.spec.node_name or after.is_terminal or after.is_terminating:
             gone = after if after is not None else before
             if gone is not None:
-                self._desk.leave(gone.metadata.uid)
-        elif self._desk.is_ours(after):
+                self._context.leave(gone.metadata.uid)
+        elif self._context.is_ours(after):
             if self._early is not None:
                 self._early.append(after)
-            elif after.metadata.uid in self._desk.queue or self._waits(after):
-                self._desk.enqueue(after)
+            elif after.metadata.uid in self._context.queue or self._waits(after):
+                self._context.enqueue(after)
 
     def _waits(self, pod: Pod) -> bool:
         """Whether a pod has no node for all that is known: the watch may lag behind a look-up."""
-        known = self._desk.snapshot.get(Pod, pod.key)
+        known = self._context.snapshot.get(Pod, pod.key)
         same = known is not None and known.metadata.uid == pod.metadata.uid
         return known is not None and same and not known.spec.node_name
 
@@ -76,16 +78,16 @@ class Heeding:
         """A pod of ours that cannot be read waits in vain, and other objects count for nothing, or
         as they were before: tell their owners.
         """
-        desk = self._desk
+        context = self._context
         pod = problem.object if isinstance(problem.object, Pod) else None
-        if pod is not None and not desk.is_ours(pod):
+        if pod is not None and not context.is_ours(pod):
             return
         is_pod = problem.kind is Pod
         notice = messages.unreadable_pod(problem.text) if is_pod else messages.unused(problem.text)
-        desk.note(desk.first_name, _reference(problem), notice)
+        context.note(context.first_name, _reference(problem), notice)
         if pod is not None:
-            condition = messages.refused_condition(notice.text, "SchedulerError", desk.moment())
-            desk.statuses.say(pod, condition, None)
+            condition = messages.refused_condition(notice.text, "SchedulerError", context.moment())
+            context.statuses.say(pod, condition, None)
 
 
 def _node(pod: Pod | None) -> str:

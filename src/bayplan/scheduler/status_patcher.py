@@ -21,7 +21,7 @@ Write = Callable[[Pod, dict[str, object]], Awaitable[None]]
 WORKERS = 8
 
 
-class Statuses:
+class StatusPatcher:
     """The statuses that wait to be written."""
 
     def __init__(self, write: Write) -> None:

@@ -12,13 +12,13 @@ from bayplan.base.clock import LoopClock
 from bayplan.client.errors import UnreachableError
 from bayplan.fit import Assumption, Snapshot
 from bayplan.kube.pods import Pod
+from bayplan.scheduler.bind_results import SEEN_WITHIN, BindResults
 from bayplan.scheduler.binding import Gone, Job
 from bayplan.scheduler.config import default_settings
-from bayplan.scheduler.desk import Desk, Told
-from bayplan.scheduler.ends import SEEN_WITHIN, Ends
+from bayplan.scheduler.context import Recorders, SchedulerContext
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place
-from bayplan.scheduler.statuses import Statuses
+from bayplan.scheduler.status_patcher import StatusPatcher
 from tests.builders import make_node, make_pod
 
 pytestmark = pytest.mark.virtual
@@ -35,17 +35,17 @@ class Bound:
         self.pod = make_pod("p").scheduler("bayplan").uid("u").obj()
         self.snapshot = Snapshot([make_node("n").obj(), self.pod])
         self.clock = LoopClock()
-        told = Told({}, SchedulerMetrics(CollectorRegistry()))
-        settings, statuses = default_settings(), Statuses(nothing_written)
-        self.desk = Desk(self.snapshot, settings, statuses, told, self.clock)
+        told = Recorders({}, SchedulerMetrics(CollectorRegistry()))
+        settings, statuses = default_settings(), StatusPatcher(nothing_written)
+        self.context = SchedulerContext(self.snapshot, settings, statuses, told, self.clock)
         self.assumption = self._bind()
 
     def _bind(self) -> Assumption:
-        self.desk.enqueue(self.pod)
-        entry = self.desk.queue.pop(0.0)
+        self.context.enqueue(self.pod)
+        entry = self.context.queue.pop(0.0)
         assert entry is not None
         assumption = self.snapshot.assume(self.pod, self.snapshot.decide(self.pod))
-        self.desk.queue.done(entry)
+        self.context.queue.done(entry)
         self.snapshot.finish_binding(assumption, SEEN_WITHIN)
         return assumption
 
@@ -56,7 +56,7 @@ class Bound:
         return answer
 
     async def wait(self, seconds: float) -> None:
-        task = asyncio.ensure_future(Ends(self.desk, self.read).look_after())
+        task = asyncio.ensure_future(BindResults(self.context, self.read).look_after())
         await self.clock.sleep(seconds)
         task.cancel()
 
@@ -67,7 +67,7 @@ async def test_a_failed_look_is_repeated_and_the_room_kept_meanwhile() -> None:
     assert it.snapshot.assumptions() == [it.assumption]
     await it.wait(SEEN_WITHIN)
     assert (it.answers, it.snapshot.assumptions()) == ([], [])
-    assert it.desk.queue.count(Place.BACKOFF) == 1  # until the watch too says that it is gone
+    assert it.context.queue.count(Place.BACKOFF) == 1  # until the watch too says that it is gone
 
 
 async def test_a_pod_that_was_not_bound_after_all_is_tried_again() -> None:
@@ -75,7 +75,7 @@ async def test_a_pod_that_was_not_bound_after_all_is_tried_again() -> None:
     it.answers.append(it.pod)
     await it.wait(SEEN_WITHIN + 1)
     assert it.snapshot.assumptions() == []
-    assert it.desk.queue.count(Place.BACKOFF) == 1
+    assert it.context.queue.count(Place.BACKOFF) == 1
 
 
 async def test_a_pod_that_is_bound_is_taken_as_seen() -> None:
@@ -84,7 +84,7 @@ async def test_a_pod_that_is_bound_is_taken_as_seen() -> None:
     await it.wait(SEEN_WITHIN + 1)
     assert it.snapshot.assumptions() == []
     assert [pod.name for pod in it.snapshot.pods_on("n")] == ["p"]
-    assert len(it.desk.queue) == 0
+    assert len(it.context.queue) == 0
 
 
 async def nothing_written(_: Pod, __: dict[str, object]) -> None:
@@ -93,8 +93,8 @@ async def nothing_written(_: Pod, __: dict[str, object]) -> None:
 
 async def test_who_is_said_to_be_gone_is_tried_again_after_its_rest_whatever_else_happens() -> None:
     it = Bound()
-    entry = it.desk.queue.get("u")
+    entry = it.context.queue.get("u")
     assert entry is not None
-    it.desk.news.clear()
-    Ends(it.desk, it.read).ended(Job(entry, it.pod, "n", it.assumption, 0.0, 0.0), Gone())
-    assert it.desk.news.is_set()
+    it.context.news.clear()
+    BindResults(it.context, it.read).ended(Job(entry, it.pod, "n", it.assumption, 0.0, 0.0), Gone())
+    assert it.context.news.is_set()

@@ -21,16 +21,16 @@ from bayplan.kube.times import timestamp
 from bayplan.scheduler import messages
 from bayplan.scheduler.attempt import Refused
 from bayplan.scheduler.config import SchedulerProfile, SchedulerSettings
-from bayplan.scheduler.judging import ModelJudge
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
-from bayplan.scheduler.statuses import Statuses
+from bayplan.scheduler.queue_judge import ModelJudge
+from bayplan.scheduler.status_patcher import StatusPatcher
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Recorders:
     """Whom the scheduler tells what it does."""
 
     recorders: Mapping[str, Notes]
@@ -48,15 +48,15 @@ class Holder(Protocol):
         """A pod has not got the node that it was to have."""
 
 
-class Desk:
+class SchedulerContext:
     """The snapshot, the queue, and what is known of both."""
 
     def __init__(
         self,
         snapshot: Snapshot,
         settings: SchedulerSettings,
-        statuses: Statuses,
-        told: Told,
+        statuses: StatusPatcher,
+        told: Recorders,
         clock: Clock,
     ) -> None:
         self.snapshot = snapshot

@@ -1,4 +1,4 @@
-"""Tries: a pod is placed, or refused.
+"""SchedulingCycle: a pod is placed, or refused.
 
 Placed, it is assumed and handed to the binder. Refused, it waits in the queue; its condition, and
 an event if that is news, say why; it may preempt others. As long as nothing has changed, a pod that
@@ -14,102 +14,106 @@ from bayplan.kube.pods import Pod
 from bayplan.scheduler import messages
 from bayplan.scheduler.attempt import Outcome, Placed, Refused, attempt
 from bayplan.scheduler.binding import Binder, Job
-from bayplan.scheduler.desk import Desk
-from bayplan.scheduler.preempting import Preemptions
+from bayplan.scheduler.context import SchedulerContext
+from bayplan.scheduler.preemption import Preemptions
 from bayplan.scheduler.queue import QueuedPod
 from bayplan.scheduler.writes import Writes
 
 log = logging.getLogger(__name__)
 
 
-class Tries:
-    """Tries pods, one after the other."""
+class SchedulingCycle:
+    """SchedulingCycle pods, one after the other."""
 
-    def __init__(self, desk: Desk, binder: Binder, writes: Writes) -> None:
-        self._desk = desk
+    def __init__(self, context: SchedulerContext, binder: Binder, writes: Writes) -> None:
+        self._context = context
         self._binder = binder
-        self.preemptions = Preemptions(writes, desk.clock, self._sent_away, self._not_sent_away)
+        self.preemptions = Preemptions(writes, context.clock, self._sent_away, self._not_sent_away)
 
     def one(self, entry: QueuedPod) -> None:
         """Try a pod; whatever goes wrong with one must not stop the others."""
-        began = self._desk.clock.monotonic()
+        began = self._context.clock.monotonic()
         try:
             self._decide(entry, began)
         except Exception:
             log.exception("pod %s could not be tried", entry.pod.key)
-            self._desk.told.metrics.attempt(entry.pod.spec.scheduler_name, "error", 0.0)
-            self._desk.queue.failed(entry, began)
+            self._context.told.metrics.attempt(entry.pod.spec.scheduler_name, "error", 0.0)
+            self._context.queue.failed(entry, began)
 
     def _decide(self, entry: QueuedPod, began: float) -> None:
-        alike = self._desk.alike.get(entry.likeness) if entry.likeness is not None else None
+        alike = self._context.alike.get(entry.likeness) if entry.likeness is not None else None
         outcome = self._attempt(entry) if alike is None else alike
-        self._desk.told.metrics.decided(self._desk.clock.monotonic() - began)
+        self._context.told.metrics.decided(self._context.clock.monotonic() - began)
         if isinstance(outcome, Placed):
             self.start(entry, outcome, self._assume(entry, outcome), began)
         else:
             self._refuse(entry, outcome, began)
 
     def _attempt(self, entry: QueuedPod) -> Outcome:
-        desk, pod = self._desk, entry.pod
+        context, pod = self._context, entry.pod
         busy = pod.metadata.uid in self.preemptions
-        outcome = attempt(desk.snapshot, pod, desk.profile_of(pod), may_preempt=not busy)
+        outcome = attempt(context.snapshot, pod, context.profile_of(pod), may_preempt=not busy)
         stands = isinstance(outcome, Refused) and outcome.preemption is None and not busy
         if isinstance(outcome, Refused) and stands and entry.likeness is not None:
-            desk.alike[entry.likeness] = outcome
+            context.alike[entry.likeness] = outcome
         return outcome
 
     def _assume(self, entry: QueuedPod, found: Placed) -> Assumption:
-        assumption = self._desk.snapshot.assume(entry.pod, found.decision)
-        self._desk.alike.clear()
+        assumption = self._context.snapshot.assume(entry.pod, found.decision)
+        self._context.alike.clear()
         return assumption
 
     def start(self, entry: QueuedPod, found: Placed, assumption: Assumption, began: float) -> None:
         """Have a pod bound where it is assumed to be."""
-        desk, pod = self._desk, entry.pod
-        desk.queue.done(entry)
-        timeout = desk.profile_of(pod).args.bind_timeout
+        context, pod = self._context, entry.pod
+        context.queue.done(entry)
+        timeout = context.profile_of(pod).args.bind_timeout
         self._binder.start(Job(entry, pod, found.node, assumption, timeout, began))
 
     def _refuse(self, entry: QueuedPod, outcome: Refused, began: float) -> None:
         self.count_refusal(entry, outcome, began)
-        desk, pod, name = self._desk, entry.pod, entry.pod.spec.scheduler_name
+        context, pod, name = self._context, entry.pod, entry.pod.spec.scheduler_name
         if outcome.preemption is not None:
             self._preempt(pod, outcome)
-        elif outcome.nomination == "" and desk.snapshot.nominated_node(pod):
-            desk.clear_nomination(pod)
-        condition = messages.refused_condition(outcome.message, "Unschedulable", desk.moment())
-        if desk.statuses.say(pod, condition, outcome.nomination):
-            desk.note(name, pod, messages.failed(outcome.message))
+        elif outcome.nomination == "" and context.snapshot.nominated_node(pod):
+            context.clear_nomination(pod)
+        condition = messages.refused_condition(outcome.message, "Unschedulable", context.moment())
+        if context.statuses.say(pod, condition, outcome.nomination):
+            context.note(name, pod, messages.failed(outcome.message))
             log.debug("refused", extra={"pod": pod.key, "why": outcome.message})
 
     def count_refusal(self, entry: QueuedPod, outcome: Refused, began: float) -> None:
         """Have a pod wait for what may help it."""
-        desk, name, now = self._desk, entry.pod.spec.scheduler_name, self._desk.clock.monotonic()
-        desk.queue.refused(entry, outcome.plugins, now)
-        desk.told.metrics.attempt(name, "unschedulable", now - began)
-        desk.told.metrics.refused(name, outcome.plugins, outcome.drivers)
+        context, name, now = (
+            self._context,
+            entry.pod.spec.scheduler_name,
+            self._context.clock.monotonic(),
+        )
+        context.queue.refused(entry, outcome.plugins, now)
+        context.told.metrics.attempt(name, "unschedulable", now - began)
+        context.told.metrics.refused(name, outcome.plugins, outcome.drivers)
 
     def _preempt(self, pod: Pod, outcome: Refused) -> None:
-        desk, found = self._desk, outcome.preemption
+        context, found = self._context, outcome.preemption
         if found is None or found.node is None:
             return
-        desk.told.metrics.preempted(len(found.victims))
-        desk.snapshot.nominate(pod, found.node)
+        context.told.metrics.preempted(len(found.victims))
+        context.snapshot.nominate(pod, found.node)
         for other in found.lower_nominated:
-            desk.clear_nomination(other)
-            desk.statuses.say(other, None, "")
-        desk.alike.clear()
+            context.clear_nomination(other)
+            context.statuses.say(other, None, "")
+        context.alike.clear()
         victims = [victim.key for victim in found.victims]
         log.info("preempts", extra={"pod": pod.key, "node": found.node, "victims": victims})
         self.preemptions.start(pod, found.victims, found.node)
 
     def _sent_away(self, preemptor: Pod, victim: Pod, node: str) -> None:
         name = preemptor.spec.scheduler_name
-        self._desk.note(name, victim, messages.preempted(preemptor, node))
+        self._context.note(name, victim, messages.preempted(preemptor, node))
 
     def _not_sent_away(self, preemptor: Pod) -> None:
         """Its victims stay: it has no claim to the node, and may look again."""
-        self._desk.clear_nomination(preemptor)
-        self._desk.statuses.say(preemptor, None, "")
-        self._desk.queue.activate(preemptor.metadata.uid)
-        self._desk.news.set()
+        self._context.clear_nomination(preemptor)
+        self._context.statuses.say(preemptor, None, "")
+        self._context.queue.activate(preemptor.metadata.uid)
+        self._context.news.set()

@@ -15,7 +15,7 @@ from bayplan.fit import Assumption
 from bayplan.kube.pods import Pod
 from bayplan.scheduler import messages
 from bayplan.scheduler.binding import Bound, Elsewhere, Failed, Gone, Job, Result, Unknown
-from bayplan.scheduler.desk import Desk
+from bayplan.scheduler.context import SchedulerContext
 
 log = logging.getLogger(__name__)
 Read = Callable[[Pod], Awaitable[Pod | None]]
@@ -26,11 +26,11 @@ that the server has not carried out by then it has dropped.
 """
 
 
-class Ends:
+class BindResults:
     """Sees binds to their end."""
 
-    def __init__(self, desk: Desk, read: Read, *, comes_back: bool = True) -> None:
-        self._desk = desk
+    def __init__(self, context: SchedulerContext, read: Read, *, comes_back: bool = True) -> None:
+        self._context = context
         self._read = read
         self._comes_back = comes_back
 
@@ -43,48 +43,48 @@ class Ends:
                 log.warning("pod %s may be bound: %s", job.pod.key, problem)
                 self._await(job.assumption)
             case Gone():
-                self._desk.forget(job.pod, job.assumption)
-                self._desk.queue.failed(job.entry, self._desk.clock.monotonic())
-                self._desk.news.set()
+                self._context.forget(job.pod, job.assumption)
+                self._context.queue.failed(job.entry, self._context.clock.monotonic())
+                self._context.news.set()
             case Elsewhere(pod):
                 self._see(pod)
-                self._desk.forget(job.pod, job.assumption)
+                self._context.forget(job.pod, job.assumption)
             case Failed(problem):
-                self._desk.forget(job.pod, job.assumption)
-                self._desk.fail(job.entry, problem, job.began)
+                self._context.forget(job.pod, job.assumption)
+                self._context.fail(job.entry, problem, job.began)
 
     def _bound(self, job: Job) -> None:
-        desk, name = self._desk, job.pod.spec.scheduler_name
-        now = desk.clock.monotonic()
+        context, name = self._context, job.pod.spec.scheduler_name
+        now = context.clock.monotonic()
         self._await(job.assumption)
-        desk.told.metrics.attempt(name, "scheduled", now - job.began)
-        desk.told.metrics.bound(job.entry.attempts, now - job.entry.added)
-        desk.note(name, job.pod, messages.scheduled(job.pod, job.node))
+        context.told.metrics.attempt(name, "scheduled", now - job.began)
+        context.told.metrics.bound(job.entry.attempts, now - job.entry.added)
+        context.note(name, job.pod, messages.scheduled(job.pod, job.node))
         if log.isEnabledFor(logging.DEBUG):
             log.debug("bound", extra={"pod": job.pod.key, "node": job.node})
 
     def _await(self, assumption: Assumption) -> None:
         """Give a pod some time to come back through the watch."""
         if self._comes_back:
-            deadline = self._desk.clock.monotonic() + SEEN_WITHIN
-            self._desk.snapshot.finish_binding(assumption, deadline)
+            deadline = self._context.clock.monotonic() + SEEN_WITHIN
+            self._context.snapshot.finish_binding(assumption, deadline)
 
     def _see(self, pod: Pod) -> None:
         """A pod is on a node, which the watch has not told yet."""
-        self._desk.snapshot.observe(pod)
-        self._desk.leave(pod.metadata.uid)
+        self._context.snapshot.observe(pod)
+        self._context.leave(pod.metadata.uid)
 
     async def look_after(self) -> None:
         """Look up bound pods that do not come back, until cancelled."""
         while True:
-            await self._desk.clock.sleep(SEEN_WITHIN / 4)
-            for assumption in self._desk.snapshot.overdue(self._desk.clock.monotonic()):
+            await self._context.clock.sleep(SEEN_WITHIN / 4)
+            for assumption in self._context.snapshot.overdue(self._context.clock.monotonic()):
                 await self._look_up(assumption)
 
     async def _look_up(self, assumption: Assumption) -> None:
-        desk, uid = self._desk, assumption.uid
-        entry = desk.queue.get(uid)
-        pod = entry.pod if entry is not None else desk.snapshot.get(Pod, assumption.pod_key)
+        context, uid = self._context, assumption.uid
+        entry = context.queue.get(uid)
+        pod = entry.pod if entry is not None else context.snapshot.get(Pod, assumption.pod_key)
         try:
             found = await self._read(pod) if pod is not None else None
         except ClientError as error:
@@ -94,7 +94,7 @@ class Ends:
         if found is not None and found.spec.node_name:
             self._see(found)
         if pod is not None:
-            desk.forget(pod, assumption)
-        if (waiting := desk.queue.get(uid)) is not None:
-            desk.queue.failed(waiting, desk.clock.monotonic())
-            desk.news.set()
+            context.forget(pod, assumption)
+        if (waiting := context.queue.get(uid)) is not None:
+            context.queue.failed(waiting, context.clock.monotonic())
+            context.news.set()

@@ -44,7 +44,7 @@ demo: $(RUNS) ## Tell what Bayplan is for, on clusters in one process (DEMO_ARGS
 test: $(READY) system packages ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-unit: $(READY) ## Run the tests that are quick: within 90 seconds on two cores
+unit: $(READY) ## Run the tests that are quick: in about a minute and a half on two cores
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not whole"
 
 long: $(READY) ## Run the tests that try a sample with many: kills, full disks, mutated requests

@@ -1,7 +1,7 @@
 """Which tests try whole programs, clusters, days or corpora, or many cases; all others are quick.
 
-`make unit` runs the quick ones, within 90 seconds on two cores; `make test` runs all. Files of the
-others are marked: `pytestmark = pytest.mark.whole`.
+`make unit` runs the quick ones, in about a minute and a half on two cores; `make test` runs all.
+Files of the others are marked: `pytestmark = pytest.mark.whole`.
 """
 
 from __future__ import annotations

@@ -10,12 +10,15 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from bayplan.admission.daemon import WebhookDaemon
+from bayplan.cli.errors import BadInput
 from bayplan.cli.main import run
+from bayplan.cli.ui import opened
 from bayplan.client import Client, connect, merge
 from bayplan.client.resources import LEASES
 from bayplan.embedded.apiserver.config import ServerConfig
@@ -24,6 +27,7 @@ from bayplan.kube.coordination import Lease
 from bayplan.lab import LiveLab
 from bayplan.node.agent import LimitsAgent
 from bayplan.nodegroups.externalgrpc.server import Places, serve
+from bayplan.recordings import RecordingWriter
 from bayplan.ui.page import Page
 from tests.cli.commands import command
 from tests.node.running import seen
@@ -206,3 +210,13 @@ def test_a_failure_of_the_page_is_not_blamed_on_its_address(
     with pytest.raises(OSError, match="/some/file"):
         run(["ui", "-f", "examples/cluster"])
     assert "--listen" not in capsys.readouterr().err
+
+
+def test_a_failure_of_a_replay_is_not_blamed_on_its_recording(tmp_path: Path) -> None:
+    path = tmp_path / "r.bpr"
+    with RecordingWriter(path, name="test", start=datetime.now(UTC)):
+        pass
+    with pytest.raises(OSError, match="/some/file"), opened(path):
+        raise PermissionError(13, "Permission denied", "/some/file")
+    with pytest.raises(BadInput, match="No such file"), opened(tmp_path / "none.bpr"):
+        pass

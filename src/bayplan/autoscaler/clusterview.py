@@ -63,7 +63,6 @@ FRESH = timedelta(seconds=30)
 NOT_ANSWERING = "the cloud does not answer for it"
 RESTING = "in backoff after failed scale-up"
 UNHEALTHY = "not healthy"
-NO_READY_NODE = "the cluster has no ready node"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

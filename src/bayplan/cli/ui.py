@@ -165,15 +165,20 @@ def _serve_live(access: ClusterAccess, source: LiveSource, how: Serving, seconds
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Recording]:
-    """A recording; BadInput if it cannot be read."""
+    """A recording; BadInput if it cannot be opened, or turns out to be damaged."""
     try:
-        with Recording(path) as found:
+        with _open_recording(path) as found:
             if found.cut:
                 told = f"{path}: the last {found.cut} bytes cannot be read; the rest is shown"
                 notices().print(printable(told), style="yellow")
             yield found
     except RecordingError as error:
         raise BadInput(printable(str(error))) from None
+
+
+def _open_recording(path: Path) -> Recording:
+    try:
+        return Recording(path)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
 

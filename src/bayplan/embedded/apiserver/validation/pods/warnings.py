@@ -382,13 +382,3 @@ def _address_warnings(spec: JsonObject, at: str) -> Iterator[str]:
         yield from address_warnings(server, f"{at}.dnsConfig.nameservers[{index}]")
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         yield from address_warnings(alias.get("ip") or "", f"{at}.hostAliases[{index}].ip")
-
-
-def status_warnings(status: JsonObject) -> list[str]:
-    """What to tell of a pod's addresses."""
-    return [
-        text
-        for field in ("podIPs", "hostIPs")
-        for index, one in enumerate(status.get(field) or ())
-        for text in address_warnings(one.get("ip") or "", f"status.{field}[{index}].ip")
-    ]
